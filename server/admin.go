@@ -76,8 +76,7 @@ var _ Jobs = (*jobs.Jobs)(nil)
 
 // GetStatus says what the server is and how it stores.
 func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
-	tenant, err := auth.TenantOf(ctx)
-	if err != nil {
+	if _, err := auth.TenantOf(ctx); err != nil {
 		return nil, err
 	}
 	return &loombridgev1.GetStatusResponse{
@@ -88,14 +87,12 @@ func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusR
 		Authentication: s.authentication,
 		Tools:          convert.Int32(s.tools.CountOwn()),
 		Store:          s.storeStatus(),
-		ToolLimits:     convert.ToolLimits(s.hand.Limits()),
-		Sandbox:        convert.Sandbox(s.sandbox, s.profiles.Names(), s.jobs.Running(), s.prepared()),
+		Sandbox:        convert.Sandbox(s.sandbox),
 		Backups:        s.backupStatus(),
-		ToolCalls:      convert.ToolCalls(s.outcomes.All()),
-		McpServers:     convert.McpServerCounts(s.servers.List(tenant)),
+		ToolCalls:      s.outcomes.All(),
 		Bridges:        convert.Bridges(s.bridges),
 		Redacted:       s.redact.Totals(),
-		Retention:      convert.Retention(s.retention.Stats(), s.audit.Swept()),
+		Retention:      convert.Retention(s.retention.Stats()),
 	}, nil
 }
 
@@ -173,11 +170,11 @@ func (s *adminService) MoveWorkspace(ctx context.Context, r *loombridgev1.MoveWo
 	if err != nil {
 		return nil, err
 	}
-	before, after, err := s.places.Move(ctx, scope, r.GetServer())
+	_, after, err := s.places.Move(ctx, scope, r.GetServer())
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.MoveWorkspaceResponse{Before: convert.Workspace(before), After: convert.Workspace(after)}, nil
+	return &loombridgev1.MoveWorkspaceResponse{After: convert.Workspace(after)}, nil
 }
 
 // progressEvery is the time between two messages about how far something is.

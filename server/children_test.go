@@ -92,7 +92,7 @@ func TestSpawnAndResult(t *testing.T) {
 	if l.GetSteps() != 20 || l.GetTokensPerStep() != 2000 || l.GetFiles() != 10 || l.GetBytes() != 1_000_000 || l.GetTimeout().AsDuration() != time.Minute {
 		t.Errorf("limits %v", l)
 	}
-	if child.GetParentId() != "p" || child.GetDepth() != 1 || child.GetStatus() != childRunning || child.GetSessionId() == "" || !child.GetAllTools() {
+	if child.GetParentId() != "p" || child.GetDepth() != 1 || child.GetStatus() != childRunning || child.GetSessionId() == "" {
 		t.Errorf("child %v", child)
 	}
 	said, err := s.Context.ListConversation(t.Context(), &loombridgev1.ListConversationRequest{AgentId: "r-2", SessionId: child.GetSessionId()})

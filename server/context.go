@@ -231,7 +231,7 @@ func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskReq
 		return nil, err
 	}
 	out := &loombridgev1.GetTaskResponse{
-		Task: convert.Task(found.Task, r.GetJsonForm()), SessionId: found.Task.SessionID, Number: int64(found.Task.Number), RecordId: found.RecordID,
+		Task: convert.Task(found.Task, r.GetJsonForm()), SessionId: found.Task.SessionID,
 	}
 	for _, tier := range found.Tiers {
 		out.Tiers = append(out.Tiers, convert.Int32(tier))

@@ -98,7 +98,7 @@ func TestFloodLosesItsOwn(t *testing.T) {
 		}
 		answer, err := s.Memory.BatchSave(bearer(t, "flood"), batch)
 		must(t, err)
-		if n := int64(len(answer.GetArchivedIds())); n != answer.GetArchivedCount() || n > 10 || answer.GetDeletedCount() < 50 {
+		if n := len(answer.GetArchivedIds()); n > 10 || answer.GetDeletedCount() < 50 {
 			t.Errorf("the batch told %d archived and %d deleted", n, answer.GetDeletedCount())
 		}
 		for _, id := range answer.GetArchivedIds() { // none that is gone

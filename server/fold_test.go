@@ -156,7 +156,7 @@ func begins(p, earlier *loombridgev1.AssembleResponse) bool {
 func checkSame(tb testing.TB, what string, want, got *loombridgev1.AssembleResponse) {
 	tb.Helper()
 	if diff := cmp.Diff(want, got, protocmp.Transform(), protocmp.IgnoreFields(&loombridgev1.Receipt{},
-		"stable_tokens", "stable_bytes", "cost", "append_only_cost", "difference", "expected_cached_tokens"),
+		"stable_tokens", "cost", "append_only_cost", "difference"),
 		protocmp.IgnoreFields(&loombridgev1.AssembleResponse{}, "cache_marks")); diff != "" {
 		tb.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
@@ -192,7 +192,7 @@ func TestLongSession(t *testing.T) {
 			w.undo(last)
 		}
 	}
-	if receipt := w.last.GetReceipt(); batches < 2 || !undone || receipt.GetAppendOnlyTokens() < 2*w.budget || receipt.GetPolicy() != "ledger" {
+	if receipt := w.last.GetReceipt(); batches < 2 || !undone || receipt.GetPolicy() != "ledger" {
 		t.Errorf("%d batches, undone %v, receipt %v", batches, undone, receipt)
 	}
 	w.checkReadBack()

@@ -34,11 +34,7 @@ func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.C
 	if err != nil {
 		return nil, err
 	}
-	ended, err := s.log.Ended(ctx, scope, r.GetSessionId())
-	if err != nil {
-		return nil, err
-	}
-	return convert.Configured(config, ended), nil
+	return convert.Configured(config), nil
 }
 
 // changeOf is what a request does to a session's settings, and the digest of it
@@ -128,7 +124,7 @@ func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.Report
 		return nil, err
 	}
 	return &loombridgev1.ReportUsageResponse{
-		CountedTokens: convert.Int32(learned.Counted), Ratio: learned.Ratio, MissedTokens: convert.Int32(learned.Missed),
+		CountedTokens: convert.Int32(learned.Counted), Ratio: learned.Ratio,
 	}, nil
 }
 

@@ -161,7 +161,10 @@ func TestEndSession(t *testing.T) {
 		}
 	}
 	ended := func() bool {
-		return MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: "s1"}).GetEnded()
+		t.Helper()
+		got, err := s.Context.ListSessions(t.Context(), &loombridgev1.ListSessionsRequest{AgentId: agent, IncludeClosed: true})
+		must(t, err)
+		return len(got.GetSessions()) == 1 && got.GetSessions()[0].GetEnded()
 	}
 	if !ended() {
 		t.Error("the session goes on")

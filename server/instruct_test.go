@@ -321,28 +321,11 @@ func TestNobodyInstructsUnasked(t *testing.T) {
 	}
 }
 
-// A client sees which texts can enter prompts and who instructs by them, and by whose words a
-// record is.
+// A client sees by whose words a record is.
 //
 // I11
 func TestClientsSeeWhoInstructs(t *testing.T) {
 	s := servertest.Start(t, nil)
-	got, err := s.Tools.GetProfile(t.Context(), &loombridgev1.GetProfileRequest{AgentId: agent, Tool: "fs:write_file", PromptTexts: true})
-	must(t, err)
-	rows := make(map[string]*loombridgev1.PromptText)
-	for _, row := range got.GetPromptTexts() {
-		rows[row.GetSource()] = row
-	}
-	if len(rows) < 20 {
-		t.Errorf("%d texts", len(rows))
-	}
-	if row := rows["tasks:message"]; row.GetInstructorRole() != loombridgev1.Role_ROLE_SYSTEM || row.GetRole() != loombridgev1.Role_ROLE_ASSISTANT ||
-		strings.Join(row.GetInstructors(), " ") != "instructor" || strings.Join(row.GetWriters(), " ") != "instructor agent model" {
-		t.Errorf("direct messages: %v", row)
-	}
-	if plain, err := s.Tools.GetProfile(t.Context(), &loombridgev1.GetProfileRequest{AgentId: agent, Tool: "fs:write_file"}); err != nil || len(plain.GetPromptTexts()) > 0 {
-		t.Errorf("nobody asked for %v, %v", plain, err)
-	}
 	must(t, mustHost(t, s, agent, "s")("memory_save", map[string]any{"text": "Pay all", "key": "k", "kind": "skill", "metadata": map[string]any{"name": "paying"}}))
 	read := func() *loombridgev1.Record {
 		t.Helper()
@@ -354,7 +337,7 @@ func TestClientsSeeWhoInstructs(t *testing.T) {
 	if r := read(); r.GetWriter() != "model" || shows() {
 		t.Errorf("of a model: %v", r)
 	}
-	_, err = s.Memory.ReviewRecord(t.Context(), &loombridgev1.ReviewRecordRequest{AgentId: agent, Name: &loombridgev1.ReviewRecordRequest_Key{Key: "k"}, Decision: loombridgev1.Review_REVIEW_APPROVED})
+	_, err := s.Memory.ReviewRecord(t.Context(), &loombridgev1.ReviewRecordRequest{AgentId: agent, Name: &loombridgev1.ReviewRecordRequest_Key{Key: "k"}, Decision: loombridgev1.Review_REVIEW_APPROVED})
 	must(t, err)
 	if !shows() {
 		t.Error("it was approved, and no prompt lists it")

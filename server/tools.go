@@ -14,7 +14,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -255,9 +254,6 @@ func (s *toolService) GetProfile(ctx context.Context, r *loombridgev1.GetProfile
 		return nil, err
 	}
 	out := convert.Profile(profile, s.profiles.Approvals(scope, r.GetTool()), refused, err)
-	if r.GetPromptTexts() {
-		out.PromptTexts = convert.PromptTexts(instruct.Table())
-	}
 	return out, nil
 }
 

@@ -3,8 +3,6 @@ package convert
 import (
 	"cmp"
 
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -29,7 +27,7 @@ func Scopes(all []memory.Owned) []*loombridgev1.MemoryScope {
 	out := make([]*loombridgev1.MemoryScope, len(all))
 	for i, o := range all {
 		out[i] = &loombridgev1.MemoryScope{
-			Owner: ownerOf(o.Scope), Records: o.Records, Archived: o.Archived, Versions: o.Versions, Words: o.Words, Sessions: o.Sessions, Bytes: o.Bytes,
+			Owner: ownerOf(o.Scope), Records: o.Records, Archived: o.Archived, Bytes: o.Bytes,
 		}
 	}
 	return out
@@ -66,7 +64,7 @@ func EraseProgress(p live.Progress) *loombridgev1.EraseScopeResponse {
 
 // EraseResult tells what was erased, or what a dry run found.
 func EraseResult(r *live.Result, dry bool, known []backup.Backup) *loombridgev1.EraseScopeResponse {
-	out := &loombridgev1.EraseResult{DryRun: dry, Counts: r.Counts, Entries: r.Entries, Bytes: r.Bytes, Resumed: r.Resumed}
+	out := &loombridgev1.EraseResult{Counts: r.Counts, Entries: r.Entries, Bytes: r.Bytes, Resumed: r.Resumed}
 	for _, b := range known {
 		out.OutstandingBackups = append(out.OutstandingBackups, b.Name)
 	}
@@ -80,7 +78,6 @@ func EraseResult(r *live.Result, dry bool, known []backup.Backup) *loombridgev1.
 			out.BytesState = loombridgev1.EraseBytesState_ERASE_BYTES_STATE_RECLAIMED
 		}
 		out.Quoted, out.Certificate = r.Certificate.Quoted, r.Certificate.Text()
-		out.BeginTime, out.EndTime = timestamppb.New(r.Began), timestamppb.New(r.Ended)
 	}
 	return &loombridgev1.EraseScopeResponse{Result: out}
 }

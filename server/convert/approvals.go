@@ -27,7 +27,7 @@ func ApprovalAnswer(d loombridgev1.ApprovalDecision) approval.Answer { return de
 func PendingApproval(r approval.Request) *loombridgev1.PendingApproval {
 	out := &loombridgev1.PendingApproval{
 		Id: r.ID, AgentId: r.Agent, SessionId: r.Session, CallId: utf8Text(r.CallID), Capability: capability(r.Capability),
-		ArgumentsJson: text.VisibleJSON(r.Secrets.Named(string(r.Args))), CreateTime: Timestamp(r.Time), ExpireTime: Timestamp(r.Expires), Tool: r.Tool,
+		ArgumentsJson: text.VisibleJSON(r.Secrets.Named(string(r.Args))), ExpireTime: Timestamp(r.Expires), Tool: r.Tool,
 		Digest: r.Digest(),
 	}
 	out.Rule, out.AlsoAllows = approval.Rule(r)

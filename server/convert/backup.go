@@ -10,8 +10,7 @@ import (
 // Backup describes a copy of the store.
 func Backup(b backup.Backup) *loombridgev1.Backup {
 	return &loombridgev1.Backup{
-		Name: b.Name, CreateTime: timestamppb.New(b.Time), Bytes: b.Bytes, NewBytes: b.NewBytes, Files: Int32(len(b.Files)),
-		StoreFormat: Int32(b.StoreFormat), ServerVersion: b.Version,
+		Name: b.Name, CreateTime: timestamppb.New(b.Time), Bytes: b.Bytes, NewBytes: b.NewBytes,
 	}
 }
 
@@ -26,7 +25,7 @@ func Backups(all []backup.Backup) []*loombridgev1.Backup {
 
 // BackupStatus says how the backups go.
 func BackupStatus(r backup.Report) *loombridgev1.BackupStatus {
-	status := &loombridgev1.BackupStatus{Made: int64(r.Made), Failed: int64(r.Failed), Failing: r.Problem != nil}
+	status := &loombridgev1.BackupStatus{Failing: r.Problem != nil}
 	if r.Last.Name != "" {
 		status.Last = Backup(r.Last)
 	}

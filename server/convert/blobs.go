@@ -13,16 +13,16 @@ import (
 func BlobInfo(e blob.Entry) *loombridgev1.BlobInfo {
 	out := &loombridgev1.BlobInfo{
 		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
-		CreateTime: Timestamp(e.Time), AgentId: e.Owner, TaskId: e.TaskID, Category: e.Category,
+		CreateTime: Timestamp(e.Time), AgentId: e.Owner, Category: e.Category,
 		MediaType: e.MediaType, Expired: e.Expired, Tier: tierToSend(e.Tier), Important: e.Important,
-		PromoteTime: Timestamp(e.PromoteTime), Aliases: e.Aliases,
+		Aliases: e.Aliases,
 	}
 	if at, ever := e.ExpireTime(); ever {
 		out.Ttl, out.ExpireTime = durationpb.New(e.TTL), Timestamp(at)
 	}
 	if e.Archive.Category != "" {
 		out.Archive = &loombridgev1.BlobArchive{
-			Category: e.Archive.Category, Tags: e.Archive.Tags, ArchiveTime: Timestamp(e.Archive.Time),
+			Category: e.Archive.Category, Tags: e.Archive.Tags,
 		}
 	}
 	return out
@@ -95,7 +95,7 @@ func Pattern(r *loombridgev1.SearchBlobsRequest) (*blob.Pattern, error) {
 // Match is one line that a search found.
 func Match(m blob.Match) *loombridgev1.BlobMatch {
 	return &loombridgev1.BlobMatch{
-		Line: m.Line, Offset: m.Offset, Length: m.Length, Text: utf8Text(string(m.Text)), TextOffset: m.TextOffset,
+		Line: m.Line, Offset: m.Offset, Length: m.Length, Text: utf8Text(string(m.Text)),
 	}
 }
 
@@ -104,7 +104,7 @@ func Match(m blob.Match) *loombridgev1.BlobMatch {
 func Found(r blob.Results) []*loombridgev1.SearchBlobsResponse {
 	var out []*loombridgev1.SearchBlobsResponse
 	for _, f := range r.Found {
-		message := &loombridgev1.SearchBlobsResponse{Blob: BlobInfo(f.Entry), More: f.More, Score: f.Score}
+		message := &loombridgev1.SearchBlobsResponse{Blob: BlobInfo(f.Entry), More: f.More}
 		for _, m := range f.Matches {
 			message.Matches = append(message.Matches, Match(m))
 		}
@@ -123,7 +123,7 @@ func Found(r blob.Results) []*loombridgev1.SearchBlobsResponse {
 func Collected(c blob.Collected) *loombridgev1.CollectGarbageResponse {
 	return &loombridgev1.CollectGarbageResponse{
 		DeletedCount: c.Entries, FreedBytes: c.Bytes, DeletedRefs: c.Refs,
-		OrphanChunks: c.Orphans, OrphanBytes: c.OrphanBytes, More: c.More,
+		OrphanChunks: c.Orphans, More: c.More,
 		Kept: &loombridgev1.KeptBlobs{
 			Archived: c.Kept.Archived, LongTerm: c.Kept.LongTerm, Important: c.Kept.Important,
 			NotExpired: c.Kept.NotExpired, InUse: c.Kept.InUse, Referenced: c.Kept.Referenced,

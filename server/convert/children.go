@@ -1,8 +1,6 @@
 package convert
 
 import (
-	"time"
-
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/children"
@@ -67,24 +65,20 @@ func CompleteTaskResponse(c assemble.Concluded) *loombridgev1.CompleteTaskRespon
 func ChildAgent(c *children.Child) *loombridgev1.ChildAgent {
 	l := c.Limits
 	out := &loombridgev1.ChildAgent{
-		ChildId: c.ID, ParentId: c.Parent, Goal: c.Goal, SessionId: c.SessionID, ParentSessionId: c.ParentSession,
-		Tools: c.Tools, AllTools: c.Tools == nil, Profile: c.Profile, Depth: Int32(c.Depth), StepId: step.ID(c.Number),
+		ChildId: c.ID, ParentId: c.Parent, Goal: c.Goal, SessionId: c.SessionID,
+		Tools: c.Tools, Depth: Int32(c.Depth), StepId: step.ID(c.Number),
 		Limits: &loombridgev1.ChildLimits{
 			Steps: new(int64(l.Steps)), TokensPerStep: new(int64(l.StepTokens)), Files: new(int64(l.Files)), Bytes: new(l.Bytes),
 			Timeout: durationpb.New(l.Timeout),
 		},
-		Fork: c.Fork != "", CreateTime: Timestamp(c.Time), Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING,
-	}
-	if c.Deadline != (time.Time{}) {
-		out.ExpireTime = Timestamp(c.Deadline)
+		Fork: c.Fork != "", Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING,
 	}
 	if r := c.Result; r != nil {
 		out.Status = loombridgev1.ChildStatus_CHILD_STATUS_FAILED
 		if r.Success {
 			out.Status = loombridgev1.ChildStatus_CHILD_STATUS_SUCCEEDED
 		}
-		out.Result, out.Error, out.GrantedRefs = r.Text, r.Error, r.Grants
-		out.ResultStepId, out.EndTime = step.ID(r.Step), Timestamp(r.Time)
+		out.Result, out.Error, out.ResultStepId = r.Text, r.Error, step.ID(r.Step)
 	}
 	return out
 }

@@ -63,7 +63,7 @@ func Step(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridgev
 		Success: s.Success(), Outcome: outcomeOf(s.Outcome), Thought: s.Thought, Error: utf8Text(s.Error),
 		Inline: utf8Text(s.Inline), SessionId: s.SessionID, TurnId: s.TurnID, CallId: s.CallID,
 		Position: int64(position), NeedsOffload: s.NeedsOffload(), Pinned: s.Pinned,
-		ResultForm: formOf(s.Given.Form), MediaType: utf8Text(s.Given.MediaType), Refused: s.Refused(),
+		ResultForm: formOf(s.Given.Form), Refused: s.Refused(),
 	}
 	// Figures are flat and made by the reducer, so they always have this form.
 	out.Metadata, _ = structOf(s.Metadata)
@@ -170,7 +170,7 @@ func Prompt(p assemble.Prompt, f assemble.Format) *loombridgev1.AssembleResponse
 	}
 	for _, m := range p.Marks {
 		out.CacheMarks = append(out.CacheMarks, &loombridgev1.CacheMark{
-			What: m.What, MessageIndex: Int32(m.Message), BlockIndex: Int32(m.Block), Tokens: Int32(m.Tokens), ExpectedHit: m.Expected > 0, ExpectedCachedTokens: Int32(m.Expected),
+			What: m.What, MessageIndex: Int32(m.Message), BlockIndex: Int32(m.Block), Tokens: Int32(m.Tokens),
 		})
 	}
 	for _, part := range p.Parts {

@@ -79,11 +79,6 @@ func PromptDiff(d assemble.Diff) *loombridgev1.DiffPromptsResponse {
 		out.Difference = differenceOf(&d.First)
 		out.FromExcerpt, out.ToExcerpt = utf8Text(d.First.From), utf8Text(d.First.To)
 	}
-	for _, s := range d.Sections {
-		out.Sections = append(out.Sections, &loombridgev1.SectionDifference{
-			Name: s.Name, FromTokens: Int32(s.From), ToTokens: Int32(s.To), ChangedMessages: Int32(s.Changed),
-		})
-	}
 	return out
 }
 

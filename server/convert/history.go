@@ -51,7 +51,7 @@ func policyOf(name string) loombridgev1.HistoryPolicy {
 }
 
 // Configured writes the settings that hold.
-func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResponse {
+func Configured(c session.Config) *loombridgev1.ConfigureSessionResponse {
 	h := &loombridgev1.HistorySettings{
 		Policy: policyOf(c.Policy), Preset: c.Preset, Literal: c.Literal, ExpectedSteps: Int32(c.ExpectedTurns),
 		MaxResultTokens: Int32(cmp.Or(c.ResultTokens, history.DefaultResultTokens)),
@@ -60,22 +60,19 @@ func Configured(c session.Config, ended bool) *loombridgev1.ConfigureSessionResp
 		h.Prices = &loombridgev1.TokenPrices{Input: c.Prices.Input, CachedInput: c.Prices.CachedInput, CacheWrite: c.Prices.CacheWrite}
 	}
 	return &loombridgev1.ConfigureSessionResponse{
-		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Ended: ended, Prompt: promptSettingsOf(c.Prompt),
+		History: h, Model: c.Model, MaxTokens: Int32(c.MaxTokens), Prompt: promptSettingsOf(c.Prompt),
 	}
 }
 
 func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 	out := &loombridgev1.Receipt{
 		PromptId: r.PromptID, Policy: r.Policy, Folds: foldsOf(r.Folds), Batch: batchOf(r.Batch),
-		StableTokens: Int32(r.StableTokens), StableBytes: r.StableBytes, SettledTokens: Int32(r.SettledTokens),
-		AppendOnlyTokens: Int32(r.AppendOnlyTokens), Cost: r.Cost, AppendOnlyCost: r.AppendOnlyCost,
-		Pressure: r.Pressure, ReserveTokens: Int32(r.ReserveTokens), Layout: layoutOf(r.Layout), Sprint: Int32(r.Sprint), Calls: r.Calls, Faults: r.Faults, Reused: r.Reused, Partitions: partitionsOf(r.Partitions), ExpectedCachedTokens: Int32(r.ExpectedCached), Sections: sectionsOf(r.Sections),
+		StableTokens: Int32(r.StableTokens),
+		Cost:         r.Cost, AppendOnlyCost: r.AppendOnlyCost,
+		Pressure: r.Pressure, Layout: layoutOf(r.Layout), Sprint: Int32(r.Sprint), Calls: r.Calls, Faults: r.Faults, Reused: r.Reused, Partitions: partitionsOf(r.Partitions), Sections: sectionsOf(r.Sections),
 	}
 	if r.Difference != nil {
 		out.Difference = differenceOf(r.Difference)
-	}
-	for _, tool := range r.Tools {
-		out.Tools = append(out.Tools, &loombridgev1.ToolCost{Name: utf8Text(tool.Name), Tokens: Int32(tool.Tokens)})
 	}
 	for _, s := range r.Sequences {
 		out.Sequences = append(out.Sequences, &loombridgev1.SnapshotSequence{Source: s.Source, Sequence: int64(s.Number)})
@@ -88,8 +85,7 @@ func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
 	for i := range folds {
 		f := &folds[i]
 		out[i] = &loombridgev1.FoldInfo{
-			Refs: session.RefRuns(f.Refs), Batch: int64(f.Batch), Tokens: Int32(f.Tokens), BeforeTokens: Int32(cmp.Or(f.Original, f.Before)),
-			Turns: Int32(f.Turns), Calls: Int32(f.Calls), Dense: f.Level > history.LevelLines,
+			Refs: session.RefRuns(f.Refs), Tokens: Int32(f.Tokens), BeforeTokens: Int32(cmp.Or(f.Original, f.Before)),
 		}
 		if n := len(f.Spans); n > 0 {
 			out[i].FirstPosition, out[i].LastPosition = int64(f.Spans[0].First), int64(f.Spans[n-1].Last)
@@ -104,7 +100,7 @@ func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
 	}
 	return &loombridgev1.FoldBatch{
 		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: session.RefRuns(b.Refs),
-		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), BreakEvenSteps: b.BreakEven, Level: PressureLevel(b.Level),
+		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), Level: PressureLevel(b.Level),
 	}
 }
 

@@ -52,7 +52,7 @@ func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
 // Saved describes a record that was saved, or repeated.
 func Saved(r memory.Saved) *loombridgev1.MemorySaveResponse {
 	out := saved(&r.Record, r.Similarity, r.Repeated)
-	out.ArchivedIds, out.ArchivedCount, out.DeletedCount = r.Room.Archived, int64(len(r.Room.Archived)), int64(r.Room.Deleted)
+	out.ArchivedIds, out.DeletedCount = r.Room.Archived, int64(r.Room.Deleted)
 	return out
 }
 
@@ -70,7 +70,7 @@ func saved(r *record.Record, similarity float64, repeated bool) *loombridgev1.Me
 // Batch describes records that were saved.
 func Batch(b memory.Batch) *loombridgev1.BatchSaveResponse {
 	out := &loombridgev1.BatchSaveResponse{
-		Saved: make([]*loombridgev1.MemorySaveResponse, len(b.Records)), ArchivedIds: b.Room.Archived, ArchivedCount: int64(len(b.Room.Archived)), DeletedCount: int64(b.Room.Deleted),
+		Saved: make([]*loombridgev1.MemorySaveResponse, len(b.Records)), ArchivedIds: b.Room.Archived, DeletedCount: int64(b.Room.Deleted),
 	}
 	for i := range b.Records {
 		similarity, repeated := b.Repeated(i)
@@ -221,13 +221,13 @@ func explanationOf(e *memory.Explanation) *loombridgev1.HitExplanation {
 
 func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 	return &loombridgev1.QueryReceipt{
-		LexicalCandidates: Int32(r.LexicalCandidates), VectorCandidates: Int32(r.VectorCandidates),
+
 		Filtered: Int32(r.Filtered), Expired: Int32(r.Expired), Superseded: Int32(r.Superseded), Archived: Int32(r.Archived),
 		UnderMinScore: Int32(r.UnderMinScore), OverLimit: Int32(r.OverLimit), OverMaxTokens: Int32(r.OverMaxTokens),
 		OverMaxBytes: Int32(r.OverMaxBytes), InPart: Int32(r.InPart),
-		Tokens: Int32(r.Tokens), VectorsScanned: Int32(r.VectorsScanned), VectorsRescored: Int32(r.VectorsRescored),
-		EmbeddingSpaces: r.EmbeddingSpaces, ExpandedWords: r.ExpandedWords,
-		Records: r.Records, IndexSequence: int64(r.IndexSequence), Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
+		Tokens: Int32(r.Tokens), VectorsRescored: Int32(r.VectorsRescored),
+		EmbeddingSpaces: r.EmbeddingSpaces,
+		Records:         r.Records, Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
 		AsOf: Timestamp(r.Moment.AsOf), ValidAt: Timestamp(r.Moment.ValidAt), Reread: Int32(r.Reread), Lost: Int32(r.Lost),
 		Related: Int32(r.Related), RelatedExcluded: Int32(r.RelatedExcluded), RelatedOverLimit: Int32(r.RelatedOver),
 	}
@@ -236,8 +236,8 @@ func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 // Stats are the counts of one memory.
 func Stats(s memory.Stats) *loombridgev1.GetMemoryStatsResponse {
 	out := &loombridgev1.GetMemoryStatsResponse{
-		Records: s.Records, Words: s.Words, Sessions: s.Sessions, Unpacked: int64(s.Tail), Segments: Int32(s.Segments),
-		IndexSequence: int64(s.IndexSequence), EmbedderSpace: s.EmbedderSpace, Pending: s.Pending,
+		Records: s.Records, Unpacked: int64(s.Tail), Segments: Int32(s.Segments),
+		EmbedderSpace: s.EmbedderSpace, Pending: s.Pending,
 		Archived: s.Archived, RecordLimit: int64(s.MaxRecords), ArchiveLimit: int64(s.MaxArchived),
 	}
 	for _, space := range s.Spaces {

@@ -163,7 +163,7 @@ func sectionsOf(sections []assemble.Section) []*loombridgev1.SectionInfo {
 	for i := range sections {
 		s := &sections[i]
 		out[i] = &loombridgev1.SectionInfo{
-			Name: s.Name, Phase: loombridgev1.InjectionPhase(s.Phase), Cache: loombridgev1.CacheStrategy(s.Cache),
+			Name:   s.Name,
 			Tokens: Int32(s.Tokens), BeforeTokens: Int32(s.Before), MaxTokens: Int32(s.MaxTokens),
 			Outcome: loombridgev1.SectionOutcome(s.Outcome), Reason: utf8Text(s.Reason), Source: s.Source, Refs: s.Refs, LeftOut: s.LeftOut,
 		}

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -139,12 +138,12 @@ func AuditQuery(r *loombridgev1.ListAuditRequest) audit.Query {
 // AuditRecord converts a record of the audit.
 func AuditRecord(r audit.Record) *loombridgev1.AuditRecord {
 	return &loombridgev1.AuditRecord{
-		Epoch: int64(r.Epoch), Number: int64(r.Number), AgentId: utf8Text(r.Agent), SessionId: utf8Text(r.Session),
-		CallId: utf8Text(r.CallID), TurnId: utf8Text(r.TurnID), RequestId: utf8Text(r.RequestID),
-		Tool: utf8Text(r.Tool), CalledAs: utf8Text(r.CalledAs), ArgumentsJson: utf8Text(string(r.Args)),
+		Number: int64(r.Number), AgentId: utf8Text(r.Agent), SessionId: utf8Text(r.Session),
+		CallId: utf8Text(r.CallID), RequestId: utf8Text(r.RequestID),
+		Tool: utf8Text(r.Tool), ArgumentsJson: utf8Text(string(r.Args)),
 		Profile: utf8Text(r.Profile), Approval: utf8Text(r.Approval), Outcome: loombridgev1.AuditOutcome(r.Outcome),
-		Code: utf8Text(r.Code), StepNumber: int64(r.Step), CreateTime: Timestamp(r.Time), Duration: durationpb.New(r.Duration),
-		BytesIn: r.BytesIn, BytesOut: r.BytesOut, Tier: utf8Text(r.Tier), Capability: utf8Text(r.Capability),
+		Code: utf8Text(r.Code), CreateTime: Timestamp(r.Time), Duration: durationpb.New(r.Duration),
+		Tier: utf8Text(r.Tier), Capability: utf8Text(r.Capability),
 	}
 }
 
@@ -161,7 +160,7 @@ func ToolServers(list []mcp.Status, whole bool) []*loombridgev1.McpServer {
 func ToolServer(s mcp.Status, whole bool) *loombridgev1.McpServer {
 	out := &loombridgev1.McpServer{
 		Definition: &loombridgev1.McpServerDefinition{Name: s.Name}, Configured: s.Configured, State: loombridgev1.McpServerState(s.State + 1), Problem: s.Problem, //nolint:gosec // G115: of three states
-		Identity: s.Identity, ProtocolVersion: s.Protocol, Tools: Int32(s.Tools), LeftOut: Int32(s.LeftOut), Tokens: Int32(s.Tokens), StateTime: timestamppb.New(s.Since), Changed: s.Changed,
+		Tools: Int32(s.Tools), Tokens: Int32(s.Tokens), Changed: s.Changed,
 	}
 	if whole {
 		out.Definition = &loombridgev1.McpServerDefinition{

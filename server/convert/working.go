@@ -89,7 +89,7 @@ func Working(w working.Working, active []string, f working.Figures) *loombridgev
 	}
 	for _, d := range w.ShownDecisions() {
 		out.Decisions = append(out.Decisions, &loombridgev1.EventVerdict{
-			EventId: d.ID, Summary: d.Summary, Decision: loombridgev1.EventDecision(d.Verdict), DecideTime: Timestamp(d.Time),
+			EventId: d.ID, Summary: d.Summary, Decision: loombridgev1.EventDecision(d.Verdict),
 		})
 	}
 	for i := range w.Evidence {

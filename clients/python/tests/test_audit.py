@@ -30,8 +30,6 @@ async def test_audit(srv: testing.Server) -> None:
         assert records[0].arguments == {"password": "[redacted]"}
         first = records[-1]
         assert (first.agent_id, first.session_id, first.call_id) == ("a", "s1", "c1")
-        assert first.step_number == 1
-        assert first.bytes_out >= len("hello\n")
         denied = [r async for r in ctx.tools.audit(outcome="denied", agent_id="a")]
         assert [r.code for r in denied] == ["PERMISSION_DENIED"]
         assert not [r async for r in ctx.tools.audit(until=before)]

@@ -38,7 +38,6 @@ FULL = pb.BlobInfo(
     session_id="s1",
     create_time=wire(MOMENT),
     agent_id="a1",
-    task_id="t1",
     category="read",
     media_type="image/png",
     ttl=Duration(seconds=90),
@@ -46,10 +45,7 @@ FULL = pb.BlobInfo(
     expired=True,
     tier=pb.BLOB_TIER_SHORT_TERM,
     important=True,
-    promote_time=wire(MOMENT + timedelta(seconds=1)),
-    archive=pb.BlobArchive(
-        category="reports", tags=["x", "y"], archive_time=wire(MOMENT + timedelta(seconds=2))
-    ),
+    archive=pb.BlobArchive(category="reports", tags=["x", "y"]),
     aliases=["workspace/outputs/read_001.txt"],
 )
 SEEN = loombridge.BlobInfo(
@@ -61,7 +57,6 @@ SEEN = loombridge.BlobInfo(
     session_id="s1",
     create_time=MOMENT,
     agent_id="a1",
-    task_id="t1",
     category="read",
     media_type="image/png",
     ttl=timedelta(seconds=90),
@@ -69,10 +64,7 @@ SEEN = loombridge.BlobInfo(
     expired=True,
     tier="short_term",
     important=True,
-    promote_time=MOMENT + timedelta(seconds=1),
-    archive=loombridge.BlobArchive(
-        category="reports", tags=("x", "y"), archive_time=MOMENT + timedelta(seconds=2)
-    ),
+    archive=loombridge.BlobArchive(category="reports", tags=("x", "y")),
     aliases=("workspace/outputs/read_001.txt",),
 )
 
@@ -100,7 +92,7 @@ async def test_listing_goes_through_all_pages(fake: Fake, ctx: loombridge.Client
     for _ in range(2):
         full, bare = [blob async for blob in listing]
         assert full == SEEN
-        assert (bare.ttl, bare.expire_time, bare.promote_time, bare.archive) == (None,) * 4
+        assert (bare.ttl, bare.expire_time, bare.archive) == (None,) * 3
         assert (bare.important, bare.expired, bare.aliases) == (False, False, ())
     assert listing.usage == loombridge.BlobUsage(count=2, bytes=20, max_bytes=100)
     assert [request.page_token for request in fake.requests] == ["", "p2", "p3"] * 2
@@ -184,7 +176,6 @@ async def test_collect(fake: Fake, ctx: loombridge.Client) -> None:
             deleted_refs=["ab"],
             kept=pb.KeptBlobs(**kept),
             orphan_chunks=9,
-            orphan_bytes=10,
             more=True,
         ),
     )
@@ -194,7 +185,6 @@ async def test_collect(fake: Fake, ctx: loombridge.Client) -> None:
         deleted_refs=("ab",),
         kept=loombridge.KeptBlobs(**kept),
         orphan_chunks=9,
-        orphan_bytes=10,
         more=True,
     )
     await ctx.context.collect_garbage(dry_run=True, request_id="q")
@@ -243,10 +233,7 @@ async def test_wrong_arguments_are_not_sent(fake: Fake, ctx: loombridge.Client) 
 
 
 def lines(*numbers: int) -> list[pb.BlobMatch]:
-    return [
-        pb.BlobMatch(line=n, offset=10 * n + 1, length=3, text=f"l {n}", text_offset=10 * n)
-        for n in numbers
-    ]
+    return [pb.BlobMatch(line=n, offset=10 * n + 1, length=3, text=f"l {n}") for n in numbers]
 
 
 async def test_search_of_one_blob(fake: Fake, ctx: loombridge.Client) -> None:
@@ -261,9 +248,7 @@ async def test_search_of_one_blob(fake: Fake, ctx: loombridge.Client) -> None:
     found = [each async for each in search]
     assert [each.blob for each in found] == [SEEN, SEEN]
     assert [[match.line for match in each.matches] for each in found] == [[1, 2], [3]]
-    assert found[1].matches[0] == loombridge.BlobMatch(
-        line=3, offset=31, length=3, text="l 3", text_offset=30
-    )
+    assert found[1].matches[0] == loombridge.BlobMatch(line=3, offset=31, length=3, text="l 3")
     assert (search.next_page_token, search.incomplete) == ("p2", False)
     assert fake.requests == [
         pb.SearchBlobsRequest(
@@ -283,22 +268,20 @@ async def test_search_of_the_archive(fake: Fake, ctx: loombridge.Client) -> None
         request: pb.SearchBlobsRequest, _call: Call
     ) -> AsyncGenerator[pb.SearchBlobsResponse, None]:
         if request.words:
-            yield pb.SearchBlobsResponse(blob=FULL, matches=lines(1), more=True, score=2.5)
-            yield pb.SearchBlobsResponse(blob=BARE, score=1.5)
+            yield pb.SearchBlobsResponse(blob=FULL, matches=lines(1), more=True)
+            yield pb.SearchBlobsResponse(blob=BARE)
         # It may be that nothing was found, in what was read.
-        yield pb.SearchBlobsResponse(
-            blob=BARE if request.words else None, score=0.5, incomplete=True
-        )
+        yield pb.SearchBlobsResponse(blob=BARE if request.words else None, incomplete=True)
 
     fake.on_stream(_rpc.SEARCH_BLOBS, answer)
     async with ctx.context.search_blobs(
         words="l m", category="reports", tags=["x"], limit=7
     ) as search:
         found = [each async for each in search]
-    assert [(each.blob.path, each.more, each.score) for each in found] == [
-        (FULL.path, True, 2.5),
-        (BARE.path, False, 1.5),
-        (BARE.path, False, 0.5),
+    assert [(each.blob.path, each.more) for each in found] == [
+        (FULL.path, True),
+        (BARE.path, False),
+        (BARE.path, False),
     ]
     assert search.incomplete
     nothing = ctx.context.search_blobs(regexp="^x")

@@ -20,7 +20,6 @@ async def test_an_agent_is_erased_and_its_neighbour_stays(srv: testing.Server) -
         await other.memory_save("pears are sold here")
 
         found = await other.admin.erase(agent_id="py-erased", dry_run=True)
-        assert found.dry_run
         assert found.counts["records"] == 1
         assert found.bytes_state == "unspecified"
         assert (await mine.memory_query("pears"))[0].record.text == "pears are allergens"
@@ -28,14 +27,10 @@ async def test_an_agent_is_erased_and_its_neighbour_stays(srv: testing.Server) -
         steps = [p async for p in other.admin.erase(agent_id="py-erased")]
         erased = steps[-1].erased
         assert erased is not None
-        assert not erased.dry_run
         assert erased.counts == found.counts
         assert erased.entries == found.entries > 0
         assert erased.bytes_state == "reclaimed"
         assert not erased.resumed
-        assert erased.begin_time is not None
-        assert erased.end_time is not None
-        assert erased.begin_time <= erased.end_time
 
         assert not await mine.memory_query("pears")
         assert [hit.record.text for hit in await other.memory_query("pears")] == [

@@ -11,14 +11,10 @@ from loombridge.v1 import context_pb2 as pb
 
 FOLD = pb.FoldInfo(
     refs=["step_001", "message_002"],
-    batch=1,
     first_position=1,
     last_position=4,
     tokens=40,
     before_tokens=900,
-    turns=2,
-    calls=3,
-    dense=True,
 )
 
 BATCH = pb.FoldBatch(
@@ -27,22 +23,17 @@ BATCH = pb.FoldBatch(
     refs=["step_001", "message_002"],
     before_tokens=900,
     after_tokens=40,
-    break_even_steps=2.5,
 )
 
 SEEN_FOLD = loombridge.Fold(
     refs=("step_001", "message_002"),
-    batch=1,
     first_position=1,
     last_position=4,
     tokens=40,
     before_tokens=900,
-    turns=2,
-    calls=3,
-    dense=True,
 )
 
-SEEN_BATCH = loombridge.FoldBatch(1, "price", ("step_001", "message_002"), 900, 40, 2.5)
+SEEN_BATCH = loombridge.FoldBatch(1, "price", ("step_001", "message_002"), 900, 40)
 
 
 async def test_a_prompt_has_a_receipt(fake: Fake, ctx: loombridge.Client) -> None:
@@ -56,13 +47,9 @@ async def test_a_prompt_has_a_receipt(fake: Fake, ctx: loombridge.Client) -> Non
                 folds=[FOLD],
                 batch=BATCH,
                 stable_tokens=3,
-                stable_bytes=12,
-                settled_tokens=6,
-                append_only_tokens=900,
                 cost=4.5,
                 append_only_cost=100.25,
                 pressure=0.5,
-                reserve_tokens=2,
             ),
         ),
     )
@@ -78,13 +65,9 @@ async def test_a_prompt_has_a_receipt(fake: Fake, ctx: loombridge.Client) -> Non
         folds=(SEEN_FOLD,),
         batch=SEEN_BATCH,
         stable_tokens=3,
-        stable_bytes=12,
-        settled_tokens=6,
-        append_only_tokens=900,
         cost=4.5,
         append_only_cost=100.25,
         pressure=0.5,
-        reserve_tokens=2,
     )
     assert fake.requests[0] == pb.AssembleRequest(
         agent_id="a1",
@@ -115,7 +98,6 @@ async def test_configure(fake: Fake, ctx: loombridge.Client) -> None:
         ),
         model="claude-sonnet-4",
         max_tokens=5000,
-        ended=True,
     )
     fake.on(_rpc.CONFIGURE_SESSION, answer)
     settings = loombridge.HistorySettings(
@@ -135,7 +117,7 @@ async def test_configure(fake: Fake, ctx: loombridge.Client) -> None:
         "chat",
         False,
     )
-    assert (held.model, held.max_tokens, held.ended) == ("claude-sonnet-4", 5000, True)
+    assert (held.model, held.max_tokens) == ("claude-sonnet-4", 5000)
     sent = fake.requests[0]
     assert sent == pb.ConfigureSessionRequest(
         agent_id="a1",
@@ -152,7 +134,7 @@ async def test_configure(fake: Fake, ctx: loombridge.Client) -> None:
 async def test_configure_without_arguments_only_asks(fake: Fake, ctx: loombridge.Client) -> None:
     fake.on(_rpc.CONFIGURE_SESSION, pb.ConfigureSessionResponse())
     held = await ctx.context.configure()
-    assert held == loombridge.SessionSettings(loombridge.HistorySettings(), "", 0, ended=False)
+    assert held == loombridge.SessionSettings(loombridge.HistorySettings(), "", 0)
     assert fake.requests[0] == pb.ConfigureSessionRequest(agent_id="a1", session_id="s1")
 
 
@@ -273,10 +255,10 @@ async def test_usage_is_understood_as_providers_tell_it(
 ) -> None:
     fake.on(
         _rpc.REPORT_USAGE,
-        pb.ReportUsageResponse(counted_tokens=8, ratio=1.125, missed_tokens=1),
+        pb.ReportUsageResponse(counted_tokens=8, ratio=1.125),
     )
     learned = await ctx.context.report_usage("p1", usage)
-    assert learned == loombridge.UsageLearned(8, 1.125, 1)
+    assert learned == loombridge.UsageLearned(8, 1.125)
     r = fake.requests[0]
     assert (r.agent_id, r.session_id, r.prompt_id) == ("a1", "s1", "p1")
     assert (r.prompt_tokens, r.completion_tokens, r.reasoning_tokens, r.cached_tokens) == sent

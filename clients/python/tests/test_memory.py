@@ -108,9 +108,6 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
     )
     owner = pb.MemoryOwner(user_id="ann")
     receipt = pb.QueryReceipt(
-        lexical_candidates=1,
-        vector_candidates=2,
-        vectors_scanned=3,
         vectors_rescored=4,
         over_limit=5,
         over_max_tokens=6,
@@ -118,7 +115,6 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         in_part=9,
         tokens=7,
         empty_reason=pb.EMPTY_REASON_ALL_UNDER_MIN_SCORE,
-        expanded_words=["cost"],
         embedding_spaces=["m"],
     )
     fake.on(
@@ -158,9 +154,6 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
     assert found.sliding_ttl == timedelta(seconds=5)
     assert (hits[1].record.update_time, hits[1].record.sliding_ttl) == (None, None)
     assert hits.receipt == loombridge.QueryReceipt(
-        lexical_candidates=1,
-        vector_candidates=2,
-        vectors_scanned=3,
         vectors_rescored=4,
         over_limit=5,
         over_max_tokens=6,
@@ -168,7 +161,6 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         in_part=9,
         tokens=7,
         empty_reason="all_under_min_score",
-        expanded_words=("cost",),
         embedding_spaces=("m",),
     )
     assert loombridge.QueryReceipt().empty_reason == ""
@@ -414,11 +406,8 @@ async def test_stats(fake: Fake, ctx: loombridge.Client) -> None:
         _rpc.GET_MEMORY_STATS,
         pb.GetMemoryStatsResponse(
             records=1,
-            words=2,
-            sessions=3,
             unpacked=4,
             segments=5,
-            index_sequence=6,
             spaces=[pb.EmbeddingSpaceStats(name="m", dimension=384, vectors=7)],
             embedder_space="e",
             pending=8,
@@ -426,11 +415,8 @@ async def test_stats(fake: Fake, ctx: loombridge.Client) -> None:
     )
     assert await ctx.memory.stats(user_id="u") == loombridge.MemoryStats(
         records=1,
-        words=2,
-        sessions=3,
         unpacked=4,
         segments=5,
-        index_sequence=6,
         spaces=(loombridge.EmbeddingSpace("m", 384, 7),),
         embedder_space="e",
         pending=8,

@@ -46,7 +46,7 @@ async def test_a_query_without_a_limit_returns_five(live: loombridge.Client) -> 
     await live.memory.save_many(f"apple number {i}" for i in range(8))
     hits = await live.memory_query({"query": "apples"})
     assert len(hits) == 5
-    assert hits.receipt.lexical_candidates == hits.receipt.records == 8
+    assert hits.receipt.records == 8
     assert hits.receipt.over_limit == 3
     assert len(await live.memory_query({"query": "apples", "limit": 7})) == 7
 
@@ -152,7 +152,7 @@ async def test_list_follows_the_pages(live: loombridge.Client) -> None:
     with pytest.raises(loombridge.InvalidFilterError):
         await anext(aiter(live.memory.list(filter="colour = 1")))
     stats = await live.memory.stats()
-    assert (stats.records, stats.sessions, stats.spaces) == (1200, 1, ())
+    assert (stats.records, stats.spaces) == (1200, ())
     with pytest.raises(loombridge.RequestIdReusedError):
         await live.memory.save_many(["another"], request_id="r")
 
@@ -177,7 +177,6 @@ async def test_what_only_its_vector_links_is_found(live: loombridge.Client) -> N
     hits = await live.memory_query("fruit", embedding=[0.1, 1, 0], embedding_space="m")
     assert hits[0].record.id == far.id
     assert hits.receipt.embedding_spaces == ("m",)
-    assert hits.receipt.vector_candidates >= 1
     hits = await live.memory_query(
         embedding=[0, 1, 0], embedding_space="m", mode="vector", include_embeddings=True
     )

@@ -79,9 +79,6 @@ async def test_tools_of_the_caller_and_of_the_server(live: loombridge.Client) ->
     by_name = {tool.name: tool for tool in prompt.tools}
     assert by_name["fs:stat"].description == "Mine."
     assert by_name["forecast"].parameters["required"] == ["city"]
-    costs = {cost.name: cost.tokens for cost in prompt.receipt.tools}
-    assert list(costs) == names(prompt)
-    assert all(tokens > 0 for tokens in costs.values())
 
     async def served(selection: ToolSelection, **options: Any) -> list[str]:
         settings = PromptSettings(tools=selection)
@@ -141,9 +138,9 @@ async def test_injections_stand_where_they_say(live: loombridge.Client) -> None:
     section = prompt.receipt.section
     facts, long, now = section("facts"), section("long"), section("now")
     assert now is not None
-    assert (now.phase, now.cache) == ("runtime", "dynamic")
+    assert now.outcome == "shown"
     assert facts is not None
-    assert (facts.phase, facts.cache, facts.outcome) == ("user_context", "session", "shown")
+    assert facts.outcome == "shown"
     assert long is not None
     # The cap is on the text; its place in a message takes a few tokens more.
     assert (long.outcome, long.before_tokens > 400, long.tokens < 60) == ("cut", True, True)
@@ -167,7 +164,6 @@ async def test_marks_name_blocks_that_are_there(
     assert again.cache_marks
     sent = ["user", "assistant", "user", "user"]
     for mark in again.cache_marks:
-        assert mark.expected_hit
         if mark.what == "tools":
             assert mark.message_index == -1
             continue
@@ -184,10 +180,8 @@ async def test_no_more_is_expected_of_a_cache_than_the_prompt_before_had(
         await live.context.append({"role": "user", "content": f"Question {turn}. " + "more " * 600})
         prompt = await live.context.assemble(model="claude-sonnet-4-5", format="anthropic")
         receipt = prompt.receipt
-        assert receipt.expected_cached_tokens <= receipt.stable_tokens <= before
-        expected = [mark.expected_cached_tokens for mark in prompt.cache_marks]
-        assert max(expected) == receipt.expected_cached_tokens
-        assert (receipt.expected_cached_tokens > 0) == (turn > 0)
+        assert receipt.stable_tokens <= before
+        assert (receipt.stable_tokens > 0) == (turn > 0)
         await live.context.report_usage(
             prompt, prompt_tokens=prompt.tokens, cached_tokens=receipt.stable_tokens
         )

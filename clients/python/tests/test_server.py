@@ -127,7 +127,6 @@ async def test_a_large_result_is_listed_searched_and_kept(
     kept = await live.context.promote_blob(made.ref, tier="long_term", new_name="lines.txt")
     assert kept.path == "persistent/a1/read/lines.txt"
     assert (kept.tier, kept.ttl, kept.expire_time) == ("long_term", None, None)
-    assert kept.promote_time
     assert made.path in kept.aliases
     assert [blob async for blob in live.context.list_blobs(tier="long_term")] == [kept]
     would = await live.context.collect_garbage(dry_run=True)
@@ -151,7 +150,6 @@ async def test_the_archive_is_searched(live: loombridge.Client, srv: testing.Ser
     async with live.context.search_blobs(words="quick foxes fox") as search:
         found = [each async for each in search]
     assert [each.blob.step_id for each in found] == ["step_001"]
-    assert found[0].score > 0
     assert found[0].more
     assert [line.text for line in found[0].matches] == ["the quick brown fox"] * 3
     assert not search.incomplete

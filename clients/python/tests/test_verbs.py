@@ -407,17 +407,13 @@ async def test_status(fake: Fake, ctx: loombridge.Client) -> None:
     )
     assert await ctx.status() == loombridge.Status("1.2.3", MOMENT, "sync", 1, False, 6)
     store = admin_pb2.StoreStatus(problem="no room", damage=["log: gone"], scrub_time=wire(MOMENT))
-    calls = admin_pb2.ToolCallCounts(calls=3, failed_calls=1, outcomes={"ok": 2, "timeout": 1})
-    servers = admin_pb2.McpServerCounts(servers=2, ready_servers=1, tools=4)
+    calls = {"ok": 2, "timeout": 1}
     fake.on(
         _rpc.GET_STATUS,
-        admin_pb2.GetStatusResponse(
-            start_time=wire(MOMENT), store=store, tool_calls=calls, mcp_servers=servers
-        ),
+        admin_pb2.GetStatusResponse(start_time=wire(MOMENT), store=store, tool_calls=calls),
     )
     status = await ctx.status()
     assert (status.writable, status.problem, status.damage) == (False, "no room", ("log: gone",))
     assert status.scrub_time == MOMENT
     assert (status.tool_calls, status.failed_tool_calls) == (3, 1)
     assert status.tool_outcomes == {"ok": 2, "timeout": 1}
-    assert (status.mcp_servers, status.mcp_ready) == (2, 1)

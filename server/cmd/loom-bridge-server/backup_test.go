@@ -125,7 +125,7 @@ func TestBackupSharesFiles(t *testing.T) {
 	if first.GetNewBytes() != first.GetBytes() || second.GetNewBytes() > second.GetBytes()/5 || full.GetNewBytes() != full.GetBytes() {
 		t.Errorf("new: %d of %d, then %d of %d, then %d of %d", first.GetNewBytes(), first.GetBytes(), second.GetNewBytes(), second.GetBytes(), full.GetNewBytes(), full.GetBytes())
 	}
-	if status := s.backups(); status.GetMade() != 3 || status.GetLast().GetName() != full.GetName() {
+	if status := s.backups(); status.GetLast().GetName() != full.GetName() {
 		t.Errorf("status: %v", status)
 	}
 	stored := map[uint64]bool{}

@@ -165,7 +165,7 @@ func TestMetricsCountToolsAndRefusals(t *testing.T) {
 	status, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(t.Context(), &loombridgev1.GetStatusRequest{})
 	must(t, err)
 	counted := status.GetToolCalls()
-	if want := map[string]int64{"ok": 3, "not_found": 4, "refused": 1}; counted.GetCalls() != 8 || counted.GetFailedCalls() != 5 || !maps.Equal(counted.GetOutcomes(), want) {
+	if want := map[string]int64{"ok": 3, "not_found": 4, "refused": 1}; !maps.Equal(counted, want) {
 		t.Errorf("the status counts %v, want %v", counted, want)
 	}
 	for name := range got {

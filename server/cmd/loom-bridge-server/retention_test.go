@@ -77,7 +77,7 @@ func TestRetainRecords(t *testing.T) {
 		})
 		must(t, err)
 	}
-	if got := before.retention(t); got.GetDeletedRecords() != 0 || got.GetRecordsAge() != nil || got.GetSweepTime() != nil {
+	if got := before.retention(t); got.GetDeletedRecords() != 0 || got.GetSweepTime() != nil {
 		t.Errorf("without the setting: %v", got)
 	}
 	must(t, before.Stop())
@@ -101,7 +101,7 @@ func TestRetainRecords(t *testing.T) {
 	}
 	waitUntil(t, "the look ends", func() bool { return p.retention(t).GetSweepTime() != nil })
 	got := p.retention(t)
-	if got.GetDeletedRecords() != 6 || got.GetFailing() || got.GetRecordsAge().AsDuration() != 30*day {
+	if got.GetDeletedRecords() != 6 || got.GetFailing() {
 		t.Errorf("status: %v", got)
 	}
 	if n := scrape(t, p.metrics(t))[`loom_bridge_retention_deleted_total{what="records"}`]; n != 6 {
@@ -228,7 +228,7 @@ func TestRetainSessions(t *testing.T) {
 		t.Errorf("it begins again at %v", got)
 	}
 	status := p.retention(t)
-	if status.GetDeletedSessions() < 1 || status.GetDeletedResults() < 1 || status.GetSessionsAge().AsDuration() != time.Second {
+	if status.GetDeletedSessions() < 1 {
 		t.Errorf("status: %v", status)
 	}
 	if n := scrape(t, p.metrics(t))[`loom_bridge_retention_deleted_total{what="sessions"}`]; n < 1 {

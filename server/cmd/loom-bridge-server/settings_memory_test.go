@@ -402,13 +402,11 @@ func backupEffects() []effect {
 	copies := []string{"--backup-dir", "$DIR-copies"}
 	made := func(s *stand) func() string {
 		return func() string {
-			switch status := s.backups(); {
-			case status == nil:
+			status := s.backups()
+			if status == nil {
 				return "none"
-			case status.GetMade() < 2:
-				return "few"
 			}
-			return "many"
+			return status.GetLast().GetName()
 		}
 	}
 	return []effect{

@@ -42,7 +42,6 @@ from loombridge._context import Context
 from loombridge._conversation import (
     ConversationEntry,
     PromptsDiff,
-    SectionDifference,
     SessionInfo,
 )
 from loombridge._counts import EmbeddingSpace, MemoryStats
@@ -133,7 +132,7 @@ from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._extract import ChatModel, Extracted, ExtractedBatch, Extracting
 from loombridge._memory import Memory
 from loombridge._messages import DirectMessage, Messages, SentMessage
-from loombridge._places import WorkspaceMove, WorkspaceOwner
+from loombridge._places import WorkspaceOwner
 from loombridge._profiles import HostRule, ProgramLimits, RefusedKey, ToolProfile
 from loombridge._progress import QualityOfService
 from loombridge._prompt import (
@@ -203,7 +202,6 @@ from loombridge._sections import (
     PromptSection,
     SectionOutcome,
     SnapshotSequence,
-    ToolCost,
 )
 from loombridge._servers import McpServer, McpServers
 from loombridge._sessions import ImportedSessions, SessionExport, Sessions
@@ -453,7 +451,6 @@ __all__ = [
     "ScopePage",
     "ScriptResult",
     "Seconds",
-    "SectionDifference",
     "SectionOutcome",
     "SentMessage",
     "ServerNotFoundError",
@@ -496,7 +493,6 @@ __all__ = [
     "TokenPrices",
     "TooLargeError",
     "ToolCall",
-    "ToolCost",
     "ToolDefinition",
     "ToolFailedError",
     "ToolFailure",
@@ -523,7 +519,6 @@ __all__ = [
     "Workspace",
     "WorkspaceAwayError",
     "WorkspaceElsewhereError",
-    "WorkspaceMove",
     "WorkspaceOwner",
     "WrongAddressError",
     "connect",

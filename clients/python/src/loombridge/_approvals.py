@@ -46,8 +46,6 @@ class PendingApproval(_brief.Brief):
     arguments: Mapping[str, Any]
     """The arguments as the tool gets them, whole; of what the server knows as a secret a mark
     stands there."""
-    create_time: datetime
-    """When it began to wait."""
     expire_time: datetime
     """When it is denied if nobody answers."""
     parts: tuple[ApprovalPart, ...]
@@ -94,7 +92,6 @@ def pending(m: pb.PendingApproval) -> PendingApproval:
         kind=m.capability.kind,
         name=m.capability.name,
         arguments=_values.from_json(m.arguments_json) or {},
-        create_time=_values.moment(m.create_time),
         expire_time=_values.moment(m.expire_time),
         parts=tuple(
             ApprovalPart(name=p.name, text=p.text, sha256=p.sha256, bytes=p.bytes) for p in m.parts

@@ -36,24 +36,12 @@ class AuditRecord(_brief.Brief):
     """When the call came in."""
     duration: timedelta
     """How long it took."""
-    bytes_in: int
-    """Bytes of the arguments."""
-    bytes_out: int
-    """Bytes of the result."""
     tier: str
     """How the tool's process was confined; empty where it started none."""
     call_id: str
     """The model's own id of the call; may be empty."""
-    turn_id: str
-    """Holds parallel calls together; may be empty."""
     request_id: str
     """Made the call safe to repeat; may be empty."""
-    called_as: str
-    """The name that was called, where it is another."""
-    step_number: int
-    """Number of the call's step; 0 for none."""
-    epoch: int
-    """Counts the runs of the server; with `number` it names the record."""
     number: int
     """Number of the record in its epoch."""
 
@@ -72,14 +60,8 @@ def record(m: pb.AuditRecord) -> AuditRecord:
         capability=m.capability,
         create_time=_values.moment(m.create_time),
         duration=m.duration.ToTimedelta(),
-        bytes_in=m.bytes_in,
-        bytes_out=m.bytes_out,
         tier=m.tier,
         call_id=m.call_id,
-        turn_id=m.turn_id,
         request_id=m.request_id,
-        called_as=m.called_as,
-        step_number=m.step_number,
-        epoch=m.epoch,
         number=m.number,
     )

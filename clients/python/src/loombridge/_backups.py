@@ -24,12 +24,6 @@ class Backup:
     """The size of all its files."""
     new_bytes: int
     """The size of those that the backup before did not have."""
-    files: int
-    """How many files it has."""
-    store_format: int
-    """Version of the on-disk format."""
-    server_version: str
-    """Version of the server that made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +141,4 @@ def _backup(m: pb.Backup) -> Backup:
         create_time=_values.moment(m.create_time),
         bytes=m.bytes,
         new_bytes=m.new_bytes,
-        files=m.files,
-        store_format=m.store_format,
-        server_version=m.server_version,
     )

@@ -38,8 +38,6 @@ class BlobMatch(_brief.Brief):
     """How many bytes match; of words, the length of the line as shown."""
     text: str
     """The line without its line feed, or at most 512 bytes of it around the match."""
-    text_offset: int
-    """Where in the blob `text` begins, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,9 +50,6 @@ class BlobFound(_brief.Brief):
     """The lines; empty where only the blob itself was looked for or found."""
     more: bool
     """A blob of the archive has further lines."""
-    score: float
-    """How well a blob of the archive fits the words: the higher the better, and
-    nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +86,6 @@ class CollectedGarbage:
     orphan_chunks: int
     """Stored pieces that belonged to no blob and were deleted: what uploads left that
     never ended."""
-    orphan_bytes: int
-    """What those took."""
     more: bool
     """There may be more to delete: call again."""
 
@@ -433,13 +426,11 @@ def _usage(m: pb.BlobUsage) -> BlobUsage:
 
 
 def _found(blob: _steps.BlobInfo, m: pb.SearchBlobsResponse) -> BlobFound:
-    return BlobFound(blob=blob, matches=tuple(map(_match, m.matches)), more=m.more, score=m.score)
+    return BlobFound(blob=blob, matches=tuple(map(_match, m.matches)), more=m.more)
 
 
 def _match(m: pb.BlobMatch) -> BlobMatch:
-    return BlobMatch(
-        line=m.line, offset=m.offset, length=m.length, text=m.text, text_offset=m.text_offset
-    )
+    return BlobMatch(line=m.line, offset=m.offset, length=m.length, text=m.text)
 
 
 def _collected(m: pb.CollectGarbageResponse) -> CollectedGarbage:
@@ -456,6 +447,5 @@ def _collected(m: pb.CollectGarbageResponse) -> CollectedGarbage:
             referenced=m.kept.referenced,
         ),
         orphan_chunks=m.orphan_chunks,
-        orphan_bytes=m.orphan_bytes,
         more=m.more,
     )

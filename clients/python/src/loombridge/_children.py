@@ -4,7 +4,6 @@ import asyncio
 import uuid
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from types import TracebackType
 from typing import Literal, TypeAlias
 
@@ -62,12 +61,6 @@ class ChildAgent(_brief.Brief):
     """What it returned."""
     error: str
     """Why there is no result: its own text, `timeout` or `disconnected`."""
-    granted_refs: tuple[str, ...]
-    """Blobs of its own that the parent may read."""
-    time: datetime
-    """When it was spawned, in UTC."""
-    expire_time: datetime | None
-    """When it must have returned; None is never."""
     result_step_id: str = ""
     """The step of the parent that has the whole result."""
     fork: bool = False
@@ -328,9 +321,6 @@ def _child(m: pb.ChildAgent) -> ChildAgent:
         status=_STATUSES.get(m.status, "running"),
         result=m.result,
         error=m.error,
-        granted_refs=tuple(m.granted_refs),
-        time=_values.moment(m.create_time),
-        expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
         result_step_id=m.result_step_id,
         fork=m.fork,
     )

@@ -63,20 +63,6 @@ class ConversationEntry(_brief.Brief):
 
 
 @dataclass(frozen=True, slots=True)
-class SectionDifference:
-    """How a section of two prompts differs."""
-
-    name: str
-    """The section's."""
-    from_tokens: int
-    """Its size in the older prompt; 0 where that has none."""
-    to_tokens: int
-    """Its size in the newer one."""
-    changed_messages: int
-    """How many of its messages are not in the other prompt."""
-
-
-@dataclass(frozen=True, slots=True)
 class PromptsDiff:
     """How two prompts of a session differ."""
 
@@ -86,8 +72,6 @@ class PromptsDiff:
     """The newer one."""
     difference: _sections.PromptDifference | None
     """Where they first differ; None when they are the same."""
-    sections: tuple[SectionDifference, ...]
-    """Those in which they differ, in the order of the newer one."""
     from_excerpt: str
     """What stands at the first difference in the older one, at most 256 bytes."""
     to_excerpt: str
@@ -169,7 +153,7 @@ class Conversations(_session.InSession):
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> PromptsDiff:
-        """Say where two prompts that the session has sent differ, and in which sections.
+        """Say where two prompts that the session has sent differ.
 
         Args:
             from_prompt: the `prompt_id` of the older one; default: the one before the
@@ -196,10 +180,6 @@ def _prompts_diff(m: pb.DiffPromptsResponse) -> PromptsDiff:
         from_prompt_id=m.from_prompt_id,
         to_prompt_id=m.to_prompt_id,
         difference=_sections.difference(m.difference) if m.HasField("difference") else None,
-        sections=tuple(
-            SectionDifference(s.name, s.from_tokens, s.to_tokens, s.changed_messages)
-            for s in m.sections
-        ),
         from_excerpt=m.from_excerpt,
         to_excerpt=m.to_excerpt,
     )

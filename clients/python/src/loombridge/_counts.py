@@ -23,16 +23,10 @@ class MemoryStats:
 
     records: int
     """How many there are, those expired or replaced included."""
-    words: int
-    """The length of all of them, as the index counts."""
-    sessions: int
-    """How many sessions they belong to."""
     unpacked: int
     """How many are not packed into a segment of the index yet."""
     segments: int
     """How many packed pieces the index has."""
-    index_sequence: int
-    """The commit that the counts reflect."""
     spaces: tuple[EmbeddingSpace, ...]
     """The embedding spaces of the records' vectors."""
     embedder_space: str
@@ -51,11 +45,8 @@ def stats(m: pb.GetMemoryStatsResponse) -> MemoryStats:
     """Return the counts as users see them."""
     return MemoryStats(
         records=m.records,
-        words=m.words,
-        sessions=m.sessions,
         unpacked=m.unpacked,
         segments=m.segments,
-        index_sequence=m.index_sequence,
         spaces=tuple(
             EmbeddingSpace(name=s.name, dimension=s.dimension, vectors=s.vectors) for s in m.spaces
         ),

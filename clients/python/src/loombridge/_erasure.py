@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, Self, cast
 
@@ -21,8 +20,6 @@ _BYTES_STATE = pb.EraseBytesState.DESCRIPTOR
 class Erased:
     """What was erased, or what a dry run found."""
 
-    dry_run: bool
-    """Whether nothing was erased."""
     counts: Mapping[str, int]
     """What there was when the erasure began, by kind, such as `records`, `steps`, `blobs`,
     `events`. A kind of which there was nothing is missing."""
@@ -40,10 +37,6 @@ class Erased:
     """Backups in the server's own folder, which may still hold the subject's data."""
     resumed: bool
     """Whether the erasure had begun with an earlier call, or before the server started."""
-    begin_time: datetime | None
-    """When it began, in UTC; None of a dry run."""
-    end_time: datetime | None
-    """When it ended, in UTC; None of a dry run."""
     quoted: Mapping[str, int]
     """Entries of others that stay although the subject's id, or a line of a step, stands in
     them, by whose words they are. Empty of a dry run."""
@@ -190,7 +183,6 @@ class Admin(_spelling.Helpful):
 
 def _erased(m: pb.EraseResult) -> Erased:
     return Erased(
-        dry_run=m.dry_run,
         counts=MappingProxyType(dict(m.counts)),
         entries=m.entries,
         bytes=m.bytes,
@@ -198,8 +190,6 @@ def _erased(m: pb.EraseResult) -> Erased:
         bytes_state=_values.enum_name(_BYTES_STATE, "ERASE_BYTES_STATE_", m.bytes_state),
         outstanding_backups=tuple(m.outstanding_backups),
         resumed=m.resumed,
-        begin_time=_values.moment(m.begin_time) if m.HasField("begin_time") else None,
-        end_time=_values.moment(m.end_time) if m.HasField("end_time") else None,
         quoted=MappingProxyType(dict(m.quoted)),
         certificate=m.certificate,
     )

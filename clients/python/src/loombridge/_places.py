@@ -1,7 +1,6 @@
 """Which of the servers on one store has an agent's workspace."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from loombridge import _rpc, _values
 from loombridge.v1 import admin_pb2 as pb
@@ -18,23 +17,11 @@ class WorkspaceOwner:
     folder: str
     """The folder that its tools work in: its name or that of its machine, a colon and the
     path."""
-    since_time: datetime
-    """When it was given the workspace, in UTC."""
     away: bool
     """No server that is registered has that folder: calls that touch it raise
     WorkspaceAwayError."""
     answering: bool
     """It is the server that answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkspaceMove:
-    """Who had a workspace and who has it."""
-
-    before: WorkspaceOwner | None
-    """Who had it; None for nobody."""
-    after: WorkspaceOwner
-    """Who has it."""
 
 
 async def read(
@@ -48,14 +35,11 @@ async def read(
 
 async def move(
     transport: _rpc.Transport, agent_id: str, to: str, timeout: _values.Seconds | None
-) -> WorkspaceMove:
+) -> WorkspaceOwner:
     """Give the workspace of an agent to a server."""
     request = pb.MoveWorkspaceRequest(agent_id=agent_id, server=_values.text("to", to))
     answer = await transport.call(_rpc.MOVE_WORKSPACE, request, timeout=timeout)
-    return WorkspaceMove(
-        before=_owner(answer.before) if answer.HasField("before") else None,
-        after=_owner(answer.after),
-    )
+    return _owner(answer.after)
 
 
 def _owner(m: pb.Workspace) -> WorkspaceOwner:
@@ -63,7 +47,6 @@ def _owner(m: pb.Workspace) -> WorkspaceOwner:
         server=m.server,
         address=m.address,
         folder=m.folder,
-        since_time=_values.moment(m.since_time),
         away=m.away,
         answering=m.answering,
     )

@@ -127,8 +127,6 @@ class Hit(_brief.Brief):
 class QueryReceipt:
     """How a query was answered. Each candidate that is no hit is counted once."""
 
-    lexical_candidates: int = 0
-    """Records that share a word with the query."""
     filtered: int = 0
     """Candidates that the filter removed."""
     expired: int = 0
@@ -141,14 +139,8 @@ class QueryReceipt:
     """Candidates that scored too low."""
     records: int = 0
     """Records that the searched memories hold."""
-    index_sequence: int = 0
-    """The commit that the answer reflects; of the first owner's memory."""
     degraded: tuple[str, ...] = ()
     """What the search had to do without."""
-    vector_candidates: int = 0
-    """Records that came from their vectors."""
-    vectors_scanned: int = 0
-    """Codes of vectors that were compared."""
     vectors_rescored: int = 0
     """How many of them were compared exactly."""
     over_limit: int = 0
@@ -163,8 +155,6 @@ class QueryReceipt:
     """Tokens of the hits' texts or passages; only with `max_tokens`."""
     empty_reason: EmptyReason = ""
     """Why there are no hits."""
-    expanded_words: tuple[str, ...] = ()
-    """What `expand` searched for beside the query."""
     embedding_spaces: tuple[str, ...] = ()
     """The spaces whose vectors were searched."""
     as_of: datetime | None = None
@@ -334,17 +324,13 @@ def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
     if m.empty_reason != pb.EMPTY_REASON_UNSPECIFIED:
         reason = _values.enum_name(EMPTY_ENUM, "EMPTY_REASON_", m.empty_reason)
     return QueryReceipt(
-        lexical_candidates=m.lexical_candidates,
         filtered=m.filtered,
         expired=m.expired,
         superseded=m.superseded,
         archived=m.archived,
         under_min_score=m.under_min_score,
         records=m.records,
-        index_sequence=m.index_sequence,
         degraded=tuple(m.degraded),
-        vector_candidates=m.vector_candidates,
-        vectors_scanned=m.vectors_scanned,
         vectors_rescored=m.vectors_rescored,
         over_limit=m.over_limit,
         over_max_tokens=m.over_max_tokens,
@@ -352,7 +338,6 @@ def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
         in_part=m.in_part,
         tokens=m.tokens,
         empty_reason=cast("EmptyReason", reason),
-        expanded_words=tuple(m.expanded_words),
         embedding_spaces=tuple(m.embedding_spaces),
         as_of=_values.moment(m.as_of) if m.HasField("as_of") else None,
         valid_at=_values.moment(m.valid_at) if m.HasField("valid_at") else None,

@@ -116,8 +116,6 @@ class SessionSettings:
     """The model for calls that name none; empty: the server's default."""
     max_tokens: int
     """The budget for calls that name none; 0: the server's default."""
-    ended: bool
-    """The session is over."""
     prompt: _settings.PromptSettings = _settings.PromptSettings()  # noqa: RUF009  frozen
     """What its prompts are made of; None or empty is the server's default."""
 
@@ -130,8 +128,6 @@ class Fold(_brief.Brief):
     """The steps and messages it stands for, such as `step_012` or `message_017`: what
     `read_blob` and the tool `fs:read_file` return in full. Three or more in a row are one:
     `step_001..step_040`, with both ends; `each_ref` has them one by one."""
-    batch: int
-    """The batch that made it, from 1."""
     first_position: int
     """Where in the session's log begins what it stands for."""
     last_position: int
@@ -140,12 +136,6 @@ class Fold(_brief.Brief):
     """What it takes."""
     before_tokens: int
     """What the steps took."""
-    turns: int
-    """How many turns of the model it stands for."""
-    calls: int
-    """How many tool calls those made."""
-    dense: bool
-    """It stands for older folds, folded again."""
 
     def each_ref(self) -> Iterator[str]:
         """Yield each step and message of `refs` by itself."""
@@ -182,8 +172,6 @@ class FoldBatch:
     """What they took."""
     after_tokens: int
     """What stands for them."""
-    break_even_steps: float
-    """After how many steps it is paid back; 0 when nobody asked."""
     level: PressureLevel | None = None
     """The level of pressure that it is of, with the preset `partitioned`."""
 
@@ -211,13 +199,6 @@ class Receipt:
     stable_tokens: int
     """How much of the prompt, from its beginning, the session's prompt before of the same
     model and format had too. 0 with the first one since the server started."""
-    stable_bytes: int
-    """The same in bytes of the layout that `prefix_sha256` is of."""
-    settled_tokens: int
-    """How much stands before the goal: what the next prompt begins with, unless
-    something is folded."""
-    append_only_tokens: int
-    """What the prompt would take with nothing folded."""
     cost: float
     """What it should be billed: the stable part as read from the provider's cache, the
     rest as written to it."""
@@ -225,22 +206,15 @@ class Receipt:
     """The same with nothing folded, and all of the prompt before in the cache."""
     pressure: float
     """The share of the budget that is taken, 0 to 1."""
-    reserve_tokens: int
-    """How many more tokens the provider may well count."""
     layout: _settings.PromptLayout | None = None
     """The order of the sections."""
     sections: tuple[_sections.PromptSection, ...] = ()
     """Those of the prompt, in its order, and those that were left out."""
-    tools: tuple[_sections.ToolCost, ...] = ()
-    """What each tool takes, in the order of the prompt."""
     sequences: tuple[_sections.SnapshotSequence, ...] = ()
     """How far what the prompt is made of was read, all at one moment."""
     difference: _sections.PromptDifference | None = None
     """Where the prompt first differs from the session's prompt before; None for the first
     one that the server knows of."""
-    expected_cached_tokens: int = 0
-    """How many tokens the provider should read from its cache: never more than this prompt
-    or the one before has."""
     calls: int = 0
     """How many calls of tools the session has made."""
     faults: int = 0
@@ -296,8 +270,6 @@ class UsageLearned:
     """What the server had said the prompt would take."""
     ratio: float
     """How many tokens the provider counts for one that is counted here."""
-    missed_tokens: int
-    """How many tokens should have come from the provider's cache and did not."""
 
 
 def settings_to_wire(name: str, value: object) -> pb.HistorySettings:
@@ -340,7 +312,6 @@ def session_settings(m: pb.ConfigureSessionResponse) -> SessionSettings:
         history=_history_settings(m.history),
         model=m.model,
         max_tokens=m.max_tokens,
-        ended=m.ended,
         prompt=_settings.settings(m.prompt),
     )
 
@@ -383,19 +354,13 @@ def receipt(m: pb.Receipt) -> Receipt:
         folds=tuple(map(_fold, m.folds)),
         batch=_batch(m.batch) if m.HasField("batch") else None,
         stable_tokens=m.stable_tokens,
-        stable_bytes=m.stable_bytes,
-        settled_tokens=m.settled_tokens,
-        append_only_tokens=m.append_only_tokens,
         cost=m.cost,
         append_only_cost=m.append_only_cost,
         pressure=m.pressure,
-        reserve_tokens=m.reserve_tokens,
         layout=_settings.layout(m.layout),
         sections=tuple(map(_sections.section, m.sections)),
-        tools=tuple(map(_sections.tool_cost, m.tools)),
         sequences=tuple(map(_sections.sequence, m.sequences)),
         difference=_sections.difference(m.difference) if m.HasField("difference") else None,
-        expected_cached_tokens=m.expected_cached_tokens,
         calls=m.calls,
         faults=m.faults,
         reused=m.reused,
@@ -413,14 +378,10 @@ def receipt(m: pb.Receipt) -> Receipt:
 def _fold(m: pb.FoldInfo) -> Fold:
     return Fold(
         refs=tuple(m.refs),
-        batch=m.batch,
         first_position=m.first_position,
         last_position=m.last_position,
         tokens=m.tokens,
         before_tokens=m.before_tokens,
-        turns=m.turns,
-        calls=m.calls,
-        dense=m.dense,
     )
 
 
@@ -432,7 +393,6 @@ def _batch(m: pb.FoldBatch) -> FoldBatch:
         refs=tuple(m.refs),
         before_tokens=m.before_tokens,
         after_tokens=m.after_tokens,
-        break_even_steps=m.break_even_steps,
         level=pressure_level(m.level),
     )
 

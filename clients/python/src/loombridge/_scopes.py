@@ -24,12 +24,6 @@ class MemoryScope:
     """How many records there are, those replaced and archived included."""
     archived: int
     """How many of them lie in the archive."""
-    versions: int
-    """How many earlier versions of records are kept."""
-    words: int
-    """How long the records are together."""
-    sessions: int
-    """How many sessions the records name."""
     bytes: int
     """About what records and index take in the store; on RocksDB without what was written
     lately."""
@@ -76,9 +70,6 @@ def _scope(m: pb.MemoryScope) -> MemoryScope:
         id=getattr(m.owner, field),
         records=m.records,
         archived=m.archived,
-        versions=m.versions,
-        words=m.words,
-        sessions=m.sessions,
         bytes=m.bytes,
     )
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from loombridge import _brief, _settings, _values
+from loombridge import _brief, _values
 from loombridge.v1 import prompt_pb2 as pb
 
 SectionOutcome: TypeAlias = Literal["shown", "cut", "left_out", "failed", "timed_out", "empty"]
@@ -21,10 +21,6 @@ class PromptSection(_brief.Brief):
     name: str
     """A built-in one such as `system`, `user_memory`, `history` or `goal`, or that of an
     `Injection`."""
-    phase: _settings.InjectionPhase | None
-    """Where it stands; None for the history and for tools."""
-    cache: _settings.CacheStrategy | None
-    """How long it stays as it is."""
     tokens: int
     """Its size in the prompt."""
     before_tokens: int
@@ -41,16 +37,6 @@ class PromptSection(_brief.Brief):
     """What was found for it and had no room: at most 64."""
     source: str = ""
     """Where its text came from, for people, such as `AGENTS.md of the workspace, 312 bytes`."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCost:
-    """What a tool takes in a prompt."""
-
-    name: str
-    """The tool's own name."""
-    tokens: int
-    """What its definition takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +63,6 @@ class CacheMark:
     """The content block of that message, from 0."""
     tokens: int
     """What stands before it."""
-    expected_hit: bool
-    """The session's prompt before should have left a cache entry that ends here, or within
-    the provider's look-back."""
-    expected_cached_tokens: int = 0
-    """What that entry holds; what stands between it and the mark is new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +82,7 @@ def section(m: pb.SectionInfo) -> PromptSection:
     outcome = _values.enum_name(pb.SectionOutcome.DESCRIPTOR, "SECTION_OUTCOME_", m.outcome)
     return PromptSection(
         name=m.name,
-        phase=_settings.phase(m.phase),
         # A section that says nothing of it is as if it were dynamic.
-        cache=_settings.cache(m.cache) or ("dynamic" if m.phase else None),
         tokens=m.tokens,
         before_tokens=m.before_tokens,
         max_tokens=m.max_tokens,
@@ -113,11 +92,6 @@ def section(m: pb.SectionInfo) -> PromptSection:
         left_out=tuple(m.left_out),
         source=m.source,
     )
-
-
-def tool_cost(m: pb.ToolCost) -> ToolCost:
-    """Return what a tool takes as users see it."""
-    return ToolCost(m.name, m.tokens)
 
 
 def sequence(m: pb.SnapshotSequence) -> SnapshotSequence:
@@ -132,8 +106,6 @@ def cache_mark(m: pb.CacheMark) -> CacheMark:
         message_index=m.message_index,
         block_index=m.block_index,
         tokens=m.tokens,
-        expected_hit=m.expected_hit,
-        expected_cached_tokens=m.expected_cached_tokens,
     )
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from loombridge import _brief, _rpc, _stream, _values
 from loombridge.v1 import servers_pb2 as pb
@@ -25,21 +24,13 @@ class McpServer(_brief.Brief):
     """`connecting`, `ready` or `away`."""
     problem: str
     """Why it is away, or which of its tools are held back."""
-    identity: str
-    """What it calls itself."""
-    protocol_version: str
-    """The version that is spoken; empty while it is not ready."""
     tools: int
     """How many tools can be called."""
-    left_out: int
-    """How many can't."""
     changed: tuple[str, ...]
     """Tools of which it said something else when they were seen first; held back until
     `refresh` accepts them."""
     tokens: int
     """About what all its tools would take in a prompt."""
-    since: datetime
-    """When the state began."""
 
 
 class McpServers:
@@ -144,11 +135,7 @@ def _server(m: pb.McpServer) -> McpServer:
         configured=m.configured,
         state=pb.McpServerState.Name(m.state).removeprefix("MCP_SERVER_STATE_").lower(),
         problem=m.problem,
-        identity=m.identity,
-        protocol_version=m.protocol_version,
         tools=m.tools,
-        left_out=m.left_out,
         changed=tuple(m.changed),
         tokens=m.tokens,
-        since=_values.moment(m.state_time),
     )

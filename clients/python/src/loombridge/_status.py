@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from google.protobuf.duration_pb2 import Duration
-
 from loombridge import _rpc, _values
 from loombridge.v1 import admin_pb2
 
@@ -20,8 +18,6 @@ class Bridge:
     """Counts the registrations at the store: no two servers have the same."""
     address: str
     """Where the others reach it."""
-    since: datetime
-    """When it was registered, in UTC."""
     answering: bool
     """It is the one that answered."""
     workspace: str = ""
@@ -32,18 +28,10 @@ class Bridge:
 class Retention:
     """What a server deletes for its age, and has deleted since it was started."""
 
-    records_age: float | None
-    """Seconds that records stay which are neither changed nor repeated; None: for ever."""
     deleted_records: int
     """Records that went so."""
-    deleted_audit_records: int
-    """Records of tool calls that went so."""
-    sessions_age: float | None
-    """Seconds that sessions stay in which nothing is recorded; None: for ever."""
     deleted_sessions: int
     """Sessions that went so."""
-    deleted_results: int
-    """Offloaded results that went with them."""
     sweep_time: datetime | None
     """When the last look ended that left nothing behind, in UTC; None: there was none."""
     failing: bool
@@ -74,22 +62,25 @@ class Status:
     """What of its store was found damaged, a part each."""
     scrub_time: datetime | None = None
     """When all of its store had last been read back; None since it was started."""
-    tool_calls: int = 0
-    """Calls of tools, by all agents, since it was started."""
-    failed_tool_calls: int = 0
-    """Those among them that did not succeed."""
     tool_outcomes: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The calls by how they ended: `ok`, `refused`, or the code of the failure."""
-    mcp_servers: int = 0
-    """Servers of the Model Context Protocol that its agents have."""
-    mcp_ready: int = 0
-    """Those among them whose tools can be called now."""
+    """The calls of tools, by all agents, since it was started, by how they ended: `ok`,
+    `refused`, or the code of the failure."""
     bridges: tuple[Bridge, ...] = ()
     """The servers that have its store together; none where it has it for itself."""
     redacted: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many secrets were taken out, by each pattern that the server looks for."""
     retention: Retention | None = None
     """What is deleted for its age; None: the server is of a version that tells nothing."""
+
+    @property
+    def tool_calls(self) -> int:
+        """Calls of tools, by all agents, since it was started."""
+        return sum(self.tool_outcomes.values())
+
+    @property
+    def failed_tool_calls(self) -> int:
+        """Those among them that did not succeed."""
+        return self.tool_calls - self.tool_outcomes.get("ok", 0)
 
 
 async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> Status:
@@ -106,19 +97,14 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
         problem=m.store.problem,
         damage=tuple(m.store.damage),
         scrub_time=_values.moment(m.store.scrub_time) if m.store.HasField("scrub_time") else None,
-        tool_calls=m.tool_calls.calls,
-        failed_tool_calls=m.tool_calls.failed_calls,
-        tool_outcomes=dict(m.tool_calls.outcomes),
+        tool_outcomes=dict(m.tool_calls),
         redacted=dict(m.redacted),
         retention=_retention(m.retention) if m.HasField("retention") else None,
-        mcp_servers=m.mcp_servers.servers,
-        mcp_ready=m.mcp_servers.ready_servers,
         bridges=tuple(
             Bridge(
                 name=b.name,
                 epoch=b.epoch,
                 address=b.address,
-                since=_values.moment(b.since_time),
                 answering=b.answering,
                 workspace=b.workspace,
             )
@@ -129,16 +115,8 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
 
 def _retention(m: admin_pb2.RetentionStatus) -> Retention:
     return Retention(
-        records_age=_age(m.records_age) if m.HasField("records_age") else None,
         deleted_records=m.deleted_records,
-        deleted_audit_records=m.deleted_audit_records,
-        sessions_age=_age(m.sessions_age) if m.HasField("sessions_age") else None,
         deleted_sessions=m.deleted_sessions,
-        deleted_results=m.deleted_results,
         sweep_time=_values.moment(m.sweep_time) if m.HasField("sweep_time") else None,
         failing=m.failing,
     )
-
-
-def _age(span: Duration) -> float:
-    return span.ToTimedelta().total_seconds()

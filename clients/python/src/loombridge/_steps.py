@@ -56,8 +56,6 @@ class Step(_brief.Brief):
     result_form: str = ""
     """Form in which the result was given: `none`, `json`, `text` or `bytes`; empty when
     that is not known."""
-    media_type: str = ""
-    """Format of a result that is bytes, or empty."""
     refused: bool = False
     """The call was refused: the tool was not run at all, or met what it may not touch."""
 
@@ -86,8 +84,6 @@ class BlobArchive:
     """`reports`, `datasets`, `config` or `general`."""
     tags: tuple[str, ...]
     """The agent's own words for it."""
-    archive_time: datetime
-    """When it was archived, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +106,6 @@ class BlobInfo:
     """When it was stored, in UTC."""
     agent_id: str
     """Whose it is."""
-    task_id: str
-    """The task it was made for, or empty."""
     category: str
     """What sort of call made it, such as `read`, `search`, `shell` or `tool`; it
     decides how long the blob stays."""
@@ -127,8 +121,6 @@ class BlobInfo:
     """How much it is worth keeping: `working`, `short_term` or `long_term`."""
     important: bool
     """It is kept although it has expired."""
-    promote_time: datetime | None
-    """When its tier was raised, in UTC; None when it never was."""
     archive: BlobArchive | None
     """How it lies in the archive; None outside."""
     aliases: tuple[str, ...]
@@ -243,7 +235,6 @@ def step(m: pb.Step) -> Step:
         result_form=_values.enum_name(pb.ResultForm.DESCRIPTOR, "RESULT_FORM_", m.result_form)
         if m.result_form
         else "",
-        media_type=m.media_type,
         refused=m.refused,
     )
 
@@ -280,7 +271,6 @@ def blob_info(m: pb.BlobInfo) -> BlobInfo:
         session_id=m.session_id,
         create_time=_values.moment(m.create_time),
         agent_id=m.agent_id,
-        task_id=m.task_id,
         category=m.category,
         media_type=m.media_type,
         ttl=m.ttl.ToTimedelta() if m.HasField("ttl") else None,
@@ -288,7 +278,6 @@ def blob_info(m: pb.BlobInfo) -> BlobInfo:
         expired=m.expired,
         tier=_values.enum_name(pb.BlobTier.DESCRIPTOR, "BLOB_TIER_", m.tier),
         important=m.important,
-        promote_time=_values.moment(m.promote_time) if m.HasField("promote_time") else None,
         archive=_archive(m.archive) if m.HasField("archive") else None,
         aliases=tuple(m.aliases),
     )
@@ -298,5 +287,4 @@ def _archive(m: pb.BlobArchive) -> BlobArchive:
     return BlobArchive(
         category=m.category,
         tags=tuple(m.tags),
-        archive_time=_values.moment(m.archive_time),
     )

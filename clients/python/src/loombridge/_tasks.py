@@ -51,13 +51,9 @@ class FoundTask:
     """The task."""
     session_id: str
     """The session it belongs to."""
-    number: int
-    """Counts the tasks of the session, from 1."""
     tiers: tuple[int, ...]
     """The tiers that have it: 1 while it is among the last of its session; 2, 3 or 4 once
     it is a record of memory."""
-    record_id: str
-    """That record, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +82,7 @@ def found_task(m: pb.GetTaskResponse) -> FoundTask:
     return FoundTask(
         task=task(m.task),
         session_id=m.session_id,
-        number=m.number,
         tiers=tuple(m.tiers),
-        record_id=m.record_id,
     )
 
 

@@ -97,8 +97,8 @@ class ImportedRecords:
     deleted: int = 0
     """How many the archive's own limit deleted for good."""
     import_id: str = ""
-    """The id of the import, which the new records keep. It is undone by `ctx.memory.delete_matching`
-    with the filter `import_id = "…" AND import_changes = 0` and tiers 2 to 4: what was changed
+    """The id of the import, which the new records keep. It is undone by
+    `ctx.memory.delete_matching` with the filter `import_id = "…" AND import_changes = 0` and tiers 2 to 4: what was changed
     since stays."""
 
 

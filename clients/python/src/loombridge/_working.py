@@ -86,8 +86,6 @@ class EventVerdict:
     """What was decided."""
     summary: str
     """What had happened."""
-    time: datetime
-    """When, in UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +264,7 @@ def _pending(m: working_pb2.PendingEvent) -> PendingEvent:
 
 def _verdict(m: working_pb2.EventVerdict) -> EventVerdict:
     decision = _values.enum_name(DECISION_ENUM, "EVENT_DECISION_", m.decision)
-    return EventVerdict(
-        m.event_id, cast("EventDecision", decision), m.summary, _values.moment(m.decide_time)
-    )
+    return EventVerdict(m.event_id, cast("EventDecision", decision), m.summary)
 
 
 def _item(m: pb.PlanItem) -> PlanItem:

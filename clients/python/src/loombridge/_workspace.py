@@ -305,7 +305,7 @@ class Workspace:
 
     async def move(
         self, *, to: str, timeout: _values.Seconds | None = None
-    ) -> _places.WorkspaceMove:
+    ) -> _places.WorkspaceOwner:
         """Give the agent's workspace to another server, for who runs the servers.
 
         No file is copied: the agent goes on with what lies in that server's folder. Calls

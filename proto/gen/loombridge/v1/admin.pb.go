@@ -9,7 +9,6 @@ package loombridgev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -182,8 +181,6 @@ type Workspace struct {
 	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
 	// folder is BridgeStatus.workspace of that server, which is the same after a restart.
 	Folder string `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
-	// since_time is when it was given the workspace.
-	SinceTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
 	// away says that no server which is registered has that folder: calls that touch it are
 	// refused as WORKSPACE_AWAY.
 	Away bool `protobuf:"varint,5,opt,name=away,proto3" json:"away,omitempty"`
@@ -242,13 +239,6 @@ func (x *Workspace) GetFolder() string {
 		return x.Folder
 	}
 	return ""
-}
-
-func (x *Workspace) GetSinceTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.SinceTime
-	}
-	return nil
 }
 
 func (x *Workspace) GetAway() bool {
@@ -324,8 +314,6 @@ func (x *MoveWorkspaceRequest) GetServer() string {
 // MoveWorkspaceResponse is who had the workspace and who has it.
 type MoveWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// before is who had it; unset for nobody.
-	Before *Workspace `protobuf:"bytes,1,opt,name=before,proto3" json:"before,omitempty"`
 	// after is who has it.
 	After         *Workspace `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -360,13 +348,6 @@ func (x *MoveWorkspaceResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use MoveWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*MoveWorkspaceResponse) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *MoveWorkspaceResponse) GetBefore() *Workspace {
-	if x != nil {
-		return x.Before
-	}
-	return nil
 }
 
 func (x *MoveWorkspaceResponse) GetAfter() *Workspace {
@@ -434,14 +415,10 @@ type GetStatusResponse struct {
 	Sandbox *SandboxStatus `protobuf:"bytes,11,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	// backups says how the backups go; unset where the server makes none.
 	Backups *BackupStatus `protobuf:"bytes,12,opt,name=backups,proto3" json:"backups,omitempty"`
-	// tool_limits are the limits of tools (`--tool-limits`), in their order, and how they
-	// are used.
-	ToolLimits []*ToolLimit `protobuf:"bytes,13,rep,name=tool_limits,json=toolLimits,proto3" json:"tool_limits,omitempty"`
-	// tool_calls counts the calls of tools.
-	ToolCalls *ToolCallCounts `protobuf:"bytes,170,opt,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty"`
-	// mcp_servers counts the servers of the Model Context Protocol that the caller's tenant
-	// has. ListMcpServers says more of each.
-	McpServers *McpServerCounts `protobuf:"bytes,171,opt,name=mcp_servers,json=mcpServers,proto3" json:"mcp_servers,omitempty"`
+	// tool_calls counts the calls of tools by all agents, over either API, since the server
+	// started, by how they ended: `ok`, `refused` for those that did not run, or the code of the
+	// failure in lower case, such as `not_found` or `timeout`.
+	ToolCalls map[string]int64 `protobuf:"bytes,170,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// redacted counts the secrets that were taken out of what all callers sent, since the
 	// server started, by pattern: one entry for each that is looked for (`--redact`).
 	Redacted map[string]int64 `protobuf:"bytes,50,rep,name=redacted,proto3" json:"redacted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
@@ -547,23 +524,9 @@ func (x *GetStatusResponse) GetBackups() *BackupStatus {
 	return nil
 }
 
-func (x *GetStatusResponse) GetToolLimits() []*ToolLimit {
-	if x != nil {
-		return x.ToolLimits
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetToolCalls() *ToolCallCounts {
+func (x *GetStatusResponse) GetToolCalls() map[string]int64 {
 	if x != nil {
 		return x.ToolCalls
-	}
-	return nil
-}
-
-func (x *GetStatusResponse) GetMcpServers() *McpServerCounts {
-	if x != nil {
-		return x.McpServers
 	}
 	return nil
 }
@@ -593,24 +556,14 @@ func (x *GetStatusResponse) GetRetention() *RetentionStatus {
 // their own: what one deletes no other does.
 type RetentionStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// records_age is how long records stay that are neither changed nor repeated
-	// (`--retain-records`); unset: for ever.
-	RecordsAge *durationpb.Duration `protobuf:"bytes,1,opt,name=records_age,json=recordsAge,proto3" json:"records_age,omitempty"`
 	// deleted_records is how many records this server has deleted for their age since it was
 	// started.
 	DeletedRecords int64 `protobuf:"varint,2,opt,name=deleted_records,json=deletedRecords,proto3" json:"deleted_records,omitempty"`
-	// deleted_audit_records is how many records of calls went so (`--audit-retention`).
-	DeletedAuditRecords int64 `protobuf:"varint,3,opt,name=deleted_audit_records,json=deletedAuditRecords,proto3" json:"deleted_audit_records,omitempty"`
 	// sweep_time is when the last look for what is too old ended that left nothing behind;
 	// unset: there was none.
 	SweepTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=sweep_time,json=sweepTime,proto3" json:"sweep_time,omitempty"`
-	// sessions_age is how long sessions stay in which nothing is recorded
-	// (`--retain-sessions`); unset: for ever.
-	SessionsAge *durationpb.Duration `protobuf:"bytes,6,opt,name=sessions_age,json=sessionsAge,proto3" json:"sessions_age,omitempty"`
 	// deleted_sessions is how many sessions went so.
 	DeletedSessions int64 `protobuf:"varint,7,opt,name=deleted_sessions,json=deletedSessions,proto3" json:"deleted_sessions,omitempty"`
-	// deleted_results is how many paths of offloaded results went with them.
-	DeletedResults int64 `protobuf:"varint,8,opt,name=deleted_results,json=deletedResults,proto3" json:"deleted_results,omitempty"`
 	// failing says that the last one could not delete something; the server's log says why.
 	Failing       bool `protobuf:"varint,5,opt,name=failing,proto3" json:"failing,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -647,23 +600,9 @@ func (*RetentionStatus) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *RetentionStatus) GetRecordsAge() *durationpb.Duration {
-	if x != nil {
-		return x.RecordsAge
-	}
-	return nil
-}
-
 func (x *RetentionStatus) GetDeletedRecords() int64 {
 	if x != nil {
 		return x.DeletedRecords
-	}
-	return 0
-}
-
-func (x *RetentionStatus) GetDeletedAuditRecords() int64 {
-	if x != nil {
-		return x.DeletedAuditRecords
 	}
 	return 0
 }
@@ -675,23 +614,9 @@ func (x *RetentionStatus) GetSweepTime() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *RetentionStatus) GetSessionsAge() *durationpb.Duration {
-	if x != nil {
-		return x.SessionsAge
-	}
-	return nil
-}
-
 func (x *RetentionStatus) GetDeletedSessions() int64 {
 	if x != nil {
 		return x.DeletedSessions
-	}
-	return 0
-}
-
-func (x *RetentionStatus) GetDeletedResults() int64 {
-	if x != nil {
-		return x.DeletedResults
 	}
 	return 0
 }
@@ -714,8 +639,6 @@ type BridgeStatus struct {
 	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// address is where the others reach it (`--bridge-addr`).
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
-	// since_time is when it was registered, by the store's clock.
-	SinceTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since_time,json=sinceTime,proto3" json:"since_time,omitempty"`
 	// answering says that it is the server which answers.
 	Answering bool `protobuf:"varint,5,opt,name=answering,proto3" json:"answering,omitempty"`
 	// workspace is the folder that its tools work in: its name or that of its machine, a colon
@@ -776,13 +699,6 @@ func (x *BridgeStatus) GetAddress() string {
 	return ""
 }
 
-func (x *BridgeStatus) GetSinceTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.SinceTime
-	}
-	return nil
-}
-
 func (x *BridgeStatus) GetAnswering() bool {
 	if x != nil {
 		return x.Answering
@@ -797,136 +713,6 @@ func (x *BridgeStatus) GetWorkspace() string {
 	return ""
 }
 
-// ToolCallCounts are the calls of tools by all agents, over either API, since the server
-// started. The share of errors is failed_calls over calls.
-type ToolCallCounts struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// calls is how many were answered or refused.
-	Calls int64 `protobuf:"varint,1,opt,name=calls,proto3" json:"calls,omitempty"`
-	// failed_calls are those among them that did not succeed.
-	FailedCalls int64 `protobuf:"varint,2,opt,name=failed_calls,json=failedCalls,proto3" json:"failed_calls,omitempty"`
-	// outcomes are the calls by how they ended: `ok`, `refused` for those that did not run, or
-	// the code of the failure in lower case, such as `not_found` or `timeout`.
-	Outcomes      map[string]int64 `protobuf:"bytes,3,rep,name=outcomes,proto3" json:"outcomes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolCallCounts) Reset() {
-	*x = ToolCallCounts{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolCallCounts) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolCallCounts) ProtoMessage() {}
-
-func (x *ToolCallCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolCallCounts.ProtoReflect.Descriptor instead.
-func (*ToolCallCounts) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *ToolCallCounts) GetCalls() int64 {
-	if x != nil {
-		return x.Calls
-	}
-	return 0
-}
-
-func (x *ToolCallCounts) GetFailedCalls() int64 {
-	if x != nil {
-		return x.FailedCalls
-	}
-	return 0
-}
-
-func (x *ToolCallCounts) GetOutcomes() map[string]int64 {
-	if x != nil {
-		return x.Outcomes
-	}
-	return nil
-}
-
-// McpServerCounts are servers of the Model Context Protocol.
-type McpServerCounts struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// servers is how many there are.
-	Servers int32 `protobuf:"varint,1,opt,name=servers,proto3" json:"servers,omitempty"`
-	// ready_servers are those whose tools can be called now.
-	ReadyServers int32 `protobuf:"varint,2,opt,name=ready_servers,json=readyServers,proto3" json:"ready_servers,omitempty"`
-	// tools is how many tools of theirs can be called.
-	Tools         int32 `protobuf:"varint,3,opt,name=tools,proto3" json:"tools,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *McpServerCounts) Reset() {
-	*x = McpServerCounts{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *McpServerCounts) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*McpServerCounts) ProtoMessage() {}
-
-func (x *McpServerCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use McpServerCounts.ProtoReflect.Descriptor instead.
-func (*McpServerCounts) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *McpServerCounts) GetServers() int32 {
-	if x != nil {
-		return x.Servers
-	}
-	return 0
-}
-
-func (x *McpServerCounts) GetReadyServers() int32 {
-	if x != nil {
-		return x.ReadyServers
-	}
-	return 0
-}
-
-func (x *McpServerCounts) GetTools() int32 {
-	if x != nil {
-		return x.Tools
-	}
-	return 0
-}
-
 // CreateBackupRequest says how the backup is made.
 type CreateBackupRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -939,7 +725,7 @@ type CreateBackupRequest struct {
 
 func (x *CreateBackupRequest) Reset() {
 	*x = CreateBackupRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +737,7 @@ func (x *CreateBackupRequest) String() string {
 func (*CreateBackupRequest) ProtoMessage() {}
 
 func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +750,7 @@ func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupRequest.ProtoReflect.Descriptor instead.
 func (*CreateBackupRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CreateBackupRequest) GetFull() bool {
@@ -989,7 +775,7 @@ type CreateBackupResponse struct {
 
 func (x *CreateBackupResponse) Reset() {
 	*x = CreateBackupResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +787,7 @@ func (x *CreateBackupResponse) String() string {
 func (*CreateBackupResponse) ProtoMessage() {}
 
 func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +800,7 @@ func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupResponse.ProtoReflect.Descriptor instead.
 func (*CreateBackupResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CreateBackupResponse) GetBytesDone() int64 {
@@ -1047,7 +833,7 @@ type ListBackupsRequest struct {
 
 func (x *ListBackupsRequest) Reset() {
 	*x = ListBackupsRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +845,7 @@ func (x *ListBackupsRequest) String() string {
 func (*ListBackupsRequest) ProtoMessage() {}
 
 func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +858,7 @@ func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 // ListBackupsResponse has the backups.
@@ -1086,7 +872,7 @@ type ListBackupsResponse struct {
 
 func (x *ListBackupsResponse) Reset() {
 	*x = ListBackupsResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1098,7 +884,7 @@ func (x *ListBackupsResponse) String() string {
 func (*ListBackupsResponse) ProtoMessage() {}
 
 func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1111,7 +897,7 @@ func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackupsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListBackupsResponse) GetBackups() []*Backup {
@@ -1146,7 +932,7 @@ type ListScopesRequest struct {
 
 func (x *ListScopesRequest) Reset() {
 	*x = ListScopesRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1158,7 +944,7 @@ func (x *ListScopesRequest) String() string {
 func (*ListScopesRequest) ProtoMessage() {}
 
 func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1171,7 +957,7 @@ func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScopesRequest.ProtoReflect.Descriptor instead.
 func (*ListScopesRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListScopesRequest) GetTenant() string {
@@ -1229,7 +1015,7 @@ type ListScopesResponse struct {
 
 func (x *ListScopesResponse) Reset() {
 	*x = ListScopesResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1241,7 +1027,7 @@ func (x *ListScopesResponse) String() string {
 func (*ListScopesResponse) ProtoMessage() {}
 
 func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1254,7 +1040,7 @@ func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScopesResponse.ProtoReflect.Descriptor instead.
 func (*ListScopesResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListScopesResponse) GetScopes() []*MemoryScope {
@@ -1281,12 +1067,6 @@ type MemoryScope struct {
 	Records int64 `protobuf:"varint,2,opt,name=records,proto3" json:"records,omitempty"`
 	// archived is how many of them lie in the archive.
 	Archived int64 `protobuf:"varint,3,opt,name=archived,proto3" json:"archived,omitempty"`
-	// versions is how many earlier versions of records are kept.
-	Versions int64 `protobuf:"varint,4,opt,name=versions,proto3" json:"versions,omitempty"`
-	// words is how long the records are together.
-	Words int64 `protobuf:"varint,5,opt,name=words,proto3" json:"words,omitempty"`
-	// sessions is how many sessions the records name.
-	Sessions int64 `protobuf:"varint,6,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	// bytes is about what records and index take in the store; on RocksDB without what was
 	// written lately. 0 where the engine does not tell.
 	Bytes         int64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
@@ -1296,7 +1076,7 @@ type MemoryScope struct {
 
 func (x *MemoryScope) Reset() {
 	*x = MemoryScope{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1088,7 @@ func (x *MemoryScope) String() string {
 func (*MemoryScope) ProtoMessage() {}
 
 func (x *MemoryScope) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1101,7 @@ func (x *MemoryScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryScope.ProtoReflect.Descriptor instead.
 func (*MemoryScope) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MemoryScope) GetOwner() *MemoryOwner {
@@ -1345,27 +1125,6 @@ func (x *MemoryScope) GetArchived() int64 {
 	return 0
 }
 
-func (x *MemoryScope) GetVersions() int64 {
-	if x != nil {
-		return x.Versions
-	}
-	return 0
-}
-
-func (x *MemoryScope) GetWords() int64 {
-	if x != nil {
-		return x.Words
-	}
-	return 0
-}
-
-func (x *MemoryScope) GetSessions() int64 {
-	if x != nil {
-		return x.Sessions
-	}
-	return 0
-}
-
 func (x *MemoryScope) GetBytes() int64 {
 	if x != nil {
 		return x.Bytes
@@ -1383,20 +1142,14 @@ type Backup struct {
 	// bytes is the size of all its files.
 	Bytes int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	// new_bytes is the size of those that the backup before did not have.
-	NewBytes int64 `protobuf:"varint,4,opt,name=new_bytes,json=newBytes,proto3" json:"new_bytes,omitempty"`
-	// files is how many it has.
-	Files int32 `protobuf:"varint,5,opt,name=files,proto3" json:"files,omitempty"`
-	// store_format is the version of the on-disk format.
-	StoreFormat int32 `protobuf:"varint,6,opt,name=store_format,json=storeFormat,proto3" json:"store_format,omitempty"`
-	// server_version is the version of the server that made it.
-	ServerVersion string `protobuf:"bytes,7,opt,name=server_version,json=serverVersion,proto3" json:"server_version,omitempty"`
+	NewBytes      int64 `protobuf:"varint,4,opt,name=new_bytes,json=newBytes,proto3" json:"new_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Backup) Reset() {
 	*x = Backup{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[18]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1161,7 @@ func (x *Backup) String() string {
 func (*Backup) ProtoMessage() {}
 
 func (x *Backup) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[18]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1174,7 @@ func (x *Backup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backup.ProtoReflect.Descriptor instead.
 func (*Backup) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Backup) GetName() string {
@@ -1452,36 +1205,11 @@ func (x *Backup) GetNewBytes() int64 {
 	return 0
 }
 
-func (x *Backup) GetFiles() int32 {
-	if x != nil {
-		return x.Files
-	}
-	return 0
-}
-
-func (x *Backup) GetStoreFormat() int32 {
-	if x != nil {
-		return x.StoreFormat
-	}
-	return 0
-}
-
-func (x *Backup) GetServerVersion() string {
-	if x != nil {
-		return x.ServerVersion
-	}
-	return ""
-}
-
 // BackupStatus says how the backups of a server go.
 type BackupStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// last is the newest one; unset if there is none.
 	Last *Backup `protobuf:"bytes,1,opt,name=last,proto3" json:"last,omitempty"`
-	// made is how many this server has made since it was started.
-	Made int64 `protobuf:"varint,2,opt,name=made,proto3" json:"made,omitempty"`
-	// failed is how many failed since then.
-	Failed int64 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
 	// failing says that the last one failed; the server's log says why.
 	Failing       bool `protobuf:"varint,4,opt,name=failing,proto3" json:"failing,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1490,7 +1218,7 @@ type BackupStatus struct {
 
 func (x *BackupStatus) Reset() {
 	*x = BackupStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[19]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1230,7 @@ func (x *BackupStatus) String() string {
 func (*BackupStatus) ProtoMessage() {}
 
 func (x *BackupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[19]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1243,7 @@ func (x *BackupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
 func (*BackupStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BackupStatus) GetLast() *Backup {
@@ -1525,90 +1253,11 @@ func (x *BackupStatus) GetLast() *Backup {
 	return nil
 }
 
-func (x *BackupStatus) GetMade() int64 {
-	if x != nil {
-		return x.Made
-	}
-	return 0
-}
-
-func (x *BackupStatus) GetFailed() int64 {
-	if x != nil {
-		return x.Failed
-	}
-	return 0
-}
-
 func (x *BackupStatus) GetFailing() bool {
 	if x != nil {
 		return x.Failing
 	}
 	return false
-}
-
-// ToolLimit is one bound of how often, or how many at once, tools are called.
-type ToolLimit struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// rule is the bound as the settings have it, such as `web:* 30/m per tenant`.
-	Rule string `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
-	// running_calls are the calls under way that count for a bound of calls at once; 0 for
-	// a rate.
-	RunningCalls int64 `protobuf:"varint,2,opt,name=running_calls,json=runningCalls,proto3" json:"running_calls,omitempty"`
-	// refused_calls are those that it refused since the server started.
-	RefusedCalls  int64 `protobuf:"varint,3,opt,name=refused_calls,json=refusedCalls,proto3" json:"refused_calls,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolLimit) Reset() {
-	*x = ToolLimit{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolLimit) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolLimit) ProtoMessage() {}
-
-func (x *ToolLimit) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolLimit.ProtoReflect.Descriptor instead.
-func (*ToolLimit) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *ToolLimit) GetRule() string {
-	if x != nil {
-		return x.Rule
-	}
-	return ""
-}
-
-func (x *ToolLimit) GetRunningCalls() int64 {
-	if x != nil {
-		return x.RunningCalls
-	}
-	return 0
-}
-
-func (x *ToolLimit) GetRefusedCalls() int64 {
-	if x != nil {
-		return x.RefusedCalls
-	}
-	return 0
 }
 
 // SandboxStatus says how programs that tools run are confined. It was found out when the
@@ -1622,27 +1271,17 @@ type SandboxStatus struct {
 	Tier string `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`
 	// layers are the layers that hold, by name, such as `seccomp`.
 	Layers []string `protobuf:"bytes,3,rep,name=layers,proto3" json:"layers,omitempty"`
-	// landlock_abi is the version of Landlock that is used; 0 for none.
-	LandlockAbi int32 `protobuf:"varint,4,opt,name=landlock_abi,json=landlockAbi,proto3" json:"landlock_abi,omitempty"`
 	// gaps are what the tier can't stop, for people, a sentence each.
 	Gaps []string `protobuf:"bytes,5,rep,name=gaps,proto3" json:"gaps,omitempty"`
 	// problems are why a better tier does not work here, for people, a sentence each.
-	Problems []string `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
-	// profiles are the names of the profiles that calls can have, sorted; see
-	// ToolService.GetProfile for what one gives.
-	Profiles []string `protobuf:"bytes,7,rep,name=profiles,proto3" json:"profiles,omitempty"`
-	// running_jobs is how many programs run in the background of sessions.
-	RunningJobs int32 `protobuf:"varint,8,opt,name=running_jobs,json=runningJobs,proto3" json:"running_jobs,omitempty"`
-	// prepared_starts is for how many further programs the first part of the start is done,
-	// which makes the next ones faster; at most two for each workspace in use.
-	PreparedStarts int32 `protobuf:"varint,9,opt,name=prepared_starts,json=preparedStarts,proto3" json:"prepared_starts,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Problems      []string `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[21]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1293,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[21]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1306,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SandboxStatus) GetSetting() string {
@@ -1691,13 +1330,6 @@ func (x *SandboxStatus) GetLayers() []string {
 	return nil
 }
 
-func (x *SandboxStatus) GetLandlockAbi() int32 {
-	if x != nil {
-		return x.LandlockAbi
-	}
-	return 0
-}
-
 func (x *SandboxStatus) GetGaps() []string {
 	if x != nil {
 		return x.Gaps
@@ -1710,27 +1342,6 @@ func (x *SandboxStatus) GetProblems() []string {
 		return x.Problems
 	}
 	return nil
-}
-
-func (x *SandboxStatus) GetProfiles() []string {
-	if x != nil {
-		return x.Profiles
-	}
-	return nil
-}
-
-func (x *SandboxStatus) GetRunningJobs() int32 {
-	if x != nil {
-		return x.RunningJobs
-	}
-	return 0
-}
-
-func (x *SandboxStatus) GetPreparedStarts() int32 {
-	if x != nil {
-		return x.PreparedStarts
-	}
-	return 0
 }
 
 // StoreStatus says whether the store can be written to and whether all of it can be
@@ -1757,7 +1368,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[22]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1769,7 +1380,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[22]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1782,7 +1393,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -1817,26 +1428,23 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"0\n" +
+	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"0\n" +
 	"\x13GetWorkspaceRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\"N\n" +
 	"\x14GetWorkspaceResponse\x126\n" +
-	"\tworkspace\x18\x01 \x01(\v2\x18.loombridge.v1.WorkspaceR\tworkspace\"\xc2\x01\n" +
+	"\tworkspace\x18\x01 \x01(\v2\x18.loombridge.v1.WorkspaceR\tworkspace\"\x87\x01\n" +
 	"\tWorkspace\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x16\n" +
-	"\x06folder\x18\x03 \x01(\tR\x06folder\x129\n" +
-	"\n" +
-	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12\x12\n" +
+	"\x06folder\x18\x03 \x01(\tR\x06folder\x12\x12\n" +
 	"\x04away\x18\x05 \x01(\bR\x04away\x12\x1c\n" +
 	"\tanswering\x18\x06 \x01(\bR\tanswering\"I\n" +
 	"\x14MoveWorkspaceRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +
-	"\x06server\x18\x02 \x01(\tR\x06server\"y\n" +
-	"\x15MoveWorkspaceResponse\x120\n" +
-	"\x06before\x18\x01 \x01(\v2\x18.loombridge.v1.WorkspaceR\x06before\x12.\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\"G\n" +
+	"\x15MoveWorkspaceResponse\x12.\n" +
 	"\x05after\x18\x02 \x01(\v2\x18.loombridge.v1.WorkspaceR\x05after\"\x12\n" +
-	"\x10GetStatusRequest\"\xc5\x06\n" +
+	"\x10GetStatusRequest\"\x98\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -1850,49 +1458,30 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x05store\x18\n" +
 	" \x01(\v2\x1a.loombridge.v1.StoreStatusR\x05store\x126\n" +
 	"\asandbox\x18\v \x01(\v2\x1c.loombridge.v1.SandboxStatusR\asandbox\x125\n" +
-	"\abackups\x18\f \x01(\v2\x1b.loombridge.v1.BackupStatusR\abackups\x129\n" +
-	"\vtool_limits\x18\r \x03(\v2\x18.loombridge.v1.ToolLimitR\n" +
-	"toolLimits\x12=\n" +
+	"\abackups\x18\f \x01(\v2\x1b.loombridge.v1.BackupStatusR\abackups\x12O\n" +
 	"\n" +
-	"tool_calls\x18\xaa\x01 \x01(\v2\x1d.loombridge.v1.ToolCallCountsR\ttoolCalls\x12@\n" +
-	"\vmcp_servers\x18\xab\x01 \x01(\v2\x1e.loombridge.v1.McpServerCountsR\n" +
-	"mcpServers\x12J\n" +
+	"tool_calls\x18\xaa\x01 \x03(\v2/.loombridge.v1.GetStatusResponse.ToolCallsEntryR\ttoolCalls\x12J\n" +
 	"\bredacted\x182 \x03(\v2..loombridge.v1.GetStatusResponse.RedactedEntryR\bredacted\x126\n" +
 	"\abridges\x18\xb4\x01 \x03(\v2\x1b.loombridge.v1.BridgeStatusR\abridges\x12<\n" +
-	"\tretention\x18P \x01(\v2\x1e.loombridge.v1.RetentionStatusR\tretention\x1a;\n" +
+	"\tretention\x18P \x01(\v2\x1e.loombridge.v1.RetentionStatusR\tretention\x1a<\n" +
+	"\x0eToolCallsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +
 	"\rRedactedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x91\x03\n" +
-	"\x0fRetentionStatus\x12:\n" +
-	"\vrecords_age\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"recordsAge\x12'\n" +
-	"\x0fdeleted_records\x18\x02 \x01(\x03R\x0edeletedRecords\x122\n" +
-	"\x15deleted_audit_records\x18\x03 \x01(\x03R\x13deletedAuditRecords\x129\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xba\x01\n" +
+	"\x0fRetentionStatus\x12'\n" +
+	"\x0fdeleted_records\x18\x02 \x01(\x03R\x0edeletedRecords\x129\n" +
 	"\n" +
-	"sweep_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsweepTime\x12<\n" +
-	"\fsessions_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\vsessionsAge\x12)\n" +
-	"\x10deleted_sessions\x18\a \x01(\x03R\x0fdeletedSessions\x12'\n" +
-	"\x0fdeleted_results\x18\b \x01(\x03R\x0edeletedResults\x12\x18\n" +
-	"\afailing\x18\x05 \x01(\bR\afailing\"\xc9\x01\n" +
+	"sweep_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsweepTime\x12)\n" +
+	"\x10deleted_sessions\x18\a \x01(\x03R\x0fdeletedSessions\x12\x18\n" +
+	"\afailing\x18\x05 \x01(\bR\afailing\"\x8e\x01\n" +
 	"\fBridgeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
-	"\aaddress\x18\x03 \x01(\tR\aaddress\x129\n" +
-	"\n" +
-	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12\x1c\n" +
+	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1c\n" +
 	"\tanswering\x18\x05 \x01(\bR\tanswering\x12\x1c\n" +
-	"\tworkspace\x18x \x01(\tR\tworkspace\"\xcf\x01\n" +
-	"\x0eToolCallCounts\x12\x14\n" +
-	"\x05calls\x18\x01 \x01(\x03R\x05calls\x12!\n" +
-	"\ffailed_calls\x18\x02 \x01(\x03R\vfailedCalls\x12G\n" +
-	"\boutcomes\x18\x03 \x03(\v2+.loombridge.v1.ToolCallCounts.OutcomesEntryR\boutcomes\x1a;\n" +
-	"\rOutcomesEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"f\n" +
-	"\x0fMcpServerCounts\x12\x18\n" +
-	"\aservers\x18\x01 \x01(\x05R\aservers\x12#\n" +
-	"\rready_servers\x18\x02 \x01(\x05R\freadyServers\x12\x14\n" +
-	"\x05tools\x18\x03 \x01(\x05R\x05tools\")\n" +
+	"\tworkspace\x18x \x01(\tR\tworkspace\")\n" +
 	"\x13CreateBackupRequest\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\"\x85\x01\n" +
 	"\x14CreateBackupResponse\x12\x1d\n" +
@@ -1914,43 +1503,27 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\bagent_id\x18\x06 \x01(\tR\aagentId\"p\n" +
 	"\x12ListScopesResponse\x122\n" +
 	"\x06scopes\x18\x01 \x03(\v2\x1a.loombridge.v1.MemoryScopeR\x06scopes\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd9\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x01\n" +
 	"\vMemoryScope\x120\n" +
 	"\x05owner\x18\x01 \x01(\v2\x1a.loombridge.v1.MemoryOwnerR\x05owner\x12\x18\n" +
 	"\arecords\x18\x02 \x01(\x03R\arecords\x12\x1a\n" +
-	"\barchived\x18\x03 \x01(\x03R\barchived\x12\x1a\n" +
-	"\bversions\x18\x04 \x01(\x03R\bversions\x12\x14\n" +
-	"\x05words\x18\x05 \x01(\x03R\x05words\x12\x1a\n" +
-	"\bsessions\x18\x06 \x01(\x03R\bsessions\x12\x14\n" +
-	"\x05bytes\x18\a \x01(\x03R\x05bytes\"\xec\x01\n" +
+	"\barchived\x18\x03 \x01(\x03R\barchived\x12\x14\n" +
+	"\x05bytes\x18\a \x01(\x03R\x05bytes\"\x8c\x01\n" +
 	"\x06Backup\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x1b\n" +
-	"\tnew_bytes\x18\x04 \x01(\x03R\bnewBytes\x12\x14\n" +
-	"\x05files\x18\x05 \x01(\x05R\x05files\x12!\n" +
-	"\fstore_format\x18\x06 \x01(\x05R\vstoreFormat\x12%\n" +
-	"\x0eserver_version\x18\a \x01(\tR\rserverVersion\"\x7f\n" +
+	"\tnew_bytes\x18\x04 \x01(\x03R\bnewBytes\"S\n" +
 	"\fBackupStatus\x12)\n" +
-	"\x04last\x18\x01 \x01(\v2\x15.loombridge.v1.BackupR\x04last\x12\x12\n" +
-	"\x04made\x18\x02 \x01(\x03R\x04made\x12\x16\n" +
-	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x18\n" +
-	"\afailing\x18\x04 \x01(\bR\afailing\"i\n" +
-	"\tToolLimit\x12\x12\n" +
-	"\x04rule\x18\x01 \x01(\tR\x04rule\x12#\n" +
-	"\rrunning_calls\x18\x02 \x01(\x03R\frunningCalls\x12#\n" +
-	"\rrefused_calls\x18\x03 \x01(\x03R\frefusedCalls\"\x90\x02\n" +
+	"\x04last\x18\x01 \x01(\v2\x15.loombridge.v1.BackupR\x04last\x12\x18\n" +
+	"\afailing\x18\x04 \x01(\bR\afailing\"\x85\x01\n" +
 	"\rSandboxStatus\x12\x18\n" +
 	"\asetting\x18\x01 \x01(\tR\asetting\x12\x12\n" +
 	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x16\n" +
-	"\x06layers\x18\x03 \x03(\tR\x06layers\x12!\n" +
-	"\flandlock_abi\x18\x04 \x01(\x05R\vlandlockAbi\x12\x12\n" +
+	"\x06layers\x18\x03 \x03(\tR\x06layers\x12\x12\n" +
 	"\x04gaps\x18\x05 \x03(\tR\x04gaps\x12\x1a\n" +
-	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x1a\n" +
-	"\bprofiles\x18\a \x03(\tR\bprofiles\x12!\n" +
-	"\frunning_jobs\x18\b \x01(\x05R\vrunningJobs\x12'\n" +
-	"\x0fprepared_starts\x18\t \x01(\x05R\x0epreparedStarts\"\x96\x01\n" +
+	"\bproblems\x18\x06 \x03(\tR\bproblems\"\x96\x01\n" +
 	"\vStoreStatus\x12\x1a\n" +
 	"\bwritable\x18\x01 \x01(\bR\bwritable\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x16\n" +
@@ -1985,7 +1558,7 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(ScopeKind)(0),                // 0: loombridge.v1.ScopeKind
 	(*GetWorkspaceRequest)(nil),   // 1: loombridge.v1.GetWorkspaceRequest
@@ -1997,71 +1570,59 @@ var file_loombridge_v1_admin_proto_goTypes = []any{
 	(*GetStatusResponse)(nil),     // 7: loombridge.v1.GetStatusResponse
 	(*RetentionStatus)(nil),       // 8: loombridge.v1.RetentionStatus
 	(*BridgeStatus)(nil),          // 9: loombridge.v1.BridgeStatus
-	(*ToolCallCounts)(nil),        // 10: loombridge.v1.ToolCallCounts
-	(*McpServerCounts)(nil),       // 11: loombridge.v1.McpServerCounts
-	(*CreateBackupRequest)(nil),   // 12: loombridge.v1.CreateBackupRequest
-	(*CreateBackupResponse)(nil),  // 13: loombridge.v1.CreateBackupResponse
-	(*ListBackupsRequest)(nil),    // 14: loombridge.v1.ListBackupsRequest
-	(*ListBackupsResponse)(nil),   // 15: loombridge.v1.ListBackupsResponse
-	(*ListScopesRequest)(nil),     // 16: loombridge.v1.ListScopesRequest
-	(*ListScopesResponse)(nil),    // 17: loombridge.v1.ListScopesResponse
-	(*MemoryScope)(nil),           // 18: loombridge.v1.MemoryScope
-	(*Backup)(nil),                // 19: loombridge.v1.Backup
-	(*BackupStatus)(nil),          // 20: loombridge.v1.BackupStatus
-	(*ToolLimit)(nil),             // 21: loombridge.v1.ToolLimit
-	(*SandboxStatus)(nil),         // 22: loombridge.v1.SandboxStatus
-	(*StoreStatus)(nil),           // 23: loombridge.v1.StoreStatus
-	nil,                           // 24: loombridge.v1.GetStatusResponse.RedactedEntry
-	nil,                           // 25: loombridge.v1.ToolCallCounts.OutcomesEntry
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
-	(*MemoryOwner)(nil),           // 28: loombridge.v1.MemoryOwner
+	(*CreateBackupRequest)(nil),   // 10: loombridge.v1.CreateBackupRequest
+	(*CreateBackupResponse)(nil),  // 11: loombridge.v1.CreateBackupResponse
+	(*ListBackupsRequest)(nil),    // 12: loombridge.v1.ListBackupsRequest
+	(*ListBackupsResponse)(nil),   // 13: loombridge.v1.ListBackupsResponse
+	(*ListScopesRequest)(nil),     // 14: loombridge.v1.ListScopesRequest
+	(*ListScopesResponse)(nil),    // 15: loombridge.v1.ListScopesResponse
+	(*MemoryScope)(nil),           // 16: loombridge.v1.MemoryScope
+	(*Backup)(nil),                // 17: loombridge.v1.Backup
+	(*BackupStatus)(nil),          // 18: loombridge.v1.BackupStatus
+	(*SandboxStatus)(nil),         // 19: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 20: loombridge.v1.StoreStatus
+	nil,                           // 21: loombridge.v1.GetStatusResponse.ToolCallsEntry
+	nil,                           // 22: loombridge.v1.GetStatusResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(*MemoryOwner)(nil),           // 24: loombridge.v1.MemoryOwner
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.GetWorkspaceResponse.workspace:type_name -> loombridge.v1.Workspace
-	26, // 1: loombridge.v1.Workspace.since_time:type_name -> google.protobuf.Timestamp
-	3,  // 2: loombridge.v1.MoveWorkspaceResponse.before:type_name -> loombridge.v1.Workspace
-	3,  // 3: loombridge.v1.MoveWorkspaceResponse.after:type_name -> loombridge.v1.Workspace
-	26, // 4: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	23, // 5: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	22, // 6: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
-	20, // 7: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
-	21, // 8: loombridge.v1.GetStatusResponse.tool_limits:type_name -> loombridge.v1.ToolLimit
-	10, // 9: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.ToolCallCounts
-	11, // 10: loombridge.v1.GetStatusResponse.mcp_servers:type_name -> loombridge.v1.McpServerCounts
-	24, // 11: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
-	9,  // 12: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
-	8,  // 13: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
-	27, // 14: loombridge.v1.RetentionStatus.records_age:type_name -> google.protobuf.Duration
-	26, // 15: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
-	27, // 16: loombridge.v1.RetentionStatus.sessions_age:type_name -> google.protobuf.Duration
-	26, // 17: loombridge.v1.BridgeStatus.since_time:type_name -> google.protobuf.Timestamp
-	25, // 18: loombridge.v1.ToolCallCounts.outcomes:type_name -> loombridge.v1.ToolCallCounts.OutcomesEntry
-	19, // 19: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
-	19, // 20: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
-	0,  // 21: loombridge.v1.ListScopesRequest.kind:type_name -> loombridge.v1.ScopeKind
-	18, // 22: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
-	28, // 23: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
-	26, // 24: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	19, // 25: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
-	26, // 26: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	6,  // 27: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	12, // 28: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
-	14, // 29: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
-	16, // 30: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
-	1,  // 31: loombridge.v1.AdminService.GetWorkspace:input_type -> loombridge.v1.GetWorkspaceRequest
-	4,  // 32: loombridge.v1.AdminService.MoveWorkspace:input_type -> loombridge.v1.MoveWorkspaceRequest
-	7,  // 33: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	13, // 34: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
-	15, // 35: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
-	17, // 36: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
-	2,  // 37: loombridge.v1.AdminService.GetWorkspace:output_type -> loombridge.v1.GetWorkspaceResponse
-	5,  // 38: loombridge.v1.AdminService.MoveWorkspace:output_type -> loombridge.v1.MoveWorkspaceResponse
-	33, // [33:39] is the sub-list for method output_type
-	27, // [27:33] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	3,  // 1: loombridge.v1.MoveWorkspaceResponse.after:type_name -> loombridge.v1.Workspace
+	23, // 2: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	20, // 3: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	19, // 4: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	18, // 5: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
+	21, // 6: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.GetStatusResponse.ToolCallsEntry
+	22, // 7: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
+	9,  // 8: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
+	8,  // 9: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
+	23, // 10: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
+	17, // 11: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	17, // 12: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	0,  // 13: loombridge.v1.ListScopesRequest.kind:type_name -> loombridge.v1.ScopeKind
+	16, // 14: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
+	24, // 15: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
+	23, // 16: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	17, // 17: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	23, // 18: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	6,  // 19: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	10, // 20: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	12, // 21: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	14, // 22: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
+	1,  // 23: loombridge.v1.AdminService.GetWorkspace:input_type -> loombridge.v1.GetWorkspaceRequest
+	4,  // 24: loombridge.v1.AdminService.MoveWorkspace:input_type -> loombridge.v1.MoveWorkspaceRequest
+	7,  // 25: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	11, // 26: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	13, // 27: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	15, // 28: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
+	2,  // 29: loombridge.v1.AdminService.GetWorkspace:output_type -> loombridge.v1.GetWorkspaceResponse
+	5,  // 30: loombridge.v1.AdminService.MoveWorkspace:output_type -> loombridge.v1.MoveWorkspaceResponse
+	25, // [25:31] is the sub-list for method output_type
+	19, // [19:25] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -2077,7 +1638,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

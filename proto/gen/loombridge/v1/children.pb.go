@@ -10,7 +10,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -428,36 +427,22 @@ type ChildAgent struct {
 	Goal string `protobuf:"bytes,3,opt,name=goal,proto3" json:"goal,omitempty"`
 	// session_id is its session.
 	SessionId string `protobuf:"bytes,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// parent_session_id is the session of its parent.
-	ParentSessionId string `protobuf:"bytes,5,opt,name=parent_session_id,json=parentSessionId,proto3" json:"parent_session_id,omitempty"`
 	// tools are those that it may call; see all_tools.
 	Tools []string `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`
-	// all_tools says that it may call all tools, within its profile.
-	AllTools bool `protobuf:"varint,7,opt,name=all_tools,json=allTools,proto3" json:"all_tools,omitempty"`
-	// profile is that which bounds its calls, or empty.
-	Profile string `protobuf:"bytes,8,opt,name=profile,proto3" json:"profile,omitempty"`
 	// limits bound it.
 	Limits *ChildLimits `protobuf:"bytes,9,opt,name=limits,proto3" json:"limits,omitempty"`
 	// depth is how many agents stand above it, from 1.
 	Depth int32 `protobuf:"varint,10,opt,name=depth,proto3" json:"depth,omitempty"`
 	// step_id is the step of the parent that spawned it.
 	StepId string `protobuf:"bytes,11,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
-	// create_time is when that was.
-	CreateTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// expire_time is when it must have returned; unset for never.
-	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// status is how far it is.
 	Status ChildStatus `protobuf:"varint,14,opt,name=status,proto3,enum=loombridge.v1.ChildStatus" json:"status,omitempty"`
 	// result is what it returned.
 	Result string `protobuf:"bytes,15,opt,name=result,proto3" json:"result,omitempty"`
 	// error is why there is no result.
 	Error string `protobuf:"bytes,16,opt,name=error,proto3" json:"error,omitempty"`
-	// granted_refs are blobs of the child's that its parent may read.
-	GrantedRefs []string `protobuf:"bytes,17,rep,name=granted_refs,json=grantedRefs,proto3" json:"granted_refs,omitempty"`
 	// result_step_id is the step of the parent that has the result.
 	ResultStepId string `protobuf:"bytes,18,opt,name=result_step_id,json=resultStepId,proto3" json:"result_step_id,omitempty"`
-	// end_time is when the result came.
-	EndTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// fork says that its prompts begin as one of its parent's.
 	Fork          bool `protobuf:"varint,20,opt,name=fork,proto3" json:"fork,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -522,32 +507,11 @@ func (x *ChildAgent) GetSessionId() string {
 	return ""
 }
 
-func (x *ChildAgent) GetParentSessionId() string {
-	if x != nil {
-		return x.ParentSessionId
-	}
-	return ""
-}
-
 func (x *ChildAgent) GetTools() []string {
 	if x != nil {
 		return x.Tools
 	}
 	return nil
-}
-
-func (x *ChildAgent) GetAllTools() bool {
-	if x != nil {
-		return x.AllTools
-	}
-	return false
-}
-
-func (x *ChildAgent) GetProfile() string {
-	if x != nil {
-		return x.Profile
-	}
-	return ""
 }
 
 func (x *ChildAgent) GetLimits() *ChildLimits {
@@ -571,20 +535,6 @@ func (x *ChildAgent) GetStepId() string {
 	return ""
 }
 
-func (x *ChildAgent) GetCreateTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.CreateTime
-	}
-	return nil
-}
-
-func (x *ChildAgent) GetExpireTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.ExpireTime
-	}
-	return nil
-}
-
 func (x *ChildAgent) GetStatus() ChildStatus {
 	if x != nil {
 		return x.Status
@@ -606,25 +556,11 @@ func (x *ChildAgent) GetError() string {
 	return ""
 }
 
-func (x *ChildAgent) GetGrantedRefs() []string {
-	if x != nil {
-		return x.GrantedRefs
-	}
-	return nil
-}
-
 func (x *ChildAgent) GetResultStepId() string {
 	if x != nil {
 		return x.ResultStepId
 	}
 	return ""
-}
-
-func (x *ChildAgent) GetEndTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndTime
-	}
-	return nil
 }
 
 func (x *ChildAgent) GetFork() bool {
@@ -1056,7 +992,7 @@ var File_loombridge_v1_children_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\n" +
-	"\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf2\x01\n" +
+	"\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\"\xf2\x01\n" +
 	"\vChildLimits\x12\x19\n" +
 	"\x05steps\x18\x01 \x01(\x03H\x00R\x05steps\x88\x01\x01\x12+\n" +
 	"\x0ftokens_per_step\x18\x02 \x01(\x03H\x01R\rtokensPerStep\x88\x01\x01\x12\x19\n" +
@@ -1086,32 +1022,23 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\tForkPoint\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\"E\n" +
 	"\x12SpawnAgentResponse\x12/\n" +
-	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\"\xc3\x05\n" +
+	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\"\x8c\x03\n" +
 	"\n" +
 	"ChildAgent\x12\x19\n" +
 	"\bchild_id\x18\x01 \x01(\tR\achildId\x12\x1b\n" +
 	"\tparent_id\x18\x02 \x01(\tR\bparentId\x12\x12\n" +
 	"\x04goal\x18\x03 \x01(\tR\x04goal\x12\x1d\n" +
 	"\n" +
-	"session_id\x18\x04 \x01(\tR\tsessionId\x12*\n" +
-	"\x11parent_session_id\x18\x05 \x01(\tR\x0fparentSessionId\x12\x14\n" +
-	"\x05tools\x18\x06 \x03(\tR\x05tools\x12\x1b\n" +
-	"\tall_tools\x18\a \x01(\bR\ballTools\x12\x18\n" +
-	"\aprofile\x18\b \x01(\tR\aprofile\x122\n" +
+	"session_id\x18\x04 \x01(\tR\tsessionId\x12\x14\n" +
+	"\x05tools\x18\x06 \x03(\tR\x05tools\x122\n" +
 	"\x06limits\x18\t \x01(\v2\x1a.loombridge.v1.ChildLimitsR\x06limits\x12\x14\n" +
 	"\x05depth\x18\n" +
 	" \x01(\x05R\x05depth\x12\x17\n" +
-	"\astep_id\x18\v \x01(\tR\x06stepId\x12;\n" +
-	"\vcreate_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\x12;\n" +
-	"\vexpire_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\x122\n" +
+	"\astep_id\x18\v \x01(\tR\x06stepId\x122\n" +
 	"\x06status\x18\x0e \x01(\x0e2\x1a.loombridge.v1.ChildStatusR\x06status\x12\x16\n" +
 	"\x06result\x18\x0f \x01(\tR\x06result\x12\x14\n" +
-	"\x05error\x18\x10 \x01(\tR\x05error\x12!\n" +
-	"\fgranted_refs\x18\x11 \x03(\tR\vgrantedRefs\x12$\n" +
-	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\x125\n" +
-	"\bend_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x12\n" +
+	"\x05error\x18\x10 \x01(\tR\x05error\x12$\n" +
+	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\x12\x12\n" +
 	"\x04fork\x18\x14 \x01(\bR\x04fork\"\xe9\x01\n" +
 	"\x13CompleteTaskRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
@@ -1168,19 +1095,18 @@ func file_loombridge_v1_children_proto_rawDescGZIP() []byte {
 var file_loombridge_v1_children_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_loombridge_v1_children_proto_goTypes = []any{
-	(ChildStatus)(0),              // 0: loombridge.v1.ChildStatus
-	(*ChildLimits)(nil),           // 1: loombridge.v1.ChildLimits
-	(*SpawnAgentRequest)(nil),     // 2: loombridge.v1.SpawnAgentRequest
-	(*ForkPoint)(nil),             // 3: loombridge.v1.ForkPoint
-	(*SpawnAgentResponse)(nil),    // 4: loombridge.v1.SpawnAgentResponse
-	(*ChildAgent)(nil),            // 5: loombridge.v1.ChildAgent
-	(*CompleteTaskRequest)(nil),   // 6: loombridge.v1.CompleteTaskRequest
-	(*CompleteTaskResponse)(nil),  // 7: loombridge.v1.CompleteTaskResponse
-	(*TaskFold)(nil),              // 8: loombridge.v1.TaskFold
-	(*WaitAgentsRequest)(nil),     // 9: loombridge.v1.WaitAgentsRequest
-	(*WaitAgentsResponse)(nil),    // 10: loombridge.v1.WaitAgentsResponse
-	(*durationpb.Duration)(nil),   // 11: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
+	(ChildStatus)(0),             // 0: loombridge.v1.ChildStatus
+	(*ChildLimits)(nil),          // 1: loombridge.v1.ChildLimits
+	(*SpawnAgentRequest)(nil),    // 2: loombridge.v1.SpawnAgentRequest
+	(*ForkPoint)(nil),            // 3: loombridge.v1.ForkPoint
+	(*SpawnAgentResponse)(nil),   // 4: loombridge.v1.SpawnAgentResponse
+	(*ChildAgent)(nil),           // 5: loombridge.v1.ChildAgent
+	(*CompleteTaskRequest)(nil),  // 6: loombridge.v1.CompleteTaskRequest
+	(*CompleteTaskResponse)(nil), // 7: loombridge.v1.CompleteTaskResponse
+	(*TaskFold)(nil),             // 8: loombridge.v1.TaskFold
+	(*WaitAgentsRequest)(nil),    // 9: loombridge.v1.WaitAgentsRequest
+	(*WaitAgentsResponse)(nil),   // 10: loombridge.v1.WaitAgentsResponse
+	(*durationpb.Duration)(nil),  // 11: google.protobuf.Duration
 }
 var file_loombridge_v1_children_proto_depIdxs = []int32{
 	11, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
@@ -1188,19 +1114,16 @@ var file_loombridge_v1_children_proto_depIdxs = []int32{
 	3,  // 2: loombridge.v1.SpawnAgentRequest.fork_from:type_name -> loombridge.v1.ForkPoint
 	5,  // 3: loombridge.v1.SpawnAgentResponse.child:type_name -> loombridge.v1.ChildAgent
 	1,  // 4: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
-	12, // 5: loombridge.v1.ChildAgent.create_time:type_name -> google.protobuf.Timestamp
-	12, // 6: loombridge.v1.ChildAgent.expire_time:type_name -> google.protobuf.Timestamp
-	0,  // 7: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
-	12, // 8: loombridge.v1.ChildAgent.end_time:type_name -> google.protobuf.Timestamp
-	5,  // 9: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
-	8,  // 10: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.TaskFold
-	11, // 11: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
-	5,  // 12: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	0,  // 5: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
+	5,  // 6: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
+	8,  // 7: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.TaskFold
+	11, // 8: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
+	5,  // 9: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_children_proto_init() }

@@ -1202,8 +1202,6 @@ type Step struct {
 	// result_form is the form in which the result was given. Unspecified for steps
 	// of earlier versions, and of calls that read something back.
 	ResultForm ResultForm `protobuf:"varint,21,opt,name=result_form,json=resultForm,proto3,enum=loombridge.v1.ResultForm" json:"result_form,omitempty"`
-	// media_type is the format of a result that is bytes, or empty.
-	MediaType string `protobuf:"bytes,22,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
 	// refused says that the call was refused: the tool was not run at all, as it is
 	// unknown, away, not permitted or did not take the arguments, or it met something
 	// that it may not touch (TOOL_ERROR_CODE_PERMISSION_DENIED).
@@ -1398,13 +1396,6 @@ func (x *Step) GetResultForm() ResultForm {
 		return x.ResultForm
 	}
 	return ResultForm_RESULT_FORM_UNSPECIFIED
-}
-
-func (x *Step) GetMediaType() string {
-	if x != nil {
-		return x.MediaType
-	}
-	return ""
 }
 
 func (x *Step) GetRefused() bool {
@@ -2616,13 +2607,6 @@ type Receipt struct {
 	// session's prompt before of the same model and format had too; never more than either
 	// takes. Zero with the first prompt since the server started.
 	StableTokens int32 `protobuf:"varint,5,opt,name=stable_tokens,json=stableTokens,proto3" json:"stable_tokens,omitempty"`
-	// stable_bytes is the same in bytes of the layout that prefix_sha256 is of.
-	StableBytes int64 `protobuf:"varint,6,opt,name=stable_bytes,json=stableBytes,proto3" json:"stable_bytes,omitempty"`
-	// settled_tokens is how much stands before the goal: what the next prompt
-	// begins with, unless something is folded.
-	SettledTokens int32 `protobuf:"varint,7,opt,name=settled_tokens,json=settledTokens,proto3" json:"settled_tokens,omitempty"`
-	// append_only_tokens is what the prompt would take with nothing folded.
-	AppendOnlyTokens int32 `protobuf:"varint,8,opt,name=append_only_tokens,json=appendOnlyTokens,proto3" json:"append_only_tokens,omitempty"`
 	// cost is what the prompt should be billed, in units of one input token: the
 	// stable part as read from the cache, the rest as written to it.
 	Cost float64 `protobuf:"fixed64,9,opt,name=cost,proto3" json:"cost,omitempty"`
@@ -2631,22 +2615,15 @@ type Receipt struct {
 	AppendOnlyCost float64 `protobuf:"fixed64,10,opt,name=append_only_cost,json=appendOnlyCost,proto3" json:"append_only_cost,omitempty"`
 	// pressure is the share of the budget that is taken, 0 to 1.
 	Pressure float64 `protobuf:"fixed64,11,opt,name=pressure,proto3" json:"pressure,omitempty"`
-	// reserve_tokens is how many more tokens the provider may well count.
-	ReserveTokens int32 `protobuf:"varint,12,opt,name=reserve_tokens,json=reserveTokens,proto3" json:"reserve_tokens,omitempty"`
 	// layout is the order of the sections.
 	Layout PromptLayout `protobuf:"varint,13,opt,name=layout,proto3,enum=loombridge.v1.PromptLayout" json:"layout,omitempty"`
 	// sections are those of the prompt, in its order, and those that were left out.
 	Sections []*SectionInfo `protobuf:"bytes,14,rep,name=sections,proto3" json:"sections,omitempty"`
-	// tools are what each tool takes, in the order of the prompt.
-	Tools []*ToolCost `protobuf:"bytes,15,rep,name=tools,proto3" json:"tools,omitempty"`
 	// sequences say how far what the prompt is made of was read, all at one moment.
 	Sequences []*SnapshotSequence `protobuf:"bytes,16,rep,name=sequences,proto3" json:"sequences,omitempty"`
 	// difference is where the prompt first differs from the session's prompt before;
 	// unset for the first one that the server knows of.
 	Difference *PromptDifference `protobuf:"bytes,17,opt,name=difference,proto3" json:"difference,omitempty"`
-	// expected_cached_tokens is how many tokens the provider should read from its cache:
-	// the largest of the marks', never more than this prompt or the one before has.
-	ExpectedCachedTokens int32 `protobuf:"varint,18,opt,name=expected_cached_tokens,json=expectedCachedTokens,proto3" json:"expected_cached_tokens,omitempty"`
 	// calls is how many calls of tools the session has made, and faults how many of them
 	// asked again for what had been folded away.
 	Calls int64 `protobuf:"varint,19,opt,name=calls,proto3" json:"calls,omitempty"`
@@ -2730,27 +2707,6 @@ func (x *Receipt) GetStableTokens() int32 {
 	return 0
 }
 
-func (x *Receipt) GetStableBytes() int64 {
-	if x != nil {
-		return x.StableBytes
-	}
-	return 0
-}
-
-func (x *Receipt) GetSettledTokens() int32 {
-	if x != nil {
-		return x.SettledTokens
-	}
-	return 0
-}
-
-func (x *Receipt) GetAppendOnlyTokens() int32 {
-	if x != nil {
-		return x.AppendOnlyTokens
-	}
-	return 0
-}
-
 func (x *Receipt) GetCost() float64 {
 	if x != nil {
 		return x.Cost
@@ -2772,13 +2728,6 @@ func (x *Receipt) GetPressure() float64 {
 	return 0
 }
 
-func (x *Receipt) GetReserveTokens() int32 {
-	if x != nil {
-		return x.ReserveTokens
-	}
-	return 0
-}
-
 func (x *Receipt) GetLayout() PromptLayout {
 	if x != nil {
 		return x.Layout
@@ -2789,13 +2738,6 @@ func (x *Receipt) GetLayout() PromptLayout {
 func (x *Receipt) GetSections() []*SectionInfo {
 	if x != nil {
 		return x.Sections
-	}
-	return nil
-}
-
-func (x *Receipt) GetTools() []*ToolCost {
-	if x != nil {
-		return x.Tools
 	}
 	return nil
 }
@@ -2812,13 +2754,6 @@ func (x *Receipt) GetDifference() *PromptDifference {
 		return x.Difference
 	}
 	return nil
-}
-
-func (x *Receipt) GetExpectedCachedTokens() int32 {
-	if x != nil {
-		return x.ExpectedCachedTokens
-	}
-	return 0
 }
 
 func (x *Receipt) GetCalls() int64 {
@@ -2863,8 +2798,6 @@ type FoldInfo struct {
 	// fs:read_file and ReadBlob. Three or more in a row whose numbers follow one
 	// another are one: `step_001..step_040`, with both ends.
 	Refs []string `protobuf:"bytes,1,rep,name=refs,proto3" json:"refs,omitempty"`
-	// batch counts the batches of the session, from 1.
-	Batch int64 `protobuf:"varint,2,opt,name=batch,proto3" json:"batch,omitempty"`
 	// first_position and last_position bound what it stands for in the log.
 	FirstPosition int64 `protobuf:"varint,3,opt,name=first_position,json=firstPosition,proto3" json:"first_position,omitempty"`
 	// last_position is the end of it.
@@ -2872,13 +2805,7 @@ type FoldInfo struct {
 	// tokens is its size.
 	Tokens int32 `protobuf:"varint,5,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// before_tokens is what it stands for took.
-	BeforeTokens int32 `protobuf:"varint,6,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
-	// turns is how many turns of the model it stands for.
-	Turns int32 `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`
-	// calls is how many tool calls those made.
-	Calls int32 `protobuf:"varint,8,opt,name=calls,proto3" json:"calls,omitempty"`
-	// dense says that older folds were folded again.
-	Dense         bool `protobuf:"varint,9,opt,name=dense,proto3" json:"dense,omitempty"`
+	BeforeTokens  int32 `protobuf:"varint,6,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2920,13 +2847,6 @@ func (x *FoldInfo) GetRefs() []string {
 	return nil
 }
 
-func (x *FoldInfo) GetBatch() int64 {
-	if x != nil {
-		return x.Batch
-	}
-	return 0
-}
-
 func (x *FoldInfo) GetFirstPosition() int64 {
 	if x != nil {
 		return x.FirstPosition
@@ -2955,27 +2875,6 @@ func (x *FoldInfo) GetBeforeTokens() int32 {
 	return 0
 }
 
-func (x *FoldInfo) GetTurns() int32 {
-	if x != nil {
-		return x.Turns
-	}
-	return 0
-}
-
-func (x *FoldInfo) GetCalls() int32 {
-	if x != nil {
-		return x.Calls
-	}
-	return 0
-}
-
-func (x *FoldInfo) GetDense() bool {
-	if x != nil {
-		return x.Dense
-	}
-	return false
-}
-
 // FoldBatch is what one call folded, and why.
 type FoldBatch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2991,9 +2890,6 @@ type FoldBatch struct {
 	BeforeTokens int32 `protobuf:"varint,4,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
 	// after_tokens is what stands for them.
 	AfterTokens int32 `protobuf:"varint,5,opt,name=after_tokens,json=afterTokens,proto3" json:"after_tokens,omitempty"`
-	// break_even_steps is after how many steps it is paid back; 0 when that was
-	// not asked.
-	BreakEvenSteps float64 `protobuf:"fixed64,6,opt,name=break_even_steps,json=breakEvenSteps,proto3" json:"break_even_steps,omitempty"`
 	// level is the level of pressure that it is of, with the preset `partitioned`.
 	Level         PressureLevel `protobuf:"varint,8,opt,name=level,proto3,enum=loombridge.v1.PressureLevel" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3061,13 +2957,6 @@ func (x *FoldBatch) GetBeforeTokens() int32 {
 func (x *FoldBatch) GetAfterTokens() int32 {
 	if x != nil {
 		return x.AfterTokens
-	}
-	return 0
-}
-
-func (x *FoldBatch) GetBreakEvenSteps() float64 {
-	if x != nil {
-		return x.BreakEvenSteps
 	}
 	return 0
 }
@@ -3391,8 +3280,6 @@ type ConfigureSessionResponse struct {
 	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
 	// max_tokens is the budget for calls that name none; 0 is the server's default.
 	MaxTokens int32 `protobuf:"varint,3,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	// ended says that the session is over.
-	Ended bool `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`
 	// prompt is what its prompts are made of.
 	Prompt        *PromptSettings `protobuf:"bytes,5,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3448,13 +3335,6 @@ func (x *ConfigureSessionResponse) GetMaxTokens() int32 {
 		return x.MaxTokens
 	}
 	return 0
-}
-
-func (x *ConfigureSessionResponse) GetEnded() bool {
-	if x != nil {
-		return x.Ended
-	}
-	return false
 }
 
 func (x *ConfigureSessionResponse) GetPrompt() *PromptSettings {
@@ -4046,10 +3926,7 @@ type ReportUsageResponse struct {
 	// counted_tokens is what the server had said the prompt would take.
 	CountedTokens int32 `protobuf:"varint,1,opt,name=counted_tokens,json=countedTokens,proto3" json:"counted_tokens,omitempty"`
 	// ratio is how many tokens the provider counts for one that is counted here.
-	Ratio float64 `protobuf:"fixed64,2,opt,name=ratio,proto3" json:"ratio,omitempty"`
-	// missed_tokens is how many tokens should have come from the provider's cache
-	// and did not.
-	MissedTokens  int32 `protobuf:"varint,3,opt,name=missed_tokens,json=missedTokens,proto3" json:"missed_tokens,omitempty"`
+	Ratio         float64 `protobuf:"fixed64,2,opt,name=ratio,proto3" json:"ratio,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4094,13 +3971,6 @@ func (x *ReportUsageResponse) GetCountedTokens() int32 {
 func (x *ReportUsageResponse) GetRatio() float64 {
 	if x != nil {
 		return x.Ratio
-	}
-	return 0
-}
-
-func (x *ReportUsageResponse) GetMissedTokens() int32 {
-	if x != nil {
-		return x.MissedTokens
 	}
 	return 0
 }
@@ -4596,8 +4466,6 @@ type BlobInfo struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// agent_id is whose it is.
 	AgentId string `protobuf:"bytes,8,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// task_id is the task it was made for, or empty.
-	TaskId string `protobuf:"bytes,9,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
 	// category is what sort of call made it: `read`, `list`, `search`, `page`,
 	// `shell`, `tool`, `note`, `report`. It decides how long the blob stays.
 	Category string `protobuf:"bytes,10,opt,name=category,proto3" json:"category,omitempty"`
@@ -4614,9 +4482,6 @@ type BlobInfo struct {
 	Tier BlobTier `protobuf:"varint,15,opt,name=tier,proto3,enum=loombridge.v1.BlobTier" json:"tier,omitempty"`
 	// important keeps it although it has expired.
 	Important bool `protobuf:"varint,16,opt,name=important,proto3" json:"important,omitempty"`
-	// promote_time is when its tier was raised; unset for one that was never
-	// promoted.
-	PromoteTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=promote_time,json=promoteTime,proto3" json:"promote_time,omitempty"`
 	// archive says how it lies in the archive; unset outside.
 	Archive *BlobArchive `protobuf:"bytes,18,opt,name=archive,proto3" json:"archive,omitempty"`
 	// aliases are the paths it had before, which lead to it, too. So do its step
@@ -4712,13 +4577,6 @@ func (x *BlobInfo) GetAgentId() string {
 	return ""
 }
 
-func (x *BlobInfo) GetTaskId() string {
-	if x != nil {
-		return x.TaskId
-	}
-	return ""
-}
-
 func (x *BlobInfo) GetCategory() string {
 	if x != nil {
 		return x.Category
@@ -4768,13 +4626,6 @@ func (x *BlobInfo) GetImportant() bool {
 	return false
 }
 
-func (x *BlobInfo) GetPromoteTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.PromoteTime
-	}
-	return nil
-}
-
 func (x *BlobInfo) GetArchive() *BlobArchive {
 	if x != nil {
 		return x.Archive
@@ -4795,9 +4646,7 @@ type BlobArchive struct {
 	// category is `reports`, `datasets`, `config` or `general`.
 	Category string `protobuf:"bytes,1,opt,name=category,proto3" json:"category,omitempty"`
 	// tags are the agent's own words for it.
-	Tags []string `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
-	// archive_time is when it was archived.
-	ArchiveTime   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=archive_time,json=archiveTime,proto3" json:"archive_time,omitempty"`
+	Tags          []string `protobuf:"bytes,2,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4842,13 +4691,6 @@ func (x *BlobArchive) GetCategory() string {
 func (x *BlobArchive) GetTags() []string {
 	if x != nil {
 		return x.Tags
-	}
-	return nil
-}
-
-func (x *BlobArchive) GetArchiveTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.ArchiveTime
 	}
 	return nil
 }
@@ -5823,13 +5665,9 @@ type GetTaskResponse struct {
 	Task *Task `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	// session_id is the session it belongs to.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// number counts the tasks of the session, from 1.
-	Number int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	// tiers are those that have the task now: 1 while it is among the last of its
 	// session, and 2, 3 or 4 once it is a record of memory.
-	Tiers []int32 `protobuf:"varint,4,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
-	// record_id is the record of memory that has it, or empty.
-	RecordId      string `protobuf:"bytes,5,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
+	Tiers         []int32 `protobuf:"varint,4,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5878,25 +5716,11 @@ func (x *GetTaskResponse) GetSessionId() string {
 	return ""
 }
 
-func (x *GetTaskResponse) GetNumber() int64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
 func (x *GetTaskResponse) GetTiers() []int32 {
 	if x != nil {
 		return x.Tiers
 	}
 	return nil
-}
-
-func (x *GetTaskResponse) GetRecordId() string {
-	if x != nil {
-		return x.RecordId
-	}
-	return ""
 }
 
 // ListBlobsRequest asks for blobs. What is unset selects all.
@@ -6657,9 +6481,6 @@ type SearchBlobsResponse struct {
 	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// more says that a blob of the archive has further lines.
 	More bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
-	// score says how well a blob of the archive fits the words: the higher the
-	// better, and nothing else.
-	Score float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
 	// incomplete says that the archive was not read to its end: it has more than
 	// 1 GiB, or the search has scanned for as long as the server allows, 10 seconds
 	// by default; with the last message. Narrow the search by category and tags.
@@ -6726,13 +6547,6 @@ func (x *SearchBlobsResponse) GetMore() bool {
 	return false
 }
 
-func (x *SearchBlobsResponse) GetScore() float64 {
-	if x != nil {
-		return x.Score
-	}
-	return 0
-}
-
 func (x *SearchBlobsResponse) GetIncomplete() bool {
 	if x != nil {
 		return x.Incomplete
@@ -6751,9 +6565,7 @@ type BlobMatch struct {
 	Length int64 `protobuf:"varint,3,opt,name=length,proto3" json:"length,omitempty"`
 	// text is the line without its line feed, or at most 512 bytes of it around
 	// the match. Bytes that are no UTF-8 are replaced.
-	Text string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
-	// text_offset is where in the blob text begins.
-	TextOffset    int64 `protobuf:"varint,5,opt,name=text_offset,json=textOffset,proto3" json:"text_offset,omitempty"`
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6814,13 +6626,6 @@ func (x *BlobMatch) GetText() string {
 		return x.Text
 	}
 	return ""
-}
-
-func (x *BlobMatch) GetTextOffset() int64 {
-	if x != nil {
-		return x.TextOffset
-	}
-	return 0
 }
 
 // CollectGarbageRequest asks for a collection.
@@ -6899,13 +6704,11 @@ type CollectGarbageResponse struct {
 	// deleted_refs are the blobs that went, each with its last path. Reading one
 	// later is BLOB_COLLECTED.
 	DeletedRefs []string `protobuf:"bytes,3,rep,name=deleted_refs,json=deletedRefs,proto3" json:"deleted_refs,omitempty"`
+	// orphan_chunks is how many stored pieces were deleted that belong to no blob:
+	// what uploads left that were given up.
+	OrphanChunks int64 `protobuf:"varint,5,opt,name=orphan_chunks,json=orphanChunks,proto3" json:"orphan_chunks,omitempty"`
 	// kept counts the paths that stay.
 	Kept *KeptBlobs `protobuf:"bytes,4,opt,name=kept,proto3" json:"kept,omitempty"`
-	// orphan_chunks is how many stored pieces were deleted that belong to no blob:
-	// what uploads left that never ended.
-	OrphanChunks int64 `protobuf:"varint,5,opt,name=orphan_chunks,json=orphanChunks,proto3" json:"orphan_chunks,omitempty"`
-	// orphan_bytes is what those took.
-	OrphanBytes int64 `protobuf:"varint,6,opt,name=orphan_bytes,json=orphanBytes,proto3" json:"orphan_bytes,omitempty"`
 	// more says that there may be more to delete: about 1,000 paths were. Call
 	// again.
 	More          bool `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"`
@@ -6964,13 +6767,6 @@ func (x *CollectGarbageResponse) GetDeletedRefs() []string {
 	return nil
 }
 
-func (x *CollectGarbageResponse) GetKept() *KeptBlobs {
-	if x != nil {
-		return x.Kept
-	}
-	return nil
-}
-
 func (x *CollectGarbageResponse) GetOrphanChunks() int64 {
 	if x != nil {
 		return x.OrphanChunks
@@ -6978,11 +6774,11 @@ func (x *CollectGarbageResponse) GetOrphanChunks() int64 {
 	return 0
 }
 
-func (x *CollectGarbageResponse) GetOrphanBytes() int64 {
+func (x *CollectGarbageResponse) GetKept() *KeptBlobs {
 	if x != nil {
-		return x.OrphanBytes
+		return x.Kept
 	}
-	return 0
+	return nil
 }
 
 func (x *CollectGarbageResponse) GetMore() bool {
@@ -7900,8 +7696,6 @@ type DiffPromptsResponse struct {
 	ToPromptId string `protobuf:"bytes,2,opt,name=to_prompt_id,json=toPromptId,proto3" json:"to_prompt_id,omitempty"`
 	// difference is where they first differ; unset when they are the same.
 	Difference *PromptDifference `protobuf:"bytes,3,opt,name=difference,proto3" json:"difference,omitempty"`
-	// sections are those in which they differ, in the order of the newer one.
-	Sections []*SectionDifference `protobuf:"bytes,4,rep,name=sections,proto3" json:"sections,omitempty"`
 	// from_excerpt is what stands at the first difference in the older one, at most 256
 	// bytes.
 	FromExcerpt string `protobuf:"bytes,5,opt,name=from_excerpt,json=fromExcerpt,proto3" json:"from_excerpt,omitempty"`
@@ -7962,13 +7756,6 @@ func (x *DiffPromptsResponse) GetDifference() *PromptDifference {
 	return nil
 }
 
-func (x *DiffPromptsResponse) GetSections() []*SectionDifference {
-	if x != nil {
-		return x.Sections
-	}
-	return nil
-}
-
 func (x *DiffPromptsResponse) GetFromExcerpt() string {
 	if x != nil {
 		return x.FromExcerpt
@@ -7981,79 +7768,6 @@ func (x *DiffPromptsResponse) GetToExcerpt() string {
 		return x.ToExcerpt
 	}
 	return ""
-}
-
-// SectionDifference is how a section differs.
-type SectionDifference struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is the section's.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// from_tokens is its size in the older prompt; 0 where that has none.
-	FromTokens int32 `protobuf:"varint,2,opt,name=from_tokens,json=fromTokens,proto3" json:"from_tokens,omitempty"`
-	// to_tokens is its size in the newer one.
-	ToTokens int32 `protobuf:"varint,3,opt,name=to_tokens,json=toTokens,proto3" json:"to_tokens,omitempty"`
-	// changed_messages is how many of its messages are not in the other prompt.
-	ChangedMessages int32 `protobuf:"varint,4,opt,name=changed_messages,json=changedMessages,proto3" json:"changed_messages,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
-}
-
-func (x *SectionDifference) Reset() {
-	*x = SectionDifference{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[76]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SectionDifference) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SectionDifference) ProtoMessage() {}
-
-func (x *SectionDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[76]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SectionDifference.ProtoReflect.Descriptor instead.
-func (*SectionDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{76}
-}
-
-func (x *SectionDifference) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *SectionDifference) GetFromTokens() int32 {
-	if x != nil {
-		return x.FromTokens
-	}
-	return 0
-}
-
-func (x *SectionDifference) GetToTokens() int32 {
-	if x != nil {
-		return x.ToTokens
-	}
-	return 0
-}
-
-func (x *SectionDifference) GetChangedMessages() int32 {
-	if x != nil {
-		return x.ChangedMessages
-	}
-	return 0
 }
 
 var File_loombridge_v1_context_proto protoreflect.FileDescriptor
@@ -8089,7 +7803,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"6\n" +
 	"\x16AppendMessagesResponse\x12\x1c\n" +
-	"\tpositions\x18\x01 \x03(\x03R\tpositions\"\xc3\x06\n" +
+	"\tpositions\x18\x01 \x03(\x03R\tpositions\"\xa4\x06\n" +
 	"\x04Step\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttool_name\x18\x02 \x01(\tR\btoolName\x12<\n" +
@@ -8116,9 +7830,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rneeds_offload\x18\x13 \x01(\bR\fneedsOffload\x12\x16\n" +
 	"\x06pinned\x18\x14 \x01(\bR\x06pinned\x12:\n" +
 	"\vresult_form\x18\x15 \x01(\x0e2\x19.loombridge.v1.ResultFormR\n" +
-	"resultForm\x12\x1d\n" +
-	"\n" +
-	"media_type\x18\x16 \x01(\tR\tmediaType\x12\x18\n" +
+	"resultForm\x12\x18\n" +
 	"\arefused\x18\x17 \x01(\bR\arefusedB\x13\n" +
 	"\x11minimal_args_form\"@\n" +
 	"\vResultBytes\x12\x12\n" +
@@ -8211,53 +7923,42 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\xab\a\n" +
+	"cacheWrite\"\xa7\x05\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
 	"\x05folds\x18\x03 \x03(\v2\x17.loombridge.v1.FoldInfoR\x05folds\x12.\n" +
 	"\x05batch\x18\x04 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12#\n" +
-	"\rstable_tokens\x18\x05 \x01(\x05R\fstableTokens\x12!\n" +
-	"\fstable_bytes\x18\x06 \x01(\x03R\vstableBytes\x12%\n" +
-	"\x0esettled_tokens\x18\a \x01(\x05R\rsettledTokens\x12,\n" +
-	"\x12append_only_tokens\x18\b \x01(\x05R\x10appendOnlyTokens\x12\x12\n" +
+	"\rstable_tokens\x18\x05 \x01(\x05R\fstableTokens\x12\x12\n" +
 	"\x04cost\x18\t \x01(\x01R\x04cost\x12(\n" +
 	"\x10append_only_cost\x18\n" +
 	" \x01(\x01R\x0eappendOnlyCost\x12\x1a\n" +
-	"\bpressure\x18\v \x01(\x01R\bpressure\x12%\n" +
-	"\x0ereserve_tokens\x18\f \x01(\x05R\rreserveTokens\x123\n" +
+	"\bpressure\x18\v \x01(\x01R\bpressure\x123\n" +
 	"\x06layout\x18\r \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x126\n" +
-	"\bsections\x18\x0e \x03(\v2\x1a.loombridge.v1.SectionInfoR\bsections\x12-\n" +
-	"\x05tools\x18\x0f \x03(\v2\x17.loombridge.v1.ToolCostR\x05tools\x12=\n" +
+	"\bsections\x18\x0e \x03(\v2\x1a.loombridge.v1.SectionInfoR\bsections\x12=\n" +
 	"\tsequences\x18\x10 \x03(\v2\x1f.loombridge.v1.SnapshotSequenceR\tsequences\x12?\n" +
 	"\n" +
 	"difference\x18\x11 \x01(\v2\x1f.loombridge.v1.PromptDifferenceR\n" +
-	"difference\x124\n" +
-	"\x16expected_cached_tokens\x18\x12 \x01(\x05R\x14expectedCachedTokens\x12\x14\n" +
+	"difference\x12\x14\n" +
 	"\x05calls\x18\x13 \x01(\x03R\x05calls\x12\x16\n" +
 	"\x06faults\x18\x14 \x01(\x03R\x06faults\x12\x16\n" +
 	"\x06reused\x18\x15 \x01(\bR\x06reused\x12>\n" +
 	"\n" +
 	"partitions\x18\x16 \x01(\v2\x1e.loombridge.v1.PartitionTokensR\n" +
 	"partitions\x12\x16\n" +
-	"\x06sprint\x18\x1e \x01(\x05R\x06sprint\"\xff\x01\n" +
+	"\x06sprint\x18\x1e \x01(\x05R\x06sprint\"\xa7\x01\n" +
 	"\bFoldInfo\x12\x12\n" +
-	"\x04refs\x18\x01 \x03(\tR\x04refs\x12\x14\n" +
-	"\x05batch\x18\x02 \x01(\x03R\x05batch\x12%\n" +
+	"\x04refs\x18\x01 \x03(\tR\x04refs\x12%\n" +
 	"\x0efirst_position\x18\x03 \x01(\x03R\rfirstPosition\x12#\n" +
 	"\rlast_position\x18\x04 \x01(\x03R\flastPosition\x12\x16\n" +
 	"\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12#\n" +
-	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\x12\x14\n" +
-	"\x05turns\x18\a \x01(\x05R\x05turns\x12\x14\n" +
-	"\x05calls\x18\b \x01(\x05R\x05calls\x12\x14\n" +
-	"\x05dense\x18\t \x01(\bR\x05dense\"\x90\x02\n" +
+	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\"\xe6\x01\n" +
 	"\tFoldBatch\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x121\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x19.loombridge.v1.FoldReasonR\x06reason\x12\x12\n" +
 	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
 	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
-	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x12(\n" +
-	"\x10break_even_steps\x18\x06 \x01(\x01R\x0ebreakEvenSteps\x122\n" +
+	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x122\n" +
 	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\x8b\x01\n" +
 	"\x0fPartitionTokens\x12\x16\n" +
 	"\x06system\x18\x01 \x01(\x05R\x06system\x12\x16\n" +
@@ -8283,13 +7984,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05reset\x18\x06 \x01(\bR\x05reset\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\a \x01(\tR\trequestId\x125\n" +
-	"\x06prompt\x18\b \x01(\v2\x1d.loombridge.v1.PromptSettingsR\x06prompt\"\xd6\x01\n" +
+	"\x06prompt\x18\b \x01(\v2\x1d.loombridge.v1.PromptSettingsR\x06prompt\"\xc0\x01\n" +
 	"\x18ConfigureSessionResponse\x128\n" +
 	"\ahistory\x18\x01 \x01(\v2\x1e.loombridge.v1.HistorySettingsR\ahistory\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1d\n" +
 	"\n" +
-	"max_tokens\x18\x03 \x01(\x05R\tmaxTokens\x12\x14\n" +
-	"\x05ended\x18\x04 \x01(\bR\x05ended\x125\n" +
+	"max_tokens\x18\x03 \x01(\x05R\tmaxTokens\x125\n" +
 	"\x06prompt\x18\x05 \x01(\v2\x1d.loombridge.v1.PromptSettingsR\x06prompt\"\x92\x01\n" +
 	"\x11EndSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
@@ -8339,11 +8039,10 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rprompt_tokens\x18\x04 \x01(\x05R\fpromptTokens\x12+\n" +
 	"\x11completion_tokens\x18\x05 \x01(\x05R\x10completionTokens\x12)\n" +
 	"\x10reasoning_tokens\x18\x06 \x01(\x05R\x0freasoningTokens\x12#\n" +
-	"\rcached_tokens\x18\a \x01(\x05R\fcachedTokens\"w\n" +
+	"\rcached_tokens\x18\a \x01(\x05R\fcachedTokens\"R\n" +
 	"\x13ReportUsageResponse\x12%\n" +
 	"\x0ecounted_tokens\x18\x01 \x01(\x05R\rcountedTokens\x12\x14\n" +
-	"\x05ratio\x18\x02 \x01(\x01R\x05ratio\x12#\n" +
-	"\rmissed_tokens\x18\x03 \x01(\x05R\fmissedTokens\"\x8e\x03\n" +
+	"\x05ratio\x18\x02 \x01(\x01R\x05ratio\"\x8e\x03\n" +
 	"\x15CompressResultRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8386,7 +8085,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05model\x18\x03 \x01(\tR\x05model\x122\n" +
 	"\bmessages\x18\x04 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\"F\n" +
 	"\x13CountTokensResponse\x12/\n" +
-	"\x05count\x18\x01 \x01(\v2\x19.loombridge.v1.TokenCountR\x05count\"\x9a\x05\n" +
+	"\x05count\x18\x01 \x01(\v2\x19.loombridge.v1.TokenCountR\x05count\"\xc2\x04\n" +
 	"\bBlobInfo\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
@@ -8397,8 +8096,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"session_id\x18\x06 \x01(\tR\tsessionId\x12;\n" +
 	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x19\n" +
-	"\bagent_id\x18\b \x01(\tR\aagentId\x12\x17\n" +
-	"\atask_id\x18\t \x01(\tR\x06taskId\x12\x1a\n" +
+	"\bagent_id\x18\b \x01(\tR\aagentId\x12\x1a\n" +
 	"\bcategory\x18\n" +
 	" \x01(\tR\bcategory\x12\x1d\n" +
 	"\n" +
@@ -8408,14 +8106,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"expireTime\x12\x18\n" +
 	"\aexpired\x18\x0e \x01(\bR\aexpired\x12+\n" +
 	"\x04tier\x18\x0f \x01(\x0e2\x17.loombridge.v1.BlobTierR\x04tier\x12\x1c\n" +
-	"\timportant\x18\x10 \x01(\bR\timportant\x12=\n" +
-	"\fpromote_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\vpromoteTime\x124\n" +
+	"\timportant\x18\x10 \x01(\bR\timportant\x124\n" +
 	"\aarchive\x18\x12 \x01(\v2\x1a.loombridge.v1.BlobArchiveR\aarchive\x12\x18\n" +
-	"\aaliases\x18\x13 \x03(\tR\aaliases\"|\n" +
+	"\aaliases\x18\x13 \x03(\tR\aaliases\"=\n" +
 	"\vBlobArchive\x12\x1a\n" +
 	"\bcategory\x18\x01 \x01(\tR\bcategory\x12\x12\n" +
-	"\x04tags\x18\x02 \x03(\tR\x04tags\x12=\n" +
-	"\farchive_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\varchiveTime\"\xdb\x01\n" +
+	"\x04tags\x18\x02 \x03(\tR\x04tags\"\xdb\x01\n" +
 	"\x0fReadBlobRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -8498,14 +8194,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x0eGetTaskRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\atask_id\x18\x02 \x01(\tR\x06taskId\x124\n" +
-	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"\xa4\x01\n" +
+	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"o\n" +
 	"\x0fGetTaskResponse\x12'\n" +
 	"\x04task\x18\x01 \x01(\v2\x13.loombridge.v1.TaskR\x04task\x12\x1d\n" +
 	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x14\n" +
-	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\x12\x1b\n" +
-	"\trecord_id\x18\x05 \x01(\tR\brecordId\"\xc1\x02\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x14\n" +
+	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\"\xc1\x02\n" +
 	"\x10ListBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8567,36 +8261,32 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"page_token\x18\v \x01(\tR\tpageToken\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\f \x01(\tR\tsessionIdB\t\n" +
-	"\apattern\"\xe8\x01\n" +
+	"\apattern\"\xd2\x01\n" +
 	"\x13SearchBlobsResponse\x12+\n" +
 	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\x122\n" +
 	"\amatches\x18\x02 \x03(\v2\x18.loombridge.v1.BlobMatchR\amatches\x12&\n" +
 	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\x12\x12\n" +
-	"\x04more\x18\x04 \x01(\bR\x04more\x12\x14\n" +
-	"\x05score\x18\x05 \x01(\x01R\x05score\x12\x1e\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12\x1e\n" +
 	"\n" +
 	"incomplete\x18\x06 \x01(\bR\n" +
-	"incomplete\"\x84\x01\n" +
+	"incomplete\"c\n" +
 	"\tBlobMatch\x12\x12\n" +
 	"\x04line\x18\x01 \x01(\x03R\x04line\x12\x16\n" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x16\n" +
 	"\x06length\x18\x03 \x01(\x03R\x06length\x12\x12\n" +
-	"\x04text\x18\x04 \x01(\tR\x04text\x12\x1f\n" +
-	"\vtext_offset\x18\x05 \x01(\x03R\n" +
-	"textOffset\"j\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"j\n" +
 	"\x15CollectGarbageRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\x8b\x02\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xe8\x01\n" +
 	"\x16CollectGarbageResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1f\n" +
 	"\vfreed_bytes\x18\x02 \x01(\x03R\n" +
 	"freedBytes\x12!\n" +
-	"\fdeleted_refs\x18\x03 \x03(\tR\vdeletedRefs\x12,\n" +
-	"\x04kept\x18\x04 \x01(\v2\x18.loombridge.v1.KeptBlobsR\x04kept\x12#\n" +
-	"\rorphan_chunks\x18\x05 \x01(\x03R\forphanChunks\x12!\n" +
-	"\forphan_bytes\x18\x06 \x01(\x03R\vorphanBytes\x12\x12\n" +
+	"\fdeleted_refs\x18\x03 \x03(\tR\vdeletedRefs\x12#\n" +
+	"\rorphan_chunks\x18\x05 \x01(\x03R\forphanChunks\x12,\n" +
+	"\x04kept\x18\x04 \x01(\v2\x18.loombridge.v1.KeptBlobsR\x04kept\x12\x12\n" +
 	"\x04more\x18\a \x01(\bR\x04more\"\xba\x01\n" +
 	"\tKeptBlobs\x12\x1a\n" +
 	"\barchived\x18\x01 \x01(\x03R\barchived\x12\x1b\n" +
@@ -8669,24 +8359,17 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12$\n" +
 	"\x0efrom_prompt_id\x18\x03 \x01(\tR\ffromPromptId\x12 \n" +
 	"\fto_prompt_id\x18\x04 \x01(\tR\n" +
-	"toPromptId\"\x9e\x02\n" +
+	"toPromptId\"\xe0\x01\n" +
 	"\x13DiffPromptsResponse\x12$\n" +
 	"\x0efrom_prompt_id\x18\x01 \x01(\tR\ffromPromptId\x12 \n" +
 	"\fto_prompt_id\x18\x02 \x01(\tR\n" +
 	"toPromptId\x12?\n" +
 	"\n" +
 	"difference\x18\x03 \x01(\v2\x1f.loombridge.v1.PromptDifferenceR\n" +
-	"difference\x12<\n" +
-	"\bsections\x18\x04 \x03(\v2 .loombridge.v1.SectionDifferenceR\bsections\x12!\n" +
+	"difference\x12!\n" +
 	"\ffrom_excerpt\x18\x05 \x01(\tR\vfromExcerpt\x12\x1d\n" +
 	"\n" +
-	"to_excerpt\x18\x06 \x01(\tR\ttoExcerpt\"\x90\x01\n" +
-	"\x11SectionDifference\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
-	"\vfrom_tokens\x18\x02 \x01(\x05R\n" +
-	"fromTokens\x12\x1b\n" +
-	"\tto_tokens\x18\x03 \x01(\x05R\btoTokens\x12)\n" +
-	"\x10changed_messages\x18\x04 \x01(\x05R\x0fchangedMessages*s\n" +
+	"to_excerpt\x18\x06 \x01(\tR\ttoExcerpt*s\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_SYSTEM\x10\x01\x12\r\n" +
@@ -8818,7 +8501,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 78)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -8909,205 +8592,199 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*ConversationEntry)(nil),        // 86: loombridge.v1.ConversationEntry
 	(*DiffPromptsRequest)(nil),       // 87: loombridge.v1.DiffPromptsRequest
 	(*DiffPromptsResponse)(nil),      // 88: loombridge.v1.DiffPromptsResponse
-	(*SectionDifference)(nil),        // 89: loombridge.v1.SectionDifference
-	nil,                              // 90: loombridge.v1.RecordStepResponse.RedactedEntry
-	(*structpb.Struct)(nil),          // 91: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 92: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 93: loombridge.v1.JsonForm
-	(*PromptSettings)(nil),           // 94: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 95: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 96: loombridge.v1.CacheMark
-	(PromptLayout)(0),                // 97: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 98: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),                 // 99: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),         // 100: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 101: loombridge.v1.PromptDifference
-	(*durationpb.Duration)(nil),      // 102: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 103: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 104: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 105: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 106: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 107: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 108: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 109: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 110: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 111: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 112: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 113: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 114: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 115: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 116: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 117: loombridge.v1.WaitAgentsResponse
+	nil,                              // 89: loombridge.v1.RecordStepResponse.RedactedEntry
+	(*structpb.Struct)(nil),          // 90: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 91: google.protobuf.Timestamp
+	(JsonForm)(0),                    // 92: loombridge.v1.JsonForm
+	(*PromptSettings)(nil),           // 93: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 94: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 95: loombridge.v1.CacheMark
+	(PromptLayout)(0),                // 96: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 97: loombridge.v1.SectionInfo
+	(*SnapshotSequence)(nil),         // 98: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 99: loombridge.v1.PromptDifference
+	(*durationpb.Duration)(nil),      // 100: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 101: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 102: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 103: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 104: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 105: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 106: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 107: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 108: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 109: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 110: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 111: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 112: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 113: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 114: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 115: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	13,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	14,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	91,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	92,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	90,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	91,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	91,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	90,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
 	20,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
 	18,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
 	18,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
 	21,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
 	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	93,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	92,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
 	17,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	93,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
+	92,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
 	17,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	29,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	94,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	95,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	93,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	94,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
 	14,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
 	50,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
 	49,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
 	31,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	96,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	95,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
 	30,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
 	32,  // 28: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
 	33,  // 29: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	97,  // 30: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	98,  // 31: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	99,  // 32: loombridge.v1.Receipt.tools:type_name -> loombridge.v1.ToolCost
-	100, // 33: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	101, // 34: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	34,  // 35: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
-	5,   // 36: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	6,   // 37: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	6,   // 38: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
-	29,  // 39: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	94,  // 40: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	29,  // 41: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	94,  // 42: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	7,   // 43: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	33,  // 44: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	32,  // 45: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	50,  // 46: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	8,   // 47: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	53,  // 48: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	9,   // 49: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	14,  // 50: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	50,  // 51: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	92,  // 52: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	102, // 53: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	92,  // 54: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	10,  // 55: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	92,  // 56: loombridge.v1.BlobInfo.promote_time:type_name -> google.protobuf.Timestamp
-	54,  // 57: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	92,  // 58: loombridge.v1.BlobArchive.archive_time:type_name -> google.protobuf.Timestamp
-	11,  // 59: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	53,  // 60: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	91,  // 61: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	103, // 62: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	18,  // 63: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	19,  // 64: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	22,  // 65: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	58,  // 66: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	91,  // 67: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	92,  // 68: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	17,  // 69: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	53,  // 70: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	90,  // 71: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
-	57,  // 72: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	59,  // 73: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	93,  // 74: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	58,  // 75: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	10,  // 76: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	53,  // 77: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	66,  // 78: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	10,  // 79: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	53,  // 80: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	53,  // 81: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	53,  // 82: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	73,  // 83: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	76,  // 84: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	83,  // 85: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	92,  // 86: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	92,  // 87: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	12,  // 88: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	93,  // 89: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	86,  // 90: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	92,  // 91: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	14,  // 92: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	17,  // 93: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	58,  // 94: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	101, // 95: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	89,  // 96: loombridge.v1.DiffPromptsResponse.sections:type_name -> loombridge.v1.SectionDifference
-	15,  // 97: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	57,  // 98: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	60,  // 99: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	23,  // 100: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	25,  // 101: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	62,  // 102: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	27,  // 103: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	37,  // 104: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	104, // 105: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	39,  // 106: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	41,  // 107: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	43,  // 108: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	45,  // 109: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	35,  // 110: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	105, // 111: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
-	106, // 112: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	107, // 113: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	87,  // 114: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	108, // 115: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	109, // 116: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	110, // 117: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	77,  // 118: loombridge.v1.ContextService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
-	79,  // 119: loombridge.v1.ContextService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
-	81,  // 120: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	84,  // 121: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	47,  // 122: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	51,  // 123: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	55,  // 124: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	64,  // 125: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	67,  // 126: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	69,  // 127: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	71,  // 128: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	74,  // 129: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	16,  // 130: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	59,  // 131: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	61,  // 132: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	24,  // 133: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	26,  // 134: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	63,  // 135: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	28,  // 136: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	38,  // 137: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	111, // 138: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	40,  // 139: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	42,  // 140: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	44,  // 141: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	46,  // 142: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	36,  // 143: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	112, // 144: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
-	113, // 145: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	114, // 146: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	88,  // 147: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	115, // 148: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	116, // 149: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	117, // 150: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	78,  // 151: loombridge.v1.ContextService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
-	80,  // 152: loombridge.v1.ContextService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
-	82,  // 153: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	85,  // 154: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	48,  // 155: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	52,  // 156: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	56,  // 157: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	65,  // 158: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	68,  // 159: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	70,  // 160: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	72,  // 161: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	75,  // 162: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	130, // [130:163] is the sub-list for method output_type
-	97,  // [97:130] is the sub-list for method input_type
-	97,  // [97:97] is the sub-list for extension type_name
-	97,  // [97:97] is the sub-list for extension extendee
-	0,   // [0:97] is the sub-list for field type_name
+	96,  // 30: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	97,  // 31: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	98,  // 32: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	99,  // 33: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	34,  // 34: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
+	5,   // 35: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	6,   // 36: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
+	6,   // 37: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
+	29,  // 38: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	93,  // 39: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	29,  // 40: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	93,  // 41: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	7,   // 42: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	33,  // 43: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	32,  // 44: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	50,  // 45: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	8,   // 46: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	53,  // 47: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	9,   // 48: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	14,  // 49: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	50,  // 50: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	91,  // 51: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	100, // 52: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	91,  // 53: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	10,  // 54: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	54,  // 55: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	11,  // 56: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	53,  // 57: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	90,  // 58: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	101, // 59: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	18,  // 60: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	19,  // 61: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	22,  // 62: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	58,  // 63: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	90,  // 64: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	91,  // 65: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	17,  // 66: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	53,  // 67: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	89,  // 68: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	57,  // 69: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	59,  // 70: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	92,  // 71: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
+	58,  // 72: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	10,  // 73: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	53,  // 74: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	66,  // 75: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	10,  // 76: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	53,  // 77: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	53,  // 78: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	53,  // 79: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	73,  // 80: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	76,  // 81: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	83,  // 82: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	91,  // 83: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	91,  // 84: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	12,  // 85: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	92,  // 86: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
+	86,  // 87: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	91,  // 88: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	14,  // 89: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	17,  // 90: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	58,  // 91: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	99,  // 92: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	15,  // 93: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	57,  // 94: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	60,  // 95: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	23,  // 96: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	25,  // 97: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	62,  // 98: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	27,  // 99: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	37,  // 100: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	102, // 101: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	39,  // 102: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	41,  // 103: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	43,  // 104: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	45,  // 105: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	35,  // 106: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
+	103, // 107: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
+	104, // 108: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	105, // 109: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	87,  // 110: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	106, // 111: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	107, // 112: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	108, // 113: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	77,  // 114: loombridge.v1.ContextService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
+	79,  // 115: loombridge.v1.ContextService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
+	81,  // 116: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	84,  // 117: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	47,  // 118: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	51,  // 119: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	55,  // 120: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	64,  // 121: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	67,  // 122: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	69,  // 123: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	71,  // 124: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	74,  // 125: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	16,  // 126: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	59,  // 127: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	61,  // 128: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	24,  // 129: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	26,  // 130: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	63,  // 131: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	28,  // 132: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	38,  // 133: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	109, // 134: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	40,  // 135: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	42,  // 136: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	44,  // 137: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	46,  // 138: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	36,  // 139: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	110, // 140: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
+	111, // 141: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	112, // 142: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	88,  // 143: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	113, // 144: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	114, // 145: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	115, // 146: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	78,  // 147: loombridge.v1.ContextService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
+	80,  // 148: loombridge.v1.ContextService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
+	82,  // 149: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	85,  // 150: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	48,  // 151: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	52,  // 152: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	56,  // 153: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	65,  // 154: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	68,  // 155: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	70,  // 156: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	72,  // 157: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	75,  // 158: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	126, // [126:159] is the sub-list for method output_type
+	93,  // [93:126] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -9174,7 +8851,7 @@ func file_loombridge_v1_context_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      13,
-			NumMessages:   78,
+			NumMessages:   77,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -939,8 +939,6 @@ func (x *EraseScopeResponse) GetResult() *EraseResult {
 // EraseResult says what was erased, or what a dry run found.
 type EraseResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// dry_run says that nothing was erased.
-	DryRun bool `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// counts are what there was when the erasure began, by kind: `records`, `versions`,
 	// `vectors`, `relations`, `plans`, `log_entries` (messages and steps), `steps`, `sessions`,
 	// `tasks`, `folds`, `prompts`, `blobs`, `events`, `messages`, `children`, `audit_records`,
@@ -964,10 +962,6 @@ type EraseResult struct {
 	// resumed says that the erasure had begun with an earlier call, or before the server was
 	// started.
 	Resumed bool `protobuf:"varint,8,opt,name=resumed,proto3" json:"resumed,omitempty"`
-	// begin_time and end_time are when it began, with the first call, and ended.
-	BeginTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
-	// end_time is that; unset of a dry run.
-	EndTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// quoted counts the entries of others that stay although the subject's id stands in them, or a
 	// line of what the step said, by whose words they are. Empty of a dry run.
 	Quoted map[string]int64 `protobuf:"bytes,11,rep,name=quoted,proto3" json:"quoted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
@@ -1006,13 +1000,6 @@ func (x *EraseResult) ProtoReflect() protoreflect.Message {
 // Deprecated: Use EraseResult.ProtoReflect.Descriptor instead.
 func (*EraseResult) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *EraseResult) GetDryRun() bool {
-	if x != nil {
-		return x.DryRun
-	}
-	return false
 }
 
 func (x *EraseResult) GetCounts() map[string]int64 {
@@ -1062,20 +1049,6 @@ func (x *EraseResult) GetResumed() bool {
 		return x.Resumed
 	}
 	return false
-}
-
-func (x *EraseResult) GetBeginTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.BeginTime
-	}
-	return nil
-}
-
-func (x *EraseResult) GetEndTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndTime
-	}
-	return nil
 }
 
 func (x *EraseResult) GetQuoted() map[string]int64 {
@@ -2610,8 +2583,6 @@ type MemorySaveResponse struct {
 	// left it there is among those of the next answers, at most 2,048 with one, unless the
 	// server ends before.
 	ArchivedIds []string `protobuf:"bytes,13,rep,name=archived_ids,json=archivedIds,proto3" json:"archived_ids,omitempty"`
-	// archived_count is how many those are.
-	ArchivedCount int64 `protobuf:"varint,14,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
 	// deleted_count is how many records the archive's limit deleted for good: the oldest
 	// there, of who holds more than its share of the archive.
 	DeletedCount int64 `protobuf:"varint,15,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
@@ -2710,13 +2681,6 @@ func (x *MemorySaveResponse) GetArchivedIds() []string {
 		return x.ArchivedIds
 	}
 	return nil
-}
-
-func (x *MemorySaveResponse) GetArchivedCount() int64 {
-	if x != nil {
-		return x.ArchivedCount
-	}
-	return 0
 }
 
 func (x *MemorySaveResponse) GetDeletedCount() int64 {
@@ -3538,8 +3502,6 @@ func (x *SignalScore) GetShare() float64 {
 // counted once, in the order of the counts.
 type QueryReceipt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// lexical_candidates is how many records share a word with the query.
-	LexicalCandidates int32 `protobuf:"varint,1,opt,name=lexical_candidates,json=lexicalCandidates,proto3" json:"lexical_candidates,omitempty"`
 	// filtered is how many candidates the filter removed.
 	Filtered int32 `protobuf:"varint,2,opt,name=filtered,proto3" json:"filtered,omitempty"`
 	// expired is how many candidates had expired.
@@ -3550,16 +3512,9 @@ type QueryReceipt struct {
 	UnderMinScore int32 `protobuf:"varint,5,opt,name=under_min_score,json=underMinScore,proto3" json:"under_min_score,omitempty"`
 	// records is how many records the searched memories hold.
 	Records int64 `protobuf:"varint,6,opt,name=records,proto3" json:"records,omitempty"`
-	// index_sequence is the commit the answer reflects; of the first owner's
-	// memory.
-	IndexSequence int64 `protobuf:"varint,7,opt,name=index_sequence,json=indexSequence,proto3" json:"index_sequence,omitempty"`
 	// degraded names what the search had to do without, such as `no embedder,
 	// words only`.
 	Degraded []string `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
-	// vector_candidates is how many records came from their vectors.
-	VectorCandidates int32 `protobuf:"varint,9,opt,name=vector_candidates,json=vectorCandidates,proto3" json:"vector_candidates,omitempty"`
-	// vectors_scanned is how many codes of vectors were compared.
-	VectorsScanned int32 `protobuf:"varint,10,opt,name=vectors_scanned,json=vectorsScanned,proto3" json:"vectors_scanned,omitempty"`
 	// vectors_rescored is how many of them were compared exactly.
 	VectorsRescored int32 `protobuf:"varint,11,opt,name=vectors_rescored,json=vectorsRescored,proto3" json:"vectors_rescored,omitempty"`
 	// over_limit is how many candidates fell to limit.
@@ -3571,8 +3526,6 @@ type QueryReceipt struct {
 	Tokens int32 `protobuf:"varint,14,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// empty_reason says why there are no hits.
 	EmptyReason EmptyReason `protobuf:"varint,15,opt,name=empty_reason,json=emptyReason,proto3,enum=loombridge.v1.EmptyReason" json:"empty_reason,omitempty"`
-	// expanded_words are what expand searched for beside the query.
-	ExpandedWords []string `protobuf:"bytes,16,rep,name=expanded_words,json=expandedWords,proto3" json:"expanded_words,omitempty"`
 	// embedding_spaces are the spaces whose vectors were searched.
 	EmbeddingSpaces []string `protobuf:"bytes,17,rep,name=embedding_spaces,json=embeddingSpaces,proto3" json:"embedding_spaces,omitempty"`
 	// over_max_bytes is how many hits were left out because the answer would have
@@ -3634,13 +3587,6 @@ func (*QueryReceipt) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
 }
 
-func (x *QueryReceipt) GetLexicalCandidates() int32 {
-	if x != nil {
-		return x.LexicalCandidates
-	}
-	return 0
-}
-
 func (x *QueryReceipt) GetFiltered() int32 {
 	if x != nil {
 		return x.Filtered
@@ -3676,32 +3622,11 @@ func (x *QueryReceipt) GetRecords() int64 {
 	return 0
 }
 
-func (x *QueryReceipt) GetIndexSequence() int64 {
-	if x != nil {
-		return x.IndexSequence
-	}
-	return 0
-}
-
 func (x *QueryReceipt) GetDegraded() []string {
 	if x != nil {
 		return x.Degraded
 	}
 	return nil
-}
-
-func (x *QueryReceipt) GetVectorCandidates() int32 {
-	if x != nil {
-		return x.VectorCandidates
-	}
-	return 0
-}
-
-func (x *QueryReceipt) GetVectorsScanned() int32 {
-	if x != nil {
-		return x.VectorsScanned
-	}
-	return 0
 }
 
 func (x *QueryReceipt) GetVectorsRescored() int32 {
@@ -3737,13 +3662,6 @@ func (x *QueryReceipt) GetEmptyReason() EmptyReason {
 		return x.EmptyReason
 	}
 	return EmptyReason_EMPTY_REASON_UNSPECIFIED
-}
-
-func (x *QueryReceipt) GetExpandedWords() []string {
-	if x != nil {
-		return x.ExpandedWords
-	}
-	return nil
 }
 
 func (x *QueryReceipt) GetEmbeddingSpaces() []string {
@@ -5788,8 +5706,6 @@ type BatchSaveResponse struct {
 	Saved []*MemorySaveResponse `protobuf:"bytes,1,rep,name=saved,proto3" json:"saved,omitempty"`
 	// archived_ids are the records that went into the archive; see MemorySaveResponse.
 	ArchivedIds []string `protobuf:"bytes,2,rep,name=archived_ids,json=archivedIds,proto3" json:"archived_ids,omitempty"`
-	// archived_count is how many those are.
-	ArchivedCount int64 `protobuf:"varint,3,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
 	// deleted_count is how many records the archive's limit deleted; see MemorySaveResponse.
 	// Records of the batch may be among them.
 	DeletedCount  int64 `protobuf:"varint,4,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
@@ -5839,13 +5755,6 @@ func (x *BatchSaveResponse) GetArchivedIds() []string {
 		return x.ArchivedIds
 	}
 	return nil
-}
-
-func (x *BatchSaveResponse) GetArchivedCount() int64 {
-	if x != nil {
-		return x.ArchivedCount
-	}
-	return 0
 }
 
 func (x *BatchSaveResponse) GetDeletedCount() int64 {
@@ -6055,16 +5964,10 @@ type GetMemoryStatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// records is how many there are, those expired or replaced included.
 	Records int64 `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
-	// words is the length of all of them, as the index counts.
-	Words int64 `protobuf:"varint,2,opt,name=words,proto3" json:"words,omitempty"`
-	// sessions is how many sessions they belong to.
-	Sessions int64 `protobuf:"varint,3,opt,name=sessions,proto3" json:"sessions,omitempty"`
 	// unpacked is how many are not packed into a segment of the index yet.
 	Unpacked int64 `protobuf:"varint,4,opt,name=unpacked,proto3" json:"unpacked,omitempty"`
 	// segments is how many packed pieces the index has.
 	Segments int32 `protobuf:"varint,5,opt,name=segments,proto3" json:"segments,omitempty"`
-	// index_sequence is the commit that the counts reflect.
-	IndexSequence int64 `protobuf:"varint,6,opt,name=index_sequence,json=indexSequence,proto3" json:"index_sequence,omitempty"`
 	// spaces are the embedding spaces of the records' vectors.
 	Spaces []*EmbeddingSpaceStats `protobuf:"bytes,7,rep,name=spaces,proto3" json:"spaces,omitempty"`
 	// embedder_space is the space of the server's embedder; empty without one.
@@ -6120,20 +6023,6 @@ func (x *GetMemoryStatsResponse) GetRecords() int64 {
 	return 0
 }
 
-func (x *GetMemoryStatsResponse) GetWords() int64 {
-	if x != nil {
-		return x.Words
-	}
-	return 0
-}
-
-func (x *GetMemoryStatsResponse) GetSessions() int64 {
-	if x != nil {
-		return x.Sessions
-	}
-	return 0
-}
-
 func (x *GetMemoryStatsResponse) GetUnpacked() int64 {
 	if x != nil {
 		return x.Unpacked
@@ -6144,13 +6033,6 @@ func (x *GetMemoryStatsResponse) GetUnpacked() int64 {
 func (x *GetMemoryStatsResponse) GetSegments() int32 {
 	if x != nil {
 		return x.Segments
-	}
-	return 0
-}
-
-func (x *GetMemoryStatsResponse) GetIndexSequence() int64 {
-	if x != nil {
-		return x.IndexSequence
 	}
 	return 0
 }
@@ -6797,9 +6679,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x12EraseScopeResponse\x12,\n" +
 	"\x04step\x18\x01 \x01(\x0e2\x18.loombridge.v1.EraseStepR\x04step\x12\x18\n" +
 	"\aentries\x18\x02 \x01(\x03R\aentries\x122\n" +
-	"\x06result\x18\x03 \x01(\v2\x1a.loombridge.v1.EraseResultR\x06result\"\xf3\x05\n" +
-	"\vEraseResult\x12\x17\n" +
-	"\adry_run\x18\x01 \x01(\bR\x06dryRun\x12>\n" +
+	"\x06result\x18\x03 \x01(\v2\x1a.loombridge.v1.EraseResultR\x06result\"\xe8\x04\n" +
+	"\vEraseResult\x12>\n" +
 	"\x06counts\x18\x02 \x03(\v2&.loombridge.v1.EraseResult.CountsEntryR\x06counts\x12\x18\n" +
 	"\aentries\x18\x03 \x01(\x03R\aentries\x12\x14\n" +
 	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\x12G\n" +
@@ -6807,11 +6688,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vbytes_state\x18\x06 \x01(\x0e2\x1e.loombridge.v1.EraseBytesStateR\n" +
 	"bytesState\x12/\n" +
 	"\x13outstanding_backups\x18\a \x03(\tR\x12outstandingBackups\x12\x18\n" +
-	"\aresumed\x18\b \x01(\bR\aresumed\x129\n" +
-	"\n" +
-	"begin_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\tbeginTime\x125\n" +
-	"\bend_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12>\n" +
+	"\aresumed\x18\b \x01(\bR\aresumed\x12>\n" +
 	"\x06quoted\x18\v \x03(\v2&.loombridge.v1.EraseResult.QuotedEntryR\x06quoted\x12 \n" +
 	"\vcertificate\x18\f \x01(\tR\vcertificate\x1a9\n" +
 	"\vCountsEntry\x12\x10\n" +
@@ -6966,7 +6843,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\xd1\x04\n" +
+	"\v_importance\"\xaa\x04\n" +
 	"\x12MemorySaveResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -6980,8 +6857,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"similarity\x18\v \x01(\x01R\n" +
 	"similarity\x12\x18\n" +
 	"\arepeats\x18\f \x01(\x03R\arepeats\x12!\n" +
-	"\farchived_ids\x18\r \x03(\tR\varchivedIds\x12%\n" +
-	"\x0earchived_count\x18\x0e \x01(\x03R\rarchivedCount\x12#\n" +
+	"\farchived_ids\x18\r \x03(\tR\varchivedIds\x12#\n" +
 	"\rdeleted_count\x18\x0f \x01(\x03R\fdeletedCount\x12.\n" +
 	"\x06review\x18\xc8\x01 \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12K\n" +
 	"\bredacted\x182 \x03(\v2/.loombridge.v1.MemorySaveResponse.RedactedEntryR\bredacted\x1a;\n" +
@@ -7046,28 +6922,22 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vSignalScore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
-	"\x05share\x18\x03 \x01(\x01R\x05share\"\xeb\a\n" +
-	"\fQueryReceipt\x12-\n" +
-	"\x12lexical_candidates\x18\x01 \x01(\x05R\x11lexicalCandidates\x12\x1a\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\x98\x06\n" +
+	"\fQueryReceipt\x12\x1a\n" +
 	"\bfiltered\x18\x02 \x01(\x05R\bfiltered\x12\x18\n" +
 	"\aexpired\x18\x03 \x01(\x05R\aexpired\x12\x1e\n" +
 	"\n" +
 	"superseded\x18\x04 \x01(\x05R\n" +
 	"superseded\x12&\n" +
 	"\x0funder_min_score\x18\x05 \x01(\x05R\runderMinScore\x12\x18\n" +
-	"\arecords\x18\x06 \x01(\x03R\arecords\x12%\n" +
-	"\x0eindex_sequence\x18\a \x01(\x03R\rindexSequence\x12\x1a\n" +
-	"\bdegraded\x18\b \x03(\tR\bdegraded\x12+\n" +
-	"\x11vector_candidates\x18\t \x01(\x05R\x10vectorCandidates\x12'\n" +
-	"\x0fvectors_scanned\x18\n" +
-	" \x01(\x05R\x0evectorsScanned\x12)\n" +
+	"\arecords\x18\x06 \x01(\x03R\arecords\x12\x1a\n" +
+	"\bdegraded\x18\b \x03(\tR\bdegraded\x12)\n" +
 	"\x10vectors_rescored\x18\v \x01(\x05R\x0fvectorsRescored\x12\x1d\n" +
 	"\n" +
 	"over_limit\x18\f \x01(\x05R\toverLimit\x12&\n" +
 	"\x0fover_max_tokens\x18\r \x01(\x05R\roverMaxTokens\x12\x16\n" +
 	"\x06tokens\x18\x0e \x01(\x05R\x06tokens\x12=\n" +
-	"\fempty_reason\x18\x0f \x01(\x0e2\x1a.loombridge.v1.EmptyReasonR\vemptyReason\x12%\n" +
-	"\x0eexpanded_words\x18\x10 \x03(\tR\rexpandedWords\x12)\n" +
+	"\fempty_reason\x18\x0f \x01(\x0e2\x1a.loombridge.v1.EmptyReasonR\vemptyReason\x12)\n" +
 	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12$\n" +
 	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\x12\x17\n" +
 	"\ain_part\x18\x13 \x01(\x05R\x06inPart\x12/\n" +
@@ -7238,11 +7108,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x129\n" +
 	"\n" +
 	"duplicates\x18\x1e \x01(\x0e2\x19.loombridge.v1.DuplicatesR\n" +
-	"duplicates\"\xbb\x01\n" +
+	"duplicates\"\x94\x01\n" +
 	"\x11BatchSaveResponse\x127\n" +
 	"\x05saved\x18\x01 \x03(\v2!.loombridge.v1.MemorySaveResponseR\x05saved\x12!\n" +
-	"\farchived_ids\x18\x02 \x03(\tR\varchivedIds\x12%\n" +
-	"\x0earchived_count\x18\x03 \x01(\x03R\rarchivedCount\x12#\n" +
+	"\farchived_ids\x18\x02 \x03(\tR\varchivedIds\x12#\n" +
 	"\rdeleted_count\x18\x04 \x01(\x03R\fdeletedCount\"_\n" +
 	"\x0eReembedRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
@@ -7255,14 +7124,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x15GetMemoryStatsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\"\xa4\x03\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\"\xcb\x02\n" +
 	"\x16GetMemoryStatsResponse\x12\x18\n" +
-	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x14\n" +
-	"\x05words\x18\x02 \x01(\x03R\x05words\x12\x1a\n" +
-	"\bsessions\x18\x03 \x01(\x03R\bsessions\x12\x1a\n" +
+	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x1a\n" +
 	"\bunpacked\x18\x04 \x01(\x03R\bunpacked\x12\x1a\n" +
-	"\bsegments\x18\x05 \x01(\x05R\bsegments\x12%\n" +
-	"\x0eindex_sequence\x18\x06 \x01(\x03R\rindexSequence\x12:\n" +
+	"\bsegments\x18\x05 \x01(\x05R\bsegments\x12:\n" +
 	"\x06spaces\x18\a \x03(\v2\".loombridge.v1.EmbeddingSpaceStatsR\x06spaces\x12%\n" +
 	"\x0eembedder_space\x18\b \x01(\tR\rembedderSpace\x12\x18\n" +
 	"\apending\x18\t \x01(\x03R\apending\x12\x1a\n" +
@@ -7485,132 +7351,130 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	66,  // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
 	67,  // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
 	2,   // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
-	70,  // 7: loombridge.v1.EraseResult.begin_time:type_name -> google.protobuf.Timestamp
-	70,  // 8: loombridge.v1.EraseResult.end_time:type_name -> google.protobuf.Timestamp
-	68,  // 9: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
-	70,  // 10: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	70,  // 11: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	70,  // 12: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	71,  // 13: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	7,   // 14: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	70,  // 15: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	72,  // 16: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	70,  // 17: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	70,  // 18: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
-	6,   // 19: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	70,  // 20: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
-	16,  // 21: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	70,  // 22: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
-	17,  // 23: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	17,  // 24: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	4,   // 25: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
-	17,  // 26: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
-	4,   // 27: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	70,  // 28: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	71,  // 29: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	72,  // 30: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	70,  // 31: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	72,  // 32: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	7,   // 33: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	5,   // 34: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	70,  // 35: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
-	16,  // 36: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	70,  // 37: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	70,  // 38: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	8,   // 39: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
-	6,   // 40: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	69,  // 41: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	9,   // 42: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	3,   // 43: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	28,  // 44: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	72,  // 45: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	70,  // 46: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	70,  // 47: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
-	24,  // 48: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
-	31,  // 49: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	35,  // 50: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	15,  // 51: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	28,  // 52: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	33,  // 53: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	32,  // 54: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	25,  // 55: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
-	34,  // 56: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	10,  // 57: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	70,  // 58: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	70,  // 59: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	3,   // 60: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	70,  // 61: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	3,   // 62: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 63: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	15,  // 64: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	70,  // 65: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	71,  // 66: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	72,  // 67: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	70,  // 68: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	72,  // 69: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	7,   // 70: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	70,  // 71: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
-	16,  // 72: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
-	42,  // 73: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	73,  // 74: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	3,   // 75: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 76: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	6,   // 77: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	3,   // 78: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 79: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	3,   // 80: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 81: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
-	3,   // 82: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	70,  // 83: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	70,  // 84: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	15,  // 85: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	42,  // 86: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	5,   // 87: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	27,  // 88: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	59,  // 89: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	3,   // 90: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 91: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	36,  // 92: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	43,  // 93: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	37,  // 94: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	45,  // 95: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	47,  // 96: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
-	49,  // 97: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	39,  // 98: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	51,  // 99: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	53,  // 100: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	60,  // 101: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	62,  // 102: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	64,  // 103: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	18,  // 104: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	20,  // 105: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	22,  // 106: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	55,  // 107: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	11,  // 108: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
-	57,  // 109: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	41,  // 110: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	44,  // 111: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	38,  // 112: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	46,  // 113: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	48,  // 114: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
-	50,  // 115: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	40,  // 116: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	52,  // 117: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	54,  // 118: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	61,  // 119: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	63,  // 120: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	65,  // 121: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	19,  // 122: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	21,  // 123: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	23,  // 124: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	56,  // 125: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	13,  // 126: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
-	58,  // 127: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	110, // [110:128] is the sub-list for method output_type
-	92,  // [92:110] is the sub-list for method input_type
-	92,  // [92:92] is the sub-list for extension type_name
-	92,  // [92:92] is the sub-list for extension extendee
-	0,   // [0:92] is the sub-list for field type_name
+	68,  // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
+	70,  // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	70,  // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	70,  // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	71,  // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	7,   // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	70,  // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	72,  // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	70,  // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	70,  // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	6,   // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	70,  // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	16,  // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
+	70,  // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	17,  // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	17,  // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	4,   // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
+	17,  // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
+	4,   // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
+	70,  // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	71,  // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	72,  // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	70,  // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	72,  // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	7,   // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	5,   // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	70,  // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	16,  // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
+	70,  // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	70,  // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	8,   // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	6,   // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	69,  // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	9,   // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	3,   // 41: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
+	28,  // 42: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	72,  // 43: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	70,  // 44: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	70,  // 45: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	24,  // 46: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
+	31,  // 47: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	35,  // 48: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	15,  // 49: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	28,  // 50: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	33,  // 51: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	32,  // 52: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	25,  // 53: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
+	34,  // 54: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	10,  // 55: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	70,  // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	70,  // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	3,   // 58: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	70,  // 59: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	3,   // 60: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 61: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	15,  // 62: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	70,  // 63: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	71,  // 64: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	72,  // 65: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	70,  // 66: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	72,  // 67: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	7,   // 68: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	70,  // 69: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
+	16,  // 70: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
+	42,  // 71: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	73,  // 72: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	3,   // 73: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 74: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	6,   // 75: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	3,   // 76: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 77: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	3,   // 78: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 79: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
+	3,   // 80: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	70,  // 81: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	70,  // 82: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	15,  // 83: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	42,  // 84: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	5,   // 85: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	27,  // 86: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	59,  // 87: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	3,   // 88: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	15,  // 89: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	36,  // 90: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	43,  // 91: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	37,  // 92: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	45,  // 93: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	47,  // 94: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
+	49,  // 95: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	39,  // 96: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	51,  // 97: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	53,  // 98: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	60,  // 99: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	62,  // 100: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	64,  // 101: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	18,  // 102: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	20,  // 103: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	22,  // 104: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	55,  // 105: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	11,  // 106: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	57,  // 107: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	41,  // 108: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	44,  // 109: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	38,  // 110: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	46,  // 111: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	48,  // 112: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
+	50,  // 113: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	40,  // 114: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	52,  // 115: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	54,  // 116: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	61,  // 117: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	63,  // 118: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	65,  // 119: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	19,  // 120: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	21,  // 121: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	23,  // 122: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	56,  // 123: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	13,  // 124: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	58,  // 125: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	108, // [108:126] is the sub-list for method output_type
+	90,  // [90:108] is the sub-list for method input_type
+	90,  // [90:90] is the sub-list for extension type_name
+	90,  // [90:90] is the sub-list for extension extendee
+	0,   // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }

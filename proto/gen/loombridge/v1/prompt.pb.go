@@ -1685,10 +1685,6 @@ type SectionInfo struct {
 	// name is that of the section: a built-in one such as `system`, `user_memory`,
 	// `history` or `goal`, or that of an Injection.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// phase is where it stands; unspecified for the history and for tools.
-	Phase InjectionPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=loombridge.v1.InjectionPhase" json:"phase,omitempty"`
-	// cache is how long it stays as it is.
-	Cache CacheStrategy `protobuf:"varint,3,opt,name=cache,proto3,enum=loombridge.v1.CacheStrategy" json:"cache,omitempty"`
 	// tokens is its size in the prompt.
 	Tokens int32 `protobuf:"varint,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// before_tokens is what it would take without its cap.
@@ -1749,20 +1745,6 @@ func (x *SectionInfo) GetName() string {
 	return ""
 }
 
-func (x *SectionInfo) GetPhase() InjectionPhase {
-	if x != nil {
-		return x.Phase
-	}
-	return InjectionPhase_INJECTION_PHASE_UNSPECIFIED
-}
-
-func (x *SectionInfo) GetCache() CacheStrategy {
-	if x != nil {
-		return x.Cache
-	}
-	return CacheStrategy_CACHE_STRATEGY_UNSPECIFIED
-}
-
 func (x *SectionInfo) GetTokens() int32 {
 	if x != nil {
 		return x.Tokens
@@ -1819,61 +1801,6 @@ func (x *SectionInfo) GetSource() string {
 	return ""
 }
 
-// ToolCost is what a tool takes in a prompt.
-type ToolCost struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is the tool's own name.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// tokens is what its definition takes.
-	Tokens        int32 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolCost) Reset() {
-	*x = ToolCost{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolCost) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolCost) ProtoMessage() {}
-
-func (x *ToolCost) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolCost.ProtoReflect.Descriptor instead.
-func (*ToolCost) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *ToolCost) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ToolCost) GetTokens() int32 {
-	if x != nil {
-		return x.Tokens
-	}
-	return 0
-}
-
 // SnapshotSequence is how far something was read for a prompt.
 type SnapshotSequence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1888,7 +1815,7 @@ type SnapshotSequence struct {
 
 func (x *SnapshotSequence) Reset() {
 	*x = SnapshotSequence{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +1827,7 @@ func (x *SnapshotSequence) String() string {
 func (*SnapshotSequence) ProtoMessage() {}
 
 func (x *SnapshotSequence) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +1840,7 @@ func (x *SnapshotSequence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotSequence.ProtoReflect.Descriptor instead.
 func (*SnapshotSequence) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SnapshotSequence) GetSource() string {
@@ -1942,20 +1869,14 @@ type CacheMark struct {
 	// block_index is the content block of that message, from 0.
 	BlockIndex int32 `protobuf:"varint,3,opt,name=block_index,json=blockIndex,proto3" json:"block_index,omitempty"`
 	// tokens is what stands before it.
-	Tokens int32 `protobuf:"varint,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// expected_hit says that the session's prompt before should have left a cache entry
-	// that ends here or within the provider's look-back.
-	ExpectedHit bool `protobuf:"varint,5,opt,name=expected_hit,json=expectedHit,proto3" json:"expected_hit,omitempty"`
-	// expected_cached_tokens is what that entry holds; 0 without one. What stands between
-	// it and the mark is new.
-	ExpectedCachedTokens int32 `protobuf:"varint,6,opt,name=expected_cached_tokens,json=expectedCachedTokens,proto3" json:"expected_cached_tokens,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	Tokens        int32 `protobuf:"varint,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CacheMark) Reset() {
 	*x = CacheMark{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +1888,7 @@ func (x *CacheMark) String() string {
 func (*CacheMark) ProtoMessage() {}
 
 func (x *CacheMark) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +1901,7 @@ func (x *CacheMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheMark.ProtoReflect.Descriptor instead.
 func (*CacheMark) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CacheMark) GetWhat() string {
@@ -2011,20 +1932,6 @@ func (x *CacheMark) GetTokens() int32 {
 	return 0
 }
 
-func (x *CacheMark) GetExpectedHit() bool {
-	if x != nil {
-		return x.ExpectedHit
-	}
-	return false
-}
-
-func (x *CacheMark) GetExpectedCachedTokens() int32 {
-	if x != nil {
-		return x.ExpectedCachedTokens
-	}
-	return 0
-}
-
 // PromptDifference is where two prompts first differ.
 type PromptDifference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2041,7 +1948,7 @@ type PromptDifference struct {
 
 func (x *PromptDifference) Reset() {
 	*x = PromptDifference{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2053,7 +1960,7 @@ func (x *PromptDifference) String() string {
 func (*PromptDifference) ProtoMessage() {}
 
 func (x *PromptDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2066,7 +1973,7 @@ func (x *PromptDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptDifference.ProtoReflect.Descriptor instead.
 func (*PromptDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PromptDifference) GetSection() string {
@@ -2206,11 +2113,9 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x0e_goal_progressB\r\n" +
 	"\v_scratchpad\"I\n" +
 	"\x15UpdateWorkingResponse\x120\n" +
-	"\aworking\x18\x01 \x01(\v2\x16.loombridge.v1.WorkingR\aworking\"\xfe\x02\n" +
+	"\aworking\x18\x01 \x01(\v2\x16.loombridge.v1.WorkingR\aworking\"\x95\x02\n" +
 	"\vSectionInfo\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
-	"\x05phase\x18\x02 \x01(\x0e2\x1d.loombridge.v1.InjectionPhaseR\x05phase\x122\n" +
-	"\x05cache\x18\x03 \x01(\x0e2\x1c.loombridge.v1.CacheStrategyR\x05cache\x12\x16\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tokens\x18\x04 \x01(\x05R\x06tokens\x12#\n" +
 	"\rbefore_tokens\x18\x05 \x01(\x05R\fbeforeTokens\x12\x1d\n" +
 	"\n" +
@@ -2220,21 +2125,16 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x04refs\x18\t \x03(\tR\x04refs\x12\x19\n" +
 	"\bleft_out\x18\n" +
 	" \x03(\tR\aleftOut\x12\x16\n" +
-	"\x06source\x18\v \x01(\tR\x06source\"6\n" +
-	"\bToolCost\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06tokens\x18\x02 \x01(\x05R\x06tokens\"F\n" +
+	"\x06source\x18\v \x01(\tR\x06source\"F\n" +
 	"\x10SnapshotSequence\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x03R\bsequence\"\xd6\x01\n" +
+	"\bsequence\x18\x02 \x01(\x03R\bsequence\"}\n" +
 	"\tCacheMark\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12#\n" +
 	"\rmessage_index\x18\x02 \x01(\x05R\fmessageIndex\x12\x1f\n" +
 	"\vblock_index\x18\x03 \x01(\x05R\n" +
 	"blockIndex\x12\x16\n" +
-	"\x06tokens\x18\x04 \x01(\x05R\x06tokens\x12!\n" +
-	"\fexpected_hit\x18\x05 \x01(\bR\vexpectedHit\x124\n" +
-	"\x16expected_cached_tokens\x18\x06 \x01(\x05R\x14expectedCachedTokens\"e\n" +
+	"\x06tokens\x18\x04 \x01(\x05R\x06tokens\"e\n" +
 	"\x10PromptDifference\x12\x18\n" +
 	"\asection\x18\x01 \x01(\tR\asection\x12\x12\n" +
 	"\x04byte\x18\x02 \x01(\x03R\x04byte\x12#\n" +
@@ -2293,7 +2193,7 @@ func file_loombridge_v1_prompt_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(PromptLayout)(0),             // 0: loombridge.v1.PromptLayout
 	(ToolRendering)(0),            // 1: loombridge.v1.ToolRendering
@@ -2317,19 +2217,18 @@ var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(*UpdateWorkingRequest)(nil),  // 19: loombridge.v1.UpdateWorkingRequest
 	(*UpdateWorkingResponse)(nil), // 20: loombridge.v1.UpdateWorkingResponse
 	(*SectionInfo)(nil),           // 21: loombridge.v1.SectionInfo
-	(*ToolCost)(nil),              // 22: loombridge.v1.ToolCost
-	(*SnapshotSequence)(nil),      // 23: loombridge.v1.SnapshotSequence
-	(*CacheMark)(nil),             // 24: loombridge.v1.CacheMark
-	(*PromptDifference)(nil),      // 25: loombridge.v1.PromptDifference
-	nil,                           // 26: loombridge.v1.InjectionLimits.SectionsEntry
-	(*durationpb.Duration)(nil),   // 27: google.protobuf.Duration
-	(*Dashboard)(nil),             // 28: loombridge.v1.Dashboard
-	(*PendingEvent)(nil),          // 29: loombridge.v1.PendingEvent
-	(*ActiveRisk)(nil),            // 30: loombridge.v1.ActiveRisk
-	(*EventVerdict)(nil),          // 31: loombridge.v1.EventVerdict
-	(*Evidence)(nil),              // 32: loombridge.v1.Evidence
-	(*Signal)(nil),                // 33: loombridge.v1.Signal
-	(*Acknowledgement)(nil),       // 34: loombridge.v1.Acknowledgement
+	(*SnapshotSequence)(nil),      // 22: loombridge.v1.SnapshotSequence
+	(*CacheMark)(nil),             // 23: loombridge.v1.CacheMark
+	(*PromptDifference)(nil),      // 24: loombridge.v1.PromptDifference
+	nil,                           // 25: loombridge.v1.InjectionLimits.SectionsEntry
+	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
+	(*Dashboard)(nil),             // 27: loombridge.v1.Dashboard
+	(*PendingEvent)(nil),          // 28: loombridge.v1.PendingEvent
+	(*ActiveRisk)(nil),            // 29: loombridge.v1.ActiveRisk
+	(*EventVerdict)(nil),          // 30: loombridge.v1.EventVerdict
+	(*Evidence)(nil),              // 31: loombridge.v1.Evidence
+	(*Signal)(nil),                // 32: loombridge.v1.Signal
+	(*Acknowledgement)(nil),       // 33: loombridge.v1.Acknowledgement
 }
 var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.PromptSettings.layout:type_name -> loombridge.v1.PromptLayout
@@ -2342,31 +2241,29 @@ var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	12, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
 	13, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
 	14, // 9: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
-	27, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
-	26, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
+	26, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
+	25, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
 	3,  // 12: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
 	4,  // 13: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
 	5,  // 14: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
 	16, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
 	17, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
-	28, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
-	29, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
-	30, // 19: loombridge.v1.Working.active_risks:type_name -> loombridge.v1.ActiveRisk
-	31, // 20: loombridge.v1.Working.decisions:type_name -> loombridge.v1.EventVerdict
-	32, // 21: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
+	27, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
+	28, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
+	29, // 19: loombridge.v1.Working.active_risks:type_name -> loombridge.v1.ActiveRisk
+	30, // 20: loombridge.v1.Working.decisions:type_name -> loombridge.v1.EventVerdict
+	31, // 21: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
 	17, // 22: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
-	33, // 23: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
-	34, // 24: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
-	32, // 25: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
+	32, // 23: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
+	33, // 24: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
+	31, // 25: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
 	18, // 26: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
-	3,  // 27: loombridge.v1.SectionInfo.phase:type_name -> loombridge.v1.InjectionPhase
-	4,  // 28: loombridge.v1.SectionInfo.cache:type_name -> loombridge.v1.CacheStrategy
-	6,  // 29: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	6,  // 27: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_prompt_proto_init() }
@@ -2384,7 +2281,7 @@ func file_loombridge_v1_prompt_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_prompt_proto_rawDesc), len(file_loombridge_v1_prompt_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   20,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -9,7 +9,6 @@ package loombridgev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -209,18 +208,10 @@ type McpServer struct {
 	// problem says why it is away, for people, at most 500 bytes. Parts of it are what the
 	// server itself says.
 	Problem string `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"`
-	// identity is what the server calls itself, with its version, at most 100 bytes.
-	Identity string `protobuf:"bytes,5,opt,name=identity,proto3" json:"identity,omitempty"`
-	// protocol_version is the version that is spoken; empty while it is not ready.
-	ProtocolVersion string `protobuf:"bytes,6,opt,name=protocol_version,json=protocolVersion,proto3" json:"protocol_version,omitempty"`
 	// tools is how many tools can be called.
 	Tools int32 `protobuf:"varint,7,opt,name=tools,proto3" json:"tools,omitempty"`
-	// left_out is how many can't, such as for their names or the size of their schemas.
-	LeftOut int32 `protobuf:"varint,8,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
 	// tokens is about what all its tools would take in a prompt.
 	Tokens int32 `protobuf:"varint,9,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// state_time is when the state began.
-	StateTime *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=state_time,json=stateTime,proto3" json:"state_time,omitempty"`
 	// changed are tools of which the server said something else when they were seen first: their
 	// description, schema or hints. They are held back until RefreshMcpServer accepts them.
 	Changed       []string `protobuf:"bytes,11,rep,name=changed,proto3" json:"changed,omitempty"`
@@ -286,30 +277,9 @@ func (x *McpServer) GetProblem() string {
 	return ""
 }
 
-func (x *McpServer) GetIdentity() string {
-	if x != nil {
-		return x.Identity
-	}
-	return ""
-}
-
-func (x *McpServer) GetProtocolVersion() string {
-	if x != nil {
-		return x.ProtocolVersion
-	}
-	return ""
-}
-
 func (x *McpServer) GetTools() int32 {
 	if x != nil {
 		return x.Tools
-	}
-	return 0
-}
-
-func (x *McpServer) GetLeftOut() int32 {
-	if x != nil {
-		return x.LeftOut
 	}
 	return 0
 }
@@ -319,13 +289,6 @@ func (x *McpServer) GetTokens() int32 {
 		return x.Tokens
 	}
 	return 0
-}
-
-func (x *McpServer) GetStateTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.StateTime
-	}
-	return nil
 }
 
 func (x *McpServer) GetChanged() []string {
@@ -699,7 +662,7 @@ var File_loombridge_v1_servers_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/servers.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa4\x03\n" +
+	"\x1bloombridge/v1/servers.proto\x12\rloombridge.v1\"\xa4\x03\n" +
 	"\x13McpServerDefinition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acommand\x18\x02 \x01(\tR\acommand\x12\x12\n" +
@@ -714,7 +677,7 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa3\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x86\x02\n" +
 	"\tMcpServer\x12B\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\".loombridge.v1.McpServerDefinitionR\n" +
@@ -723,15 +686,9 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"configured\x18\x02 \x01(\bR\n" +
 	"configured\x123\n" +
 	"\x05state\x18\x03 \x01(\x0e2\x1d.loombridge.v1.McpServerStateR\x05state\x12\x18\n" +
-	"\aproblem\x18\x04 \x01(\tR\aproblem\x12\x1a\n" +
-	"\bidentity\x18\x05 \x01(\tR\bidentity\x12)\n" +
-	"\x10protocol_version\x18\x06 \x01(\tR\x0fprotocolVersion\x12\x14\n" +
-	"\x05tools\x18\a \x01(\x05R\x05tools\x12\x19\n" +
-	"\bleft_out\x18\b \x01(\x05R\aleftOut\x12\x16\n" +
-	"\x06tokens\x18\t \x01(\x05R\x06tokens\x129\n" +
-	"\n" +
-	"state_time\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\tstateTime\x12\x18\n" +
+	"\aproblem\x18\x04 \x01(\tR\aproblem\x12\x14\n" +
+	"\x05tools\x18\a \x01(\x05R\x05tools\x12\x16\n" +
+	"\x06tokens\x18\t \x01(\x05R\x06tokens\x12\x18\n" +
 	"\achanged\x18\v \x03(\tR\achanged\"\x17\n" +
 	"\x15ListMcpServersRequest\"L\n" +
 	"\x16ListMcpServersResponse\x122\n" +
@@ -785,23 +742,21 @@ var file_loombridge_v1_servers_proto_goTypes = []any{
 	(*RefreshMcpServerResponse)(nil), // 10: loombridge.v1.RefreshMcpServerResponse
 	nil,                              // 11: loombridge.v1.McpServerDefinition.EnvEntry
 	nil,                              // 12: loombridge.v1.McpServerDefinition.HeadersEntry
-	(*timestamppb.Timestamp)(nil),    // 13: google.protobuf.Timestamp
 }
 var file_loombridge_v1_servers_proto_depIdxs = []int32{
 	11, // 0: loombridge.v1.McpServerDefinition.env:type_name -> loombridge.v1.McpServerDefinition.EnvEntry
 	12, // 1: loombridge.v1.McpServerDefinition.headers:type_name -> loombridge.v1.McpServerDefinition.HeadersEntry
 	1,  // 2: loombridge.v1.McpServer.definition:type_name -> loombridge.v1.McpServerDefinition
 	0,  // 3: loombridge.v1.McpServer.state:type_name -> loombridge.v1.McpServerState
-	13, // 4: loombridge.v1.McpServer.state_time:type_name -> google.protobuf.Timestamp
-	2,  // 5: loombridge.v1.ListMcpServersResponse.servers:type_name -> loombridge.v1.McpServer
-	1,  // 6: loombridge.v1.AddMcpServerRequest.definition:type_name -> loombridge.v1.McpServerDefinition
-	2,  // 7: loombridge.v1.AddMcpServerResponse.server:type_name -> loombridge.v1.McpServer
-	2,  // 8: loombridge.v1.RefreshMcpServerResponse.server:type_name -> loombridge.v1.McpServer
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	2,  // 4: loombridge.v1.ListMcpServersResponse.servers:type_name -> loombridge.v1.McpServer
+	1,  // 5: loombridge.v1.AddMcpServerRequest.definition:type_name -> loombridge.v1.McpServerDefinition
+	2,  // 6: loombridge.v1.AddMcpServerResponse.server:type_name -> loombridge.v1.McpServer
+	2,  // 7: loombridge.v1.RefreshMcpServerResponse.server:type_name -> loombridge.v1.McpServer
+	8,  // [8:8] is the sub-list for method output_type
+	8,  // [8:8] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_servers_proto_init() }

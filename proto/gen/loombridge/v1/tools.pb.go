@@ -320,8 +320,6 @@ type PendingApproval struct {
 	// the server knows as a secret a mark stands there. Characters without a shape, and those
 	// that turn others around, are escaped (`\u202e`).
 	ArgumentsJson string `protobuf:"bytes,6,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
-	// create_time is when it began to wait.
-	CreateTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// expire_time is when it is denied if nobody answers.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// tool is the name of the tool that was called.
@@ -411,13 +409,6 @@ func (x *PendingApproval) GetArgumentsJson() string {
 		return x.ArgumentsJson
 	}
 	return ""
-}
-
-func (x *PendingApproval) GetCreateTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.CreateTime
-	}
-	return nil
 }
 
 func (x *PendingApproval) GetExpireTime() *timestamppb.Timestamp {
@@ -1072,9 +1063,7 @@ type GetProfileRequest struct {
 	// agent_id is whose calls. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// tool is the registered name of the tool. Required, at most 128 bytes.
-	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
-	// prompt_texts asks which texts can enter prompts, too, and who instructs by them.
-	PromptTexts   bool `protobuf:"varint,3,opt,name=prompt_texts,json=promptTexts,proto3" json:"prompt_texts,omitempty"`
+	Tool          string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1123,123 +1112,6 @@ func (x *GetProfileRequest) GetTool() string {
 	return ""
 }
 
-func (x *GetProfileRequest) GetPromptTexts() bool {
-	if x != nil {
-		return x.PromptTexts
-	}
-	return false
-}
-
-// PromptText is what holds for a text that can enter prompts.
-type PromptText struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// source names it, such as `skills`.
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// about says what it is, for people.
-	About string `protobuf:"bytes,2,opt,name=about,proto3" json:"about,omitempty"`
-	// writers can write it: `operator`, `program`, `parent`, `instructor`, `agent`, `model`,
-	// `tool` and `import`.
-	Writers []string `protobuf:"bytes,3,rep,name=writers,proto3" json:"writers,omitempty"`
-	// instructors are those of them whose words have instructor_role.
-	Instructors []string `protobuf:"bytes,4,rep,name=instructors,proto3" json:"instructors,omitempty"`
-	// instructor_role is the role of their words; unset where nobody instructs by it.
-	InstructorRole Role `protobuf:"varint,5,opt,name=instructor_role,json=instructorRole,proto3,enum=loombridge.v1.Role" json:"instructor_role,omitempty"`
-	// role is that of the words of all others; unset where these are not shown.
-	Role Role `protobuf:"varint,6,opt,name=role,proto3,enum=loombridge.v1.Role" json:"role,omitempty"`
-	// frame says how it is told apart from the words of others.
-	Frame string `protobuf:"bytes,7,opt,name=frame,proto3" json:"frame,omitempty"`
-	// removers may change, replace and remove it.
-	Removers      []string `protobuf:"bytes,8,rep,name=removers,proto3" json:"removers,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PromptText) Reset() {
-	*x = PromptText{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PromptText) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PromptText) ProtoMessage() {}
-
-func (x *PromptText) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PromptText.ProtoReflect.Descriptor instead.
-func (*PromptText) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *PromptText) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *PromptText) GetAbout() string {
-	if x != nil {
-		return x.About
-	}
-	return ""
-}
-
-func (x *PromptText) GetWriters() []string {
-	if x != nil {
-		return x.Writers
-	}
-	return nil
-}
-
-func (x *PromptText) GetInstructors() []string {
-	if x != nil {
-		return x.Instructors
-	}
-	return nil
-}
-
-func (x *PromptText) GetInstructorRole() Role {
-	if x != nil {
-		return x.InstructorRole
-	}
-	return Role_ROLE_UNSPECIFIED
-}
-
-func (x *PromptText) GetRole() Role {
-	if x != nil {
-		return x.Role
-	}
-	return Role_ROLE_UNSPECIFIED
-}
-
-func (x *PromptText) GetFrame() string {
-	if x != nil {
-		return x.Frame
-	}
-	return ""
-}
-
-func (x *PromptText) GetRemovers() []string {
-	if x != nil {
-		return x.Removers
-	}
-	return nil
-}
-
 // GetProfileResponse tells what calls may do.
 type GetProfileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1250,16 +1122,14 @@ type GetProfileResponse struct {
 	Refused []*RefusedKey `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
 	// problem says why the workspace's file can't be used, for people; empty when it can.
 	// Until it is mended all calls of the server's own tools are denied.
-	Problem string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
-	// prompt_texts are all texts that can enter prompts, where they were asked for.
-	PromptTexts   []*PromptText `protobuf:"bytes,4,rep,name=prompt_texts,json=promptTexts,proto3" json:"prompt_texts,omitempty"`
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetProfileResponse) Reset() {
 	*x = GetProfileResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1271,7 +1141,7 @@ func (x *GetProfileResponse) String() string {
 func (*GetProfileResponse) ProtoMessage() {}
 
 func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1284,7 +1154,7 @@ func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
 func (*GetProfileResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetProfileResponse) GetProfile() *ToolProfile {
@@ -1308,13 +1178,6 @@ func (x *GetProfileResponse) GetProblem() string {
 	return ""
 }
 
-func (x *GetProfileResponse) GetPromptTexts() []*PromptText {
-	if x != nil {
-		return x.PromptTexts
-	}
-	return nil
-}
-
 // RefusedKey is a key of a workspace's file that would give more.
 type RefusedKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1330,7 +1193,7 @@ type RefusedKey struct {
 
 func (x *RefusedKey) Reset() {
 	*x = RefusedKey{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1342,7 +1205,7 @@ func (x *RefusedKey) String() string {
 func (*RefusedKey) ProtoMessage() {}
 
 func (x *RefusedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1355,7 +1218,7 @@ func (x *RefusedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
 func (*RefusedKey) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RefusedKey) GetKey() string {
@@ -1410,7 +1273,7 @@ type ToolProfile struct {
 
 func (x *ToolProfile) Reset() {
 	*x = ToolProfile{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1285,7 @@ func (x *ToolProfile) String() string {
 func (*ToolProfile) ProtoMessage() {}
 
 func (x *ToolProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1298,7 @@ func (x *ToolProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
 func (*ToolProfile) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ToolProfile) GetName() string {
@@ -1531,7 +1394,7 @@ type HostRule struct {
 
 func (x *HostRule) Reset() {
 	*x = HostRule{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1543,7 +1406,7 @@ func (x *HostRule) String() string {
 func (*HostRule) ProtoMessage() {}
 
 func (x *HostRule) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1556,7 +1419,7 @@ func (x *HostRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostRule.ProtoReflect.Descriptor instead.
 func (*HostRule) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *HostRule) GetHost() string {
@@ -1628,7 +1491,7 @@ type ProgramLimits struct {
 
 func (x *ProgramLimits) Reset() {
 	*x = ProgramLimits{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1640,7 +1503,7 @@ func (x *ProgramLimits) String() string {
 func (*ProgramLimits) ProtoMessage() {}
 
 func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1653,7 +1516,7 @@ func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProgramLimits.ProtoReflect.Descriptor instead.
 func (*ProgramLimits) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ProgramLimits) GetCpu() *durationpb.Duration {
@@ -1758,7 +1621,7 @@ type ToolDescriptor struct {
 
 func (x *ToolDescriptor) Reset() {
 	*x = ToolDescriptor{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +1633,7 @@ func (x *ToolDescriptor) String() string {
 func (*ToolDescriptor) ProtoMessage() {}
 
 func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +1646,7 @@ func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
 func (*ToolDescriptor) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolDescriptor) GetName() string {
@@ -1913,7 +1776,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +1788,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +1801,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListToolsRequest) GetAgentId() string {
@@ -1989,7 +1852,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +1864,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +1877,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDescriptor {
@@ -2060,7 +1923,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +1935,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +1948,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListAuditRequest) GetAgentId() string {
@@ -2165,7 +2028,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2040,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2053,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -2210,9 +2073,6 @@ func (x *ListAuditResponse) GetNextPageToken() string {
 // AuditRecord is what is kept of one tool call.
 type AuditRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// epoch counts the runs of the server for the tenant; with number it names the
-	// record.
-	Epoch int64 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// number of the record in its epoch, from 1, with gaps.
 	Number int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
 	// agent_id called.
@@ -2221,8 +2081,6 @@ type AuditRecord struct {
 	SessionId string `protobuf:"bytes,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// call_id is the model's own id of the call; may be empty.
 	CallId string `protobuf:"bytes,5,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// turn_id holds parallel calls together; may be empty.
-	TurnId string `protobuf:"bytes,6,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
 	// request_id made the call safe to repeat; may be empty.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// tool is its registered name, or the name that was called when there is none;
@@ -2230,8 +2088,6 @@ type AuditRecord struct {
 	// program in the background, with `job_id`, `exit_code` or `limit` as arguments and
 	// the call_id of the call that started it.
 	Tool string `protobuf:"bytes,8,opt,name=tool,proto3" json:"tool,omitempty"`
-	// called_as is the name that was called, where it is another.
-	CalledAs string `protobuf:"bytes,9,opt,name=called_as,json=calledAs,proto3" json:"called_as,omitempty"`
 	// arguments_json are the arguments as JSON text, reduced as in the step, with what
 	// looks like a secret left out; at most 2 KiB.
 	ArgumentsJson string `protobuf:"bytes,10,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
@@ -2246,16 +2102,10 @@ type AuditRecord struct {
 	// code says why it did not succeed: the name of a ToolErrorCode, or a word for why
 	// it was refused; of a `job:end`, `STOPPED`, `LIMIT` or `FAILED`.
 	Code string `protobuf:"bytes,14,opt,name=code,proto3" json:"code,omitempty"`
-	// step_number is that of the call's step; 0 for none.
-	StepNumber int64 `protobuf:"varint,15,opt,name=step_number,json=stepNumber,proto3" json:"step_number,omitempty"`
 	// create_time is when the call came in.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// duration is how long it took.
 	Duration *durationpb.Duration `protobuf:"bytes,17,opt,name=duration,proto3" json:"duration,omitempty"`
-	// bytes_in are those of the arguments.
-	BytesIn int64 `protobuf:"varint,18,opt,name=bytes_in,json=bytesIn,proto3" json:"bytes_in,omitempty"`
-	// bytes_out are those of the result.
-	BytesOut int64 `protobuf:"varint,19,opt,name=bytes_out,json=bytesOut,proto3" json:"bytes_out,omitempty"`
 	// tier is how the tool's process was confined: `namespaces`, `landlock` or `none`;
 	// empty where the tool started none.
 	Tier string `protobuf:"bytes,20,opt,name=tier,proto3" json:"tier,omitempty"`
@@ -2268,7 +2118,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2130,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,14 +2143,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{24}
-}
-
-func (x *AuditRecord) GetEpoch() int64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AuditRecord) GetNumber() int64 {
@@ -2331,13 +2174,6 @@ func (x *AuditRecord) GetCallId() string {
 	return ""
 }
 
-func (x *AuditRecord) GetTurnId() string {
-	if x != nil {
-		return x.TurnId
-	}
-	return ""
-}
-
 func (x *AuditRecord) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
@@ -2348,13 +2184,6 @@ func (x *AuditRecord) GetRequestId() string {
 func (x *AuditRecord) GetTool() string {
 	if x != nil {
 		return x.Tool
-	}
-	return ""
-}
-
-func (x *AuditRecord) GetCalledAs() string {
-	if x != nil {
-		return x.CalledAs
 	}
 	return ""
 }
@@ -2394,13 +2223,6 @@ func (x *AuditRecord) GetCode() string {
 	return ""
 }
 
-func (x *AuditRecord) GetStepNumber() int64 {
-	if x != nil {
-		return x.StepNumber
-	}
-	return 0
-}
-
 func (x *AuditRecord) GetCreateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreateTime
@@ -2413,20 +2235,6 @@ func (x *AuditRecord) GetDuration() *durationpb.Duration {
 		return x.Duration
 	}
 	return nil
-}
-
-func (x *AuditRecord) GetBytesIn() int64 {
-	if x != nil {
-		return x.BytesIn
-	}
-	return 0
-}
-
-func (x *AuditRecord) GetBytesOut() int64 {
-	if x != nil {
-		return x.BytesOut
-	}
-	return 0
 }
 
 func (x *AuditRecord) GetTier() string {
@@ -2496,7 +2304,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2316,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2329,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -2679,7 +2487,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[26]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2499,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[26]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2512,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -2858,7 +2666,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
 	"Capability\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xe4\x03\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xa7\x03\n" +
 	"\x0fPendingApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\bagent_id\x18\x02 \x01(\tR\aagentId\x12\x1d\n" +
@@ -2869,8 +2677,6 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"capability\x18\x05 \x01(\v2\x19.loombridge.v1.CapabilityR\n" +
 	"capability\x12%\n" +
 	"\x0earguments_json\x18\x06 \x01(\tR\rargumentsJson\x12;\n" +
-	"\vcreate_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\x12;\n" +
 	"\vexpire_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x12\n" +
 	"\x04tool\x18\t \x01(\tR\x04tool\x121\n" +
@@ -2917,26 +2723,14 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x15RevokeApprovalRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\x18\n" +
-	"\x16RevokeApprovalResponse\"e\n" +
+	"\x16RevokeApprovalResponse\"B\n" +
 	"\x11GetProfileRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
-	"\x04tool\x18\x02 \x01(\tR\x04tool\x12!\n" +
-	"\fprompt_texts\x18\x03 \x01(\bR\vpromptTexts\"\x8f\x02\n" +
-	"\n" +
-	"PromptText\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
-	"\x05about\x18\x02 \x01(\tR\x05about\x12\x18\n" +
-	"\awriters\x18\x03 \x03(\tR\awriters\x12 \n" +
-	"\vinstructors\x18\x04 \x03(\tR\vinstructors\x12<\n" +
-	"\x0finstructor_role\x18\x05 \x01(\x0e2\x13.loombridge.v1.RoleR\x0einstructorRole\x12'\n" +
-	"\x04role\x18\x06 \x01(\x0e2\x13.loombridge.v1.RoleR\x04role\x12\x14\n" +
-	"\x05frame\x18\a \x01(\tR\x05frame\x12\x1a\n" +
-	"\bremovers\x18\b \x03(\tR\bremovers\"\xd7\x01\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\"\x99\x01\n" +
 	"\x12GetProfileResponse\x124\n" +
 	"\aprofile\x18\x01 \x01(\v2\x1a.loombridge.v1.ToolProfileR\aprofile\x123\n" +
 	"\arefused\x18\x02 \x03(\v2\x19.loombridge.v1.RefusedKeyR\arefused\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\x12<\n" +
-	"\fprompt_texts\x18\x04 \x03(\v2\x19.loombridge.v1.PromptTextR\vpromptTexts\"J\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"J\n" +
 	"\n" +
 	"RefusedKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
@@ -3012,32 +2806,25 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\tcaller_id\x18\t \x01(\tR\bcallerId\"q\n" +
 	"\x11ListAuditResponse\x124\n" +
 	"\arecords\x18\x01 \x03(\v2\x1a.loombridge.v1.AuditRecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa0\x05\n" +
-	"\vAuditRecord\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x16\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xfb\x03\n" +
+	"\vAuditRecord\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x19\n" +
 	"\bagent_id\x18\x03 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x04 \x01(\tR\tsessionId\x12\x17\n" +
-	"\acall_id\x18\x05 \x01(\tR\x06callId\x12\x17\n" +
-	"\aturn_id\x18\x06 \x01(\tR\x06turnId\x12\x1d\n" +
+	"\acall_id\x18\x05 \x01(\tR\x06callId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\a \x01(\tR\trequestId\x12\x12\n" +
-	"\x04tool\x18\b \x01(\tR\x04tool\x12\x1b\n" +
-	"\tcalled_as\x18\t \x01(\tR\bcalledAs\x12%\n" +
+	"\x04tool\x18\b \x01(\tR\x04tool\x12%\n" +
 	"\x0earguments_json\x18\n" +
 	" \x01(\tR\rargumentsJson\x12\x18\n" +
 	"\aprofile\x18\v \x01(\tR\aprofile\x12\x1a\n" +
 	"\bapproval\x18\f \x01(\tR\bapproval\x125\n" +
 	"\aoutcome\x18\r \x01(\x0e2\x1b.loombridge.v1.AuditOutcomeR\aoutcome\x12\x12\n" +
-	"\x04code\x18\x0e \x01(\tR\x04code\x12\x1f\n" +
-	"\vstep_number\x18\x0f \x01(\x03R\n" +
-	"stepNumber\x12;\n" +
+	"\x04code\x18\x0e \x01(\tR\x04code\x12;\n" +
 	"\vcreate_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x125\n" +
-	"\bduration\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x19\n" +
-	"\bbytes_in\x18\x12 \x01(\x03R\abytesIn\x12\x1b\n" +
-	"\tbytes_out\x18\x13 \x01(\x03R\bbytesOut\x12\x12\n" +
+	"\bduration\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x12\n" +
 	"\x04tier\x18\x14 \x01(\tR\x04tier\x12\x1e\n" +
 	"\n" +
 	"capability\x18\x15 \x01(\tR\n" +
@@ -3136,7 +2923,7 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_loombridge_v1_tools_proto_goTypes = []any{
 	(ApprovalDecision)(0),            // 0: loombridge.v1.ApprovalDecision
 	(AuditOutcome)(0),                // 1: loombridge.v1.AuditOutcome
@@ -3154,106 +2941,100 @@ var file_loombridge_v1_tools_proto_goTypes = []any{
 	(*RevokeApprovalRequest)(nil),    // 13: loombridge.v1.RevokeApprovalRequest
 	(*RevokeApprovalResponse)(nil),   // 14: loombridge.v1.RevokeApprovalResponse
 	(*GetProfileRequest)(nil),        // 15: loombridge.v1.GetProfileRequest
-	(*PromptText)(nil),               // 16: loombridge.v1.PromptText
-	(*GetProfileResponse)(nil),       // 17: loombridge.v1.GetProfileResponse
-	(*RefusedKey)(nil),               // 18: loombridge.v1.RefusedKey
-	(*ToolProfile)(nil),              // 19: loombridge.v1.ToolProfile
-	(*HostRule)(nil),                 // 20: loombridge.v1.HostRule
-	(*ProgramLimits)(nil),            // 21: loombridge.v1.ProgramLimits
-	(*ToolDescriptor)(nil),           // 22: loombridge.v1.ToolDescriptor
-	(*ListToolsRequest)(nil),         // 23: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),        // 24: loombridge.v1.ListToolsResponse
-	(*ListAuditRequest)(nil),         // 25: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 26: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),              // 27: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),              // 28: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),             // 29: loombridge.v1.ToolResponse
-	nil,                              // 30: loombridge.v1.ToolResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),    // 31: google.protobuf.Timestamp
-	(Role)(0),                        // 32: loombridge.v1.Role
-	(*durationpb.Duration)(nil),      // 33: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 34: google.protobuf.Struct
-	(JsonForm)(0),                    // 35: loombridge.v1.JsonForm
-	(*structpb.Value)(nil),           // 36: google.protobuf.Value
-	(*ResultBytes)(nil),              // 37: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),                 // 38: loombridge.v1.BlobInfo
-	(*Step)(nil),                     // 39: loombridge.v1.Step
-	(*ListMcpServersRequest)(nil),    // 40: loombridge.v1.ListMcpServersRequest
-	(*AddMcpServerRequest)(nil),      // 41: loombridge.v1.AddMcpServerRequest
-	(*RemoveMcpServerRequest)(nil),   // 42: loombridge.v1.RemoveMcpServerRequest
-	(*RefreshMcpServerRequest)(nil),  // 43: loombridge.v1.RefreshMcpServerRequest
-	(*ListMcpServersResponse)(nil),   // 44: loombridge.v1.ListMcpServersResponse
-	(*AddMcpServerResponse)(nil),     // 45: loombridge.v1.AddMcpServerResponse
-	(*RemoveMcpServerResponse)(nil),  // 46: loombridge.v1.RemoveMcpServerResponse
-	(*RefreshMcpServerResponse)(nil), // 47: loombridge.v1.RefreshMcpServerResponse
+	(*GetProfileResponse)(nil),       // 16: loombridge.v1.GetProfileResponse
+	(*RefusedKey)(nil),               // 17: loombridge.v1.RefusedKey
+	(*ToolProfile)(nil),              // 18: loombridge.v1.ToolProfile
+	(*HostRule)(nil),                 // 19: loombridge.v1.HostRule
+	(*ProgramLimits)(nil),            // 20: loombridge.v1.ProgramLimits
+	(*ToolDescriptor)(nil),           // 21: loombridge.v1.ToolDescriptor
+	(*ListToolsRequest)(nil),         // 22: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),        // 23: loombridge.v1.ListToolsResponse
+	(*ListAuditRequest)(nil),         // 24: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 25: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),              // 26: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),              // 27: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),             // 28: loombridge.v1.ToolResponse
+	nil,                              // 29: loombridge.v1.ToolResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),    // 30: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 31: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 32: google.protobuf.Struct
+	(JsonForm)(0),                    // 33: loombridge.v1.JsonForm
+	(*structpb.Value)(nil),           // 34: google.protobuf.Value
+	(*ResultBytes)(nil),              // 35: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                 // 36: loombridge.v1.BlobInfo
+	(*Step)(nil),                     // 37: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),    // 38: loombridge.v1.ListMcpServersRequest
+	(*AddMcpServerRequest)(nil),      // 39: loombridge.v1.AddMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),   // 40: loombridge.v1.RemoveMcpServerRequest
+	(*RefreshMcpServerRequest)(nil),  // 41: loombridge.v1.RefreshMcpServerRequest
+	(*ListMcpServersResponse)(nil),   // 42: loombridge.v1.ListMcpServersResponse
+	(*AddMcpServerResponse)(nil),     // 43: loombridge.v1.AddMcpServerResponse
+	(*RemoveMcpServerResponse)(nil),  // 44: loombridge.v1.RemoveMcpServerResponse
+	(*RefreshMcpServerResponse)(nil), // 45: loombridge.v1.RefreshMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
-	31, // 1: loombridge.v1.PendingApproval.create_time:type_name -> google.protobuf.Timestamp
-	31, // 2: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
-	5,  // 3: loombridge.v1.PendingApproval.parts:type_name -> loombridge.v1.ApprovalPart
-	4,  // 4: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
-	0,  // 5: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
-	4,  // 6: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
-	3,  // 7: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
-	0,  // 8: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
-	31, // 9: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
-	10, // 10: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
-	32, // 11: loombridge.v1.PromptText.instructor_role:type_name -> loombridge.v1.Role
-	32, // 12: loombridge.v1.PromptText.role:type_name -> loombridge.v1.Role
-	19, // 13: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
-	18, // 14: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
-	16, // 15: loombridge.v1.GetProfileResponse.prompt_texts:type_name -> loombridge.v1.PromptText
-	20, // 16: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
-	21, // 17: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
-	33, // 18: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
-	33, // 19: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
-	34, // 20: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	35, // 21: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	22, // 22: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	1,  // 23: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	31, // 24: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	31, // 25: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	27, // 26: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	1,  // 27: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	31, // 28: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	33, // 29: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	34, // 30: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	33, // 31: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	35, // 32: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
-	36, // 33: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	37, // 34: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	2,  // 35: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	38, // 36: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	39, // 37: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	30, // 38: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
-	23, // 39: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	25, // 40: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	6,  // 41: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	8,  // 42: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	11, // 43: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	13, // 44: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	15, // 45: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
-	40, // 46: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
-	41, // 47: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
-	42, // 48: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
-	43, // 49: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
-	24, // 50: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	26, // 51: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	7,  // 52: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	9,  // 53: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	12, // 54: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	14, // 55: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	17, // 56: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
-	44, // 57: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
-	45, // 58: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
-	46, // 59: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
-	47, // 60: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
-	50, // [50:61] is the sub-list for method output_type
-	39, // [39:50] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	30, // 1: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	5,  // 2: loombridge.v1.PendingApproval.parts:type_name -> loombridge.v1.ApprovalPart
+	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
+	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
+	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
+	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
+	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
+	30, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	10, // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
+	18, // 10: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
+	17, // 11: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
+	19, // 12: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
+	20, // 13: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
+	31, // 14: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
+	31, // 15: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
+	32, // 16: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
+	33, // 17: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
+	21, // 18: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	1,  // 19: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	30, // 20: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	30, // 21: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	26, // 22: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 23: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	30, // 24: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	31, // 25: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	32, // 26: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	31, // 27: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	33, // 28: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
+	34, // 29: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	35, // 30: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 31: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	36, // 32: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	37, // 33: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	29, // 34: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
+	22, // 35: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	24, // 36: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	6,  // 37: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	8,  // 38: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	11, // 39: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	13, // 40: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	15, // 41: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
+	38, // 42: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	39, // 43: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
+	40, // 44: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	41, // 45: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
+	23, // 46: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	25, // 47: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	7,  // 48: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	9,  // 49: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	12, // 50: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	14, // 51: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	16, // 52: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
+	42, // 53: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	43, // 54: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
+	44, // 55: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	45, // 56: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
+	46, // [46:57] is the sub-list for method output_type
+	35, // [35:46] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -3269,15 +3050,15 @@ func file_loombridge_v1_tools_proto_init() {
 		(*WatchApprovalsResponse_Pending)(nil),
 		(*WatchApprovalsResponse_ClosedId)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[19].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
 		(*ToolDescriptor_ParametersSchema)(nil),
 		(*ToolDescriptor_ParametersSchemaJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[25].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[24].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[26].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[25].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -3288,7 +3069,7 @@ func file_loombridge_v1_tools_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   28,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -558,9 +558,7 @@ type EventVerdict struct {
 	// summary is what happened.
 	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
 	// decision is what was decided.
-	Decision EventDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.EventDecision" json:"decision,omitempty"`
-	// decide_time is when.
-	DecideTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=decide_time,json=decideTime,proto3" json:"decide_time,omitempty"`
+	Decision      EventDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.EventDecision" json:"decision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -614,13 +612,6 @@ func (x *EventVerdict) GetDecision() EventDecision {
 		return x.Decision
 	}
 	return EventDecision_EVENT_DECISION_UNSPECIFIED
-}
-
-func (x *EventVerdict) GetDecideTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.DecideTime
-	}
-	return nil
 }
 
 // Evidence is a piece of knowledge that the agent works with.
@@ -743,13 +734,11 @@ const file_loombridge_v1_working_proto_rawDesc = "" +
 	"\aurgency\x18\x03 \x01(\x0e2\x16.loombridge.v1.UrgencyR\aurgency\"f\n" +
 	"\x0fAcknowledgement\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x128\n" +
-	"\bdecision\x18\x02 \x01(\x0e2\x1c.loombridge.v1.EventDecisionR\bdecision\"\xba\x01\n" +
+	"\bdecision\x18\x02 \x01(\x0e2\x1c.loombridge.v1.EventDecisionR\bdecision\"}\n" +
 	"\fEventVerdict\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x128\n" +
-	"\bdecision\x18\x03 \x01(\x0e2\x1c.loombridge.v1.EventDecisionR\bdecision\x12;\n" +
-	"\vdecide_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"decideTime\"\x84\x01\n" +
+	"\bdecision\x18\x03 \x01(\x0e2\x1c.loombridge.v1.EventDecisionR\bdecision\"\x84\x01\n" +
 	"\bEvidence\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x18\n" +
@@ -805,12 +794,11 @@ var file_loombridge_v1_working_proto_depIdxs = []int32{
 	0, // 3: loombridge.v1.ActiveRisk.urgency:type_name -> loombridge.v1.Urgency
 	1, // 4: loombridge.v1.Acknowledgement.decision:type_name -> loombridge.v1.EventDecision
 	1, // 5: loombridge.v1.EventVerdict.decision:type_name -> loombridge.v1.EventDecision
-	9, // 6: loombridge.v1.EventVerdict.decide_time:type_name -> google.protobuf.Timestamp
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_working_proto_init() }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -34,7 +33,7 @@ func Command(o Options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.Out, "before: %s\nafter:  %s\nNo file was copied: bring what is needed to that folder.\n", line(moved.GetBefore()), line(moved.GetAfter()))
+		_, err = fmt.Fprintf(o.Out, "now %s\nNo file was copied: bring what is needed to that folder.\n", line(moved.GetAfter()))
 		return err
 	})
 	move.Flags().StringVar(&to, "to", "", "`name` of the server, or its folder as show tells it, where several have one name")
@@ -71,5 +70,5 @@ func line(w *loombridgev1.Workspace) string {
 	if w.GetAway() {
 		state = "away"
 	}
-	return fmt.Sprintf("%q at %q, folder %q, since %s, %s", w.GetServer(), w.GetAddress(), w.GetFolder(), w.GetSinceTime().AsTime().Local().Format(time.DateTime), state)
+	return fmt.Sprintf("%q at %q, folder %q, %s", w.GetServer(), w.GetAddress(), w.GetFolder(), state)
 }

@@ -22,13 +22,12 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from loombridge.v1 import memory_pb2 as loombridge_dot_v1_dot_memory__pb2
 from loombridge.v1 import options_pb2 as loombridge_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"\'\n\x13GetWorkspaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"C\n\x14GetWorkspaceResponse\x12+\n\tworkspace\x18\x01 \x01(\x0b\x32\x18.loombridge.v1.Workspace\"\x8d\x01\n\tWorkspace\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0e\n\x06\x66older\x18\x03 \x01(\t\x12.\n\nsince_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x61way\x18\x05 \x01(\x08\x12\x11\n\tanswering\x18\x06 \x01(\x08\"8\n\x14MoveWorkspaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06server\x18\x02 \x01(\t\"j\n\x15MoveWorkspaceResponse\x12(\n\x06\x62\x65\x66ore\x18\x01 \x01(\x0b\x32\x18.loombridge.v1.Workspace\x12\'\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x18.loombridge.v1.Workspace\"\x12\n\x10GetStatusRequest\"\x9b\x05\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ndurability\x18\x03 \x01(\t\x12\x14\n\x0cstore_format\x18\x04 \x01(\x05\x12\x16\n\x0e\x61uthentication\x18\x05 \x01(\x08\x12\r\n\x05tools\x18\x06 \x01(\x05\x12)\n\x05store\x18\n \x01(\x0b\x32\x1a.loombridge.v1.StoreStatus\x12-\n\x07sandbox\x18\x0b \x01(\x0b\x32\x1c.loombridge.v1.SandboxStatus\x12,\n\x07\x62\x61\x63kups\x18\x0c \x01(\x0b\x32\x1b.loombridge.v1.BackupStatus\x12-\n\x0btool_limits\x18\r \x03(\x0b\x32\x18.loombridge.v1.ToolLimit\x12\x32\n\ntool_calls\x18\xaa\x01 \x01(\x0b\x32\x1d.loombridge.v1.ToolCallCounts\x12\x34\n\x0bmcp_servers\x18\xab\x01 \x01(\x0b\x32\x1e.loombridge.v1.McpServerCounts\x12@\n\x08redacted\x18\x32 \x03(\x0b\x32..loombridge.v1.GetStatusResponse.RedactedEntry\x12-\n\x07\x62ridges\x18\xb4\x01 \x03(\x0b\x32\x1b.loombridge.v1.BridgeStatus\x12\x31\n\tretention\x18P \x01(\x0b\x32\x1e.loombridge.v1.RetentionStatus\x1a/\n\rRedactedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x9e\x02\n\x0fRetentionStatus\x12.\n\x0brecords_age\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x17\n\x0f\x64\x65leted_records\x18\x02 \x01(\x03\x12\x1d\n\x15\x64\x65leted_audit_records\x18\x03 \x01(\x03\x12.\n\nsweep_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0csessions_age\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x18\n\x10\x64\x65leted_sessions\x18\x07 \x01(\x03\x12\x17\n\x0f\x64\x65leted_results\x18\x08 \x01(\x03\x12\x0f\n\x07\x66\x61iling\x18\x05 \x01(\x08\"\x92\x01\n\x0c\x42ridgeStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12.\n\nsince_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tanswering\x18\x05 \x01(\x08\x12\x11\n\tworkspace\x18x \x01(\t\"\xa5\x01\n\x0eToolCallCounts\x12\r\n\x05\x63\x61lls\x18\x01 \x01(\x03\x12\x14\n\x0c\x66\x61iled_calls\x18\x02 \x01(\x03\x12=\n\x08outcomes\x18\x03 \x03(\x0b\x32+.loombridge.v1.ToolCallCounts.OutcomesEntry\x1a/\n\rOutcomesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"H\n\x0fMcpServerCounts\x12\x0f\n\x07servers\x18\x01 \x01(\x05\x12\x15\n\rready_servers\x18\x02 \x01(\x05\x12\r\n\x05tools\x18\x03 \x01(\x05\"#\n\x13\x43reateBackupRequest\x12\x0c\n\x04\x66ull\x18\x01 \x01(\x08\"f\n\x14\x43reateBackupResponse\x12\x12\n\nbytes_done\x18\x01 \x01(\x03\x12\x13\n\x0b\x62ytes_total\x18\x02 \x01(\x03\x12%\n\x06\x62\x61\x63kup\x18\x03 \x01(\x0b\x32\x15.loombridge.v1.Backup\"\x14\n\x12ListBackupsRequest\"=\n\x13ListBackupsResponse\x12&\n\x07\x62\x61\x63kups\x18\x01 \x03(\x0b\x32\x15.loombridge.v1.Backup\"\x94\x01\n\x11ListScopesRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x18.loombridge.v1.ScopeKind\x12\x0e\n\x06prefix\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x06 \x01(\t\"Y\n\x12ListScopesResponse\x12*\n\x06scopes\x18\x01 \x03(\x0b\x32\x1a.loombridge.v1.MemoryScope\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x9d\x01\n\x0bMemoryScope\x12)\n\x05owner\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.MemoryOwner\x12\x0f\n\x07records\x18\x02 \x01(\x03\x12\x10\n\x08\x61rchived\x18\x03 \x01(\x03\x12\x10\n\x08versions\x18\x04 \x01(\x03\x12\r\n\x05words\x18\x05 \x01(\x03\x12\x10\n\x08sessions\x18\x06 \x01(\x03\x12\r\n\x05\x62ytes\x18\x07 \x01(\x03\"\xa6\x01\n\x06\x42\x61\x63kup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\x11\n\tnew_bytes\x18\x04 \x01(\x03\x12\r\n\x05\x66iles\x18\x05 \x01(\x05\x12\x14\n\x0cstore_format\x18\x06 \x01(\x05\x12\x16\n\x0eserver_version\x18\x07 \x01(\t\"b\n\x0c\x42\x61\x63kupStatus\x12#\n\x04last\x18\x01 \x01(\x0b\x32\x15.loombridge.v1.Backup\x12\x0c\n\x04made\x18\x02 \x01(\x03\x12\x0e\n\x06\x66\x61iled\x18\x03 \x01(\x03\x12\x0f\n\x07\x66\x61iling\x18\x04 \x01(\x08\"G\n\tToolLimit\x12\x0c\n\x04rule\x18\x01 \x01(\t\x12\x15\n\rrunning_calls\x18\x02 \x01(\x03\x12\x15\n\rrefused_calls\x18\x03 \x01(\x03\"\xb5\x01\n\rSandboxStatus\x12\x0f\n\x07setting\x18\x01 \x01(\t\x12\x0c\n\x04tier\x18\x02 \x01(\t\x12\x0e\n\x06layers\x18\x03 \x03(\t\x12\x14\n\x0clandlock_abi\x18\x04 \x01(\x05\x12\x0c\n\x04gaps\x18\x05 \x03(\t\x12\x10\n\x08problems\x18\x06 \x03(\t\x12\x10\n\x08profiles\x18\x07 \x03(\t\x12\x14\n\x0crunning_jobs\x18\x08 \x01(\x05\x12\x17\n\x0fprepared_starts\x18\t \x01(\x05\"p\n\x0bStoreStatus\x12\x10\n\x08writable\x18\x01 \x01(\x08\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x61mage\x18\x03 \x03(\t\x12.\n\nscrub_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*h\n\tScopeKind\x12\x1a\n\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n\x10SCOPE_KIND_SPACE\x10\x03\x32\xd7\x04\n\x0c\x41\x64minService\x12Y\n\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\t\x90\x02\x01\x9a\xa8\x19\x02\x08\x01\x12\x61\n\x0c\x43reateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x30\x01\x12\x61\n\x0bListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12^\n\nListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12\x62\n\x0cGetWorkspace\x12\".loombridge.v1.GetWorkspaceRequest\x1a#.loombridge.v1.GetWorkspaceResponse\"\t\x90\x02\x01\x9a\xa8\x19\x02\x08\x01\x12\x62\n\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"\'\n\x13GetWorkspaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\"C\n\x14GetWorkspaceResponse\x12+\n\tworkspace\x18\x01 \x01(\x0b\x32\x18.loombridge.v1.Workspace\"]\n\tWorkspace\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x0e\n\x06\x66older\x18\x03 \x01(\t\x12\x0c\n\x04\x61way\x18\x05 \x01(\x08\x12\x11\n\tanswering\x18\x06 \x01(\x08\"8\n\x14MoveWorkspaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06server\x18\x02 \x01(\t\"@\n\x15MoveWorkspaceResponse\x12\'\n\x05\x61\x66ter\x18\x02 \x01(\x0b\x32\x18.loombridge.v1.Workspace\"\x12\n\x10GetStatusRequest\"\xfa\x04\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ndurability\x18\x03 \x01(\t\x12\x14\n\x0cstore_format\x18\x04 \x01(\x05\x12\x16\n\x0e\x61uthentication\x18\x05 \x01(\x08\x12\r\n\x05tools\x18\x06 \x01(\x05\x12)\n\x05store\x18\n \x01(\x0b\x32\x1a.loombridge.v1.StoreStatus\x12-\n\x07sandbox\x18\x0b \x01(\x0b\x32\x1c.loombridge.v1.SandboxStatus\x12,\n\x07\x62\x61\x63kups\x18\x0c \x01(\x0b\x32\x1b.loombridge.v1.BackupStatus\x12\x44\n\ntool_calls\x18\xaa\x01 \x03(\x0b\x32/.loombridge.v1.GetStatusResponse.ToolCallsEntry\x12@\n\x08redacted\x18\x32 \x03(\x0b\x32..loombridge.v1.GetStatusResponse.RedactedEntry\x12-\n\x07\x62ridges\x18\xb4\x01 \x03(\x0b\x32\x1b.loombridge.v1.BridgeStatus\x12\x31\n\tretention\x18P \x01(\x0b\x32\x1e.loombridge.v1.RetentionStatus\x1a\x30\n\x0eToolCallsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a/\n\rRedactedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x85\x01\n\x0fRetentionStatus\x12\x17\n\x0f\x64\x65leted_records\x18\x02 \x01(\x03\x12.\n\nsweep_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10\x64\x65leted_sessions\x18\x07 \x01(\x03\x12\x0f\n\x07\x66\x61iling\x18\x05 \x01(\x08\"b\n\x0c\x42ridgeStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x11\n\tanswering\x18\x05 \x01(\x08\x12\x11\n\tworkspace\x18x \x01(\t\"#\n\x13\x43reateBackupRequest\x12\x0c\n\x04\x66ull\x18\x01 \x01(\x08\"f\n\x14\x43reateBackupResponse\x12\x12\n\nbytes_done\x18\x01 \x01(\x03\x12\x13\n\x0b\x62ytes_total\x18\x02 \x01(\x03\x12%\n\x06\x62\x61\x63kup\x18\x03 \x01(\x0b\x32\x15.loombridge.v1.Backup\"\x14\n\x12ListBackupsRequest\"=\n\x13ListBackupsResponse\x12&\n\x07\x62\x61\x63kups\x18\x01 \x03(\x0b\x32\x15.loombridge.v1.Backup\"\x94\x01\n\x11ListScopesRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x18.loombridge.v1.ScopeKind\x12\x0e\n\x06prefix\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x06 \x01(\t\"Y\n\x12ListScopesResponse\x12*\n\x06scopes\x18\x01 \x03(\x0b\x32\x1a.loombridge.v1.MemoryScope\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"j\n\x0bMemoryScope\x12)\n\x05owner\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.MemoryOwner\x12\x0f\n\x07records\x18\x02 \x01(\x03\x12\x10\n\x08\x61rchived\x18\x03 \x01(\x03\x12\r\n\x05\x62ytes\x18\x07 \x01(\x03\"i\n\x06\x42\x61\x63kup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\x11\n\tnew_bytes\x18\x04 \x01(\x03\"D\n\x0c\x42\x61\x63kupStatus\x12#\n\x04last\x18\x01 \x01(\x0b\x32\x15.loombridge.v1.Backup\x12\x0f\n\x07\x66\x61iling\x18\x04 \x01(\x08\"^\n\rSandboxStatus\x12\x0f\n\x07setting\x18\x01 \x01(\t\x12\x0c\n\x04tier\x18\x02 \x01(\t\x12\x0e\n\x06layers\x18\x03 \x03(\t\x12\x0c\n\x04gaps\x18\x05 \x03(\t\x12\x10\n\x08problems\x18\x06 \x03(\t\"p\n\x0bStoreStatus\x12\x10\n\x08writable\x18\x01 \x01(\x08\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x61mage\x18\x03 \x03(\t\x12.\n\nscrub_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*h\n\tScopeKind\x12\x1a\n\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n\x10SCOPE_KIND_SPACE\x10\x03\x32\xd7\x04\n\x0c\x41\x64minService\x12Y\n\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\t\x90\x02\x01\x9a\xa8\x19\x02\x08\x01\x12\x61\n\x0c\x43reateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x30\x01\x12\x61\n\x0bListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12^\n\nListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12\x62\n\x0cGetWorkspace\x12\".loombridge.v1.GetWorkspaceRequest\x1a#.loombridge.v1.GetWorkspaceResponse\"\t\x90\x02\x01\x9a\xa8\x19\x02\x08\x01\x12\x62\n\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,10 +35,10 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'loombridge.v1.admin_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\021com.loombridge.v1P\001ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
+  _globals['_GETSTATUSRESPONSE_TOOLCALLSENTRY']._loaded_options = None
+  _globals['_GETSTATUSRESPONSE_TOOLCALLSENTRY']._serialized_options = b'8\001'
   _globals['_GETSTATUSRESPONSE_REDACTEDENTRY']._loaded_options = None
   _globals['_GETSTATUSRESPONSE_REDACTEDENTRY']._serialized_options = b'8\001'
-  _globals['_TOOLCALLCOUNTS_OUTCOMESENTRY']._loaded_options = None
-  _globals['_TOOLCALLCOUNTS_OUTCOMESENTRY']._serialized_options = b'8\001'
   _globals['_ADMINSERVICE'].methods_by_name['GetStatus']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['GetStatus']._serialized_options = b'\220\002\001\232\250\031\002\010\001'
   _globals['_ADMINSERVICE'].methods_by_name['CreateBackup']._loaded_options = None
@@ -52,58 +51,52 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADMINSERVICE'].methods_by_name['GetWorkspace']._serialized_options = b'\220\002\001\232\250\031\002\010\001'
   _globals['_ADMINSERVICE'].methods_by_name['MoveWorkspace']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['MoveWorkspace']._serialized_options = b'\232\250\031\002\010\003'
-  _globals['_SCOPEKIND']._serialized_start=3224
-  _globals['_SCOPEKIND']._serialized_end=3328
-  _globals['_GETWORKSPACEREQUEST']._serialized_start=166
-  _globals['_GETWORKSPACEREQUEST']._serialized_end=205
-  _globals['_GETWORKSPACERESPONSE']._serialized_start=207
-  _globals['_GETWORKSPACERESPONSE']._serialized_end=274
-  _globals['_WORKSPACE']._serialized_start=277
-  _globals['_WORKSPACE']._serialized_end=418
-  _globals['_MOVEWORKSPACEREQUEST']._serialized_start=420
-  _globals['_MOVEWORKSPACEREQUEST']._serialized_end=476
-  _globals['_MOVEWORKSPACERESPONSE']._serialized_start=478
-  _globals['_MOVEWORKSPACERESPONSE']._serialized_end=584
-  _globals['_GETSTATUSREQUEST']._serialized_start=586
-  _globals['_GETSTATUSREQUEST']._serialized_end=604
-  _globals['_GETSTATUSRESPONSE']._serialized_start=607
-  _globals['_GETSTATUSRESPONSE']._serialized_end=1274
-  _globals['_GETSTATUSRESPONSE_REDACTEDENTRY']._serialized_start=1227
-  _globals['_GETSTATUSRESPONSE_REDACTEDENTRY']._serialized_end=1274
-  _globals['_RETENTIONSTATUS']._serialized_start=1277
-  _globals['_RETENTIONSTATUS']._serialized_end=1563
-  _globals['_BRIDGESTATUS']._serialized_start=1566
-  _globals['_BRIDGESTATUS']._serialized_end=1712
-  _globals['_TOOLCALLCOUNTS']._serialized_start=1715
-  _globals['_TOOLCALLCOUNTS']._serialized_end=1880
-  _globals['_TOOLCALLCOUNTS_OUTCOMESENTRY']._serialized_start=1833
-  _globals['_TOOLCALLCOUNTS_OUTCOMESENTRY']._serialized_end=1880
-  _globals['_MCPSERVERCOUNTS']._serialized_start=1882
-  _globals['_MCPSERVERCOUNTS']._serialized_end=1954
-  _globals['_CREATEBACKUPREQUEST']._serialized_start=1956
-  _globals['_CREATEBACKUPREQUEST']._serialized_end=1991
-  _globals['_CREATEBACKUPRESPONSE']._serialized_start=1993
-  _globals['_CREATEBACKUPRESPONSE']._serialized_end=2095
-  _globals['_LISTBACKUPSREQUEST']._serialized_start=2097
-  _globals['_LISTBACKUPSREQUEST']._serialized_end=2117
-  _globals['_LISTBACKUPSRESPONSE']._serialized_start=2119
-  _globals['_LISTBACKUPSRESPONSE']._serialized_end=2180
-  _globals['_LISTSCOPESREQUEST']._serialized_start=2183
-  _globals['_LISTSCOPESREQUEST']._serialized_end=2331
-  _globals['_LISTSCOPESRESPONSE']._serialized_start=2333
-  _globals['_LISTSCOPESRESPONSE']._serialized_end=2422
-  _globals['_MEMORYSCOPE']._serialized_start=2425
-  _globals['_MEMORYSCOPE']._serialized_end=2582
-  _globals['_BACKUP']._serialized_start=2585
-  _globals['_BACKUP']._serialized_end=2751
-  _globals['_BACKUPSTATUS']._serialized_start=2753
-  _globals['_BACKUPSTATUS']._serialized_end=2851
-  _globals['_TOOLLIMIT']._serialized_start=2853
-  _globals['_TOOLLIMIT']._serialized_end=2924
-  _globals['_SANDBOXSTATUS']._serialized_start=2927
-  _globals['_SANDBOXSTATUS']._serialized_end=3108
-  _globals['_STORESTATUS']._serialized_start=3110
-  _globals['_STORESTATUS']._serialized_end=3222
-  _globals['_ADMINSERVICE']._serialized_start=3331
-  _globals['_ADMINSERVICE']._serialized_end=3930
+  _globals['_SCOPEKIND']._serialized_start=2319
+  _globals['_SCOPEKIND']._serialized_end=2423
+  _globals['_GETWORKSPACEREQUEST']._serialized_start=134
+  _globals['_GETWORKSPACEREQUEST']._serialized_end=173
+  _globals['_GETWORKSPACERESPONSE']._serialized_start=175
+  _globals['_GETWORKSPACERESPONSE']._serialized_end=242
+  _globals['_WORKSPACE']._serialized_start=244
+  _globals['_WORKSPACE']._serialized_end=337
+  _globals['_MOVEWORKSPACEREQUEST']._serialized_start=339
+  _globals['_MOVEWORKSPACEREQUEST']._serialized_end=395
+  _globals['_MOVEWORKSPACERESPONSE']._serialized_start=397
+  _globals['_MOVEWORKSPACERESPONSE']._serialized_end=461
+  _globals['_GETSTATUSREQUEST']._serialized_start=463
+  _globals['_GETSTATUSREQUEST']._serialized_end=481
+  _globals['_GETSTATUSRESPONSE']._serialized_start=484
+  _globals['_GETSTATUSRESPONSE']._serialized_end=1118
+  _globals['_GETSTATUSRESPONSE_TOOLCALLSENTRY']._serialized_start=1021
+  _globals['_GETSTATUSRESPONSE_TOOLCALLSENTRY']._serialized_end=1069
+  _globals['_GETSTATUSRESPONSE_REDACTEDENTRY']._serialized_start=1071
+  _globals['_GETSTATUSRESPONSE_REDACTEDENTRY']._serialized_end=1118
+  _globals['_RETENTIONSTATUS']._serialized_start=1121
+  _globals['_RETENTIONSTATUS']._serialized_end=1254
+  _globals['_BRIDGESTATUS']._serialized_start=1256
+  _globals['_BRIDGESTATUS']._serialized_end=1354
+  _globals['_CREATEBACKUPREQUEST']._serialized_start=1356
+  _globals['_CREATEBACKUPREQUEST']._serialized_end=1391
+  _globals['_CREATEBACKUPRESPONSE']._serialized_start=1393
+  _globals['_CREATEBACKUPRESPONSE']._serialized_end=1495
+  _globals['_LISTBACKUPSREQUEST']._serialized_start=1497
+  _globals['_LISTBACKUPSREQUEST']._serialized_end=1517
+  _globals['_LISTBACKUPSRESPONSE']._serialized_start=1519
+  _globals['_LISTBACKUPSRESPONSE']._serialized_end=1580
+  _globals['_LISTSCOPESREQUEST']._serialized_start=1583
+  _globals['_LISTSCOPESREQUEST']._serialized_end=1731
+  _globals['_LISTSCOPESRESPONSE']._serialized_start=1733
+  _globals['_LISTSCOPESRESPONSE']._serialized_end=1822
+  _globals['_MEMORYSCOPE']._serialized_start=1824
+  _globals['_MEMORYSCOPE']._serialized_end=1930
+  _globals['_BACKUP']._serialized_start=1932
+  _globals['_BACKUP']._serialized_end=2037
+  _globals['_BACKUPSTATUS']._serialized_start=2039
+  _globals['_BACKUPSTATUS']._serialized_end=2107
+  _globals['_SANDBOXSTATUS']._serialized_start=2109
+  _globals['_SANDBOXSTATUS']._serialized_end=2203
+  _globals['_STORESTATUS']._serialized_start=2205
+  _globals['_STORESTATUS']._serialized_end=2317
+  _globals['_ADMINSERVICE']._serialized_start=2426
+  _globals['_ADMINSERVICE']._serialized_end=3025
 # @@protoc_insertion_point(module_scope)

@@ -1,6 +1,5 @@
 import datetime
 
-from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import options_pb2 as _options_pb2
@@ -37,20 +36,18 @@ class GetWorkspaceResponse(_message.Message):
     def __init__(self, workspace: _Optional[_Union[Workspace, _Mapping]] = ...) -> None: ...
 
 class Workspace(_message.Message):
-    __slots__ = ("server", "address", "folder", "since_time", "away", "answering")
+    __slots__ = ("server", "address", "folder", "away", "answering")
     SERVER_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     FOLDER_FIELD_NUMBER: _ClassVar[int]
-    SINCE_TIME_FIELD_NUMBER: _ClassVar[int]
     AWAY_FIELD_NUMBER: _ClassVar[int]
     ANSWERING_FIELD_NUMBER: _ClassVar[int]
     server: str
     address: str
     folder: str
-    since_time: _timestamp_pb2.Timestamp
     away: bool
     answering: bool
-    def __init__(self, server: _Optional[str] = ..., address: _Optional[str] = ..., folder: _Optional[str] = ..., since_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., away: bool = ..., answering: bool = ...) -> None: ...
+    def __init__(self, server: _Optional[str] = ..., address: _Optional[str] = ..., folder: _Optional[str] = ..., away: bool = ..., answering: bool = ...) -> None: ...
 
 class MoveWorkspaceRequest(_message.Message):
     __slots__ = ("agent_id", "server")
@@ -61,19 +58,24 @@ class MoveWorkspaceRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., server: _Optional[str] = ...) -> None: ...
 
 class MoveWorkspaceResponse(_message.Message):
-    __slots__ = ("before", "after")
-    BEFORE_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("after",)
     AFTER_FIELD_NUMBER: _ClassVar[int]
-    before: Workspace
     after: Workspace
-    def __init__(self, before: _Optional[_Union[Workspace, _Mapping]] = ..., after: _Optional[_Union[Workspace, _Mapping]] = ...) -> None: ...
+    def __init__(self, after: _Optional[_Union[Workspace, _Mapping]] = ...) -> None: ...
 
 class GetStatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_limits", "tool_calls", "mcp_servers", "redacted", "bridges", "retention")
+    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_calls", "redacted", "bridges", "retention")
+    class ToolCallsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     class RedactedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -90,9 +92,7 @@ class GetStatusResponse(_message.Message):
     STORE_FIELD_NUMBER: _ClassVar[int]
     SANDBOX_FIELD_NUMBER: _ClassVar[int]
     BACKUPS_FIELD_NUMBER: _ClassVar[int]
-    TOOL_LIMITS_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALLS_FIELD_NUMBER: _ClassVar[int]
-    MCP_SERVERS_FIELD_NUMBER: _ClassVar[int]
     REDACTED_FIELD_NUMBER: _ClassVar[int]
     BRIDGES_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
@@ -105,76 +105,37 @@ class GetStatusResponse(_message.Message):
     store: StoreStatus
     sandbox: SandboxStatus
     backups: BackupStatus
-    tool_limits: _containers.RepeatedCompositeFieldContainer[ToolLimit]
-    tool_calls: ToolCallCounts
-    mcp_servers: McpServerCounts
+    tool_calls: _containers.ScalarMap[str, int]
     redacted: _containers.ScalarMap[str, int]
     bridges: _containers.RepeatedCompositeFieldContainer[BridgeStatus]
     retention: RetentionStatus
-    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_limits: _Optional[_Iterable[_Union[ToolLimit, _Mapping]]] = ..., tool_calls: _Optional[_Union[ToolCallCounts, _Mapping]] = ..., mcp_servers: _Optional[_Union[McpServerCounts, _Mapping]] = ..., redacted: _Optional[_Mapping[str, int]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ..., retention: _Optional[_Union[RetentionStatus, _Mapping]] = ...) -> None: ...
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_calls: _Optional[_Mapping[str, int]] = ..., redacted: _Optional[_Mapping[str, int]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ..., retention: _Optional[_Union[RetentionStatus, _Mapping]] = ...) -> None: ...
 
 class RetentionStatus(_message.Message):
-    __slots__ = ("records_age", "deleted_records", "deleted_audit_records", "sweep_time", "sessions_age", "deleted_sessions", "deleted_results", "failing")
-    RECORDS_AGE_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("deleted_records", "sweep_time", "deleted_sessions", "failing")
     DELETED_RECORDS_FIELD_NUMBER: _ClassVar[int]
-    DELETED_AUDIT_RECORDS_FIELD_NUMBER: _ClassVar[int]
     SWEEP_TIME_FIELD_NUMBER: _ClassVar[int]
-    SESSIONS_AGE_FIELD_NUMBER: _ClassVar[int]
     DELETED_SESSIONS_FIELD_NUMBER: _ClassVar[int]
-    DELETED_RESULTS_FIELD_NUMBER: _ClassVar[int]
     FAILING_FIELD_NUMBER: _ClassVar[int]
-    records_age: _duration_pb2.Duration
     deleted_records: int
-    deleted_audit_records: int
     sweep_time: _timestamp_pb2.Timestamp
-    sessions_age: _duration_pb2.Duration
     deleted_sessions: int
-    deleted_results: int
     failing: bool
-    def __init__(self, records_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deleted_records: _Optional[int] = ..., deleted_audit_records: _Optional[int] = ..., sweep_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sessions_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., deleted_sessions: _Optional[int] = ..., deleted_results: _Optional[int] = ..., failing: bool = ...) -> None: ...
+    def __init__(self, deleted_records: _Optional[int] = ..., sweep_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deleted_sessions: _Optional[int] = ..., failing: bool = ...) -> None: ...
 
 class BridgeStatus(_message.Message):
-    __slots__ = ("name", "epoch", "address", "since_time", "answering", "workspace")
+    __slots__ = ("name", "epoch", "address", "answering", "workspace")
     NAME_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
-    SINCE_TIME_FIELD_NUMBER: _ClassVar[int]
     ANSWERING_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_FIELD_NUMBER: _ClassVar[int]
     name: str
     epoch: int
     address: str
-    since_time: _timestamp_pb2.Timestamp
     answering: bool
     workspace: str
-    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., address: _Optional[str] = ..., since_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., answering: bool = ..., workspace: _Optional[str] = ...) -> None: ...
-
-class ToolCallCounts(_message.Message):
-    __slots__ = ("calls", "failed_calls", "outcomes")
-    class OutcomesEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-    CALLS_FIELD_NUMBER: _ClassVar[int]
-    FAILED_CALLS_FIELD_NUMBER: _ClassVar[int]
-    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
-    calls: int
-    failed_calls: int
-    outcomes: _containers.ScalarMap[str, int]
-    def __init__(self, calls: _Optional[int] = ..., failed_calls: _Optional[int] = ..., outcomes: _Optional[_Mapping[str, int]] = ...) -> None: ...
-
-class McpServerCounts(_message.Message):
-    __slots__ = ("servers", "ready_servers", "tools")
-    SERVERS_FIELD_NUMBER: _ClassVar[int]
-    READY_SERVERS_FIELD_NUMBER: _ClassVar[int]
-    TOOLS_FIELD_NUMBER: _ClassVar[int]
-    servers: int
-    ready_servers: int
-    tools: int
-    def __init__(self, servers: _Optional[int] = ..., ready_servers: _Optional[int] = ..., tools: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., address: _Optional[str] = ..., answering: bool = ..., workspace: _Optional[str] = ...) -> None: ...
 
 class CreateBackupRequest(_message.Message):
     __slots__ = ("full",)
@@ -227,84 +188,50 @@ class ListScopesResponse(_message.Message):
     def __init__(self, scopes: _Optional[_Iterable[_Union[MemoryScope, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class MemoryScope(_message.Message):
-    __slots__ = ("owner", "records", "archived", "versions", "words", "sessions", "bytes")
+    __slots__ = ("owner", "records", "archived", "bytes")
     OWNER_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
-    VERSIONS_FIELD_NUMBER: _ClassVar[int]
-    WORDS_FIELD_NUMBER: _ClassVar[int]
-    SESSIONS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     owner: _memory_pb2.MemoryOwner
     records: int
     archived: int
-    versions: int
-    words: int
-    sessions: int
     bytes: int
-    def __init__(self, owner: _Optional[_Union[_memory_pb2.MemoryOwner, _Mapping]] = ..., records: _Optional[int] = ..., archived: _Optional[int] = ..., versions: _Optional[int] = ..., words: _Optional[int] = ..., sessions: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, owner: _Optional[_Union[_memory_pb2.MemoryOwner, _Mapping]] = ..., records: _Optional[int] = ..., archived: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
 
 class Backup(_message.Message):
-    __slots__ = ("name", "create_time", "bytes", "new_bytes", "files", "store_format", "server_version")
+    __slots__ = ("name", "create_time", "bytes", "new_bytes")
     NAME_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     NEW_BYTES_FIELD_NUMBER: _ClassVar[int]
-    FILES_FIELD_NUMBER: _ClassVar[int]
-    STORE_FORMAT_FIELD_NUMBER: _ClassVar[int]
-    SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
     name: str
     create_time: _timestamp_pb2.Timestamp
     bytes: int
     new_bytes: int
-    files: int
-    store_format: int
-    server_version: str
-    def __init__(self, name: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., bytes: _Optional[int] = ..., new_bytes: _Optional[int] = ..., files: _Optional[int] = ..., store_format: _Optional[int] = ..., server_version: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., bytes: _Optional[int] = ..., new_bytes: _Optional[int] = ...) -> None: ...
 
 class BackupStatus(_message.Message):
-    __slots__ = ("last", "made", "failed", "failing")
+    __slots__ = ("last", "failing")
     LAST_FIELD_NUMBER: _ClassVar[int]
-    MADE_FIELD_NUMBER: _ClassVar[int]
-    FAILED_FIELD_NUMBER: _ClassVar[int]
     FAILING_FIELD_NUMBER: _ClassVar[int]
     last: Backup
-    made: int
-    failed: int
     failing: bool
-    def __init__(self, last: _Optional[_Union[Backup, _Mapping]] = ..., made: _Optional[int] = ..., failed: _Optional[int] = ..., failing: bool = ...) -> None: ...
-
-class ToolLimit(_message.Message):
-    __slots__ = ("rule", "running_calls", "refused_calls")
-    RULE_FIELD_NUMBER: _ClassVar[int]
-    RUNNING_CALLS_FIELD_NUMBER: _ClassVar[int]
-    REFUSED_CALLS_FIELD_NUMBER: _ClassVar[int]
-    rule: str
-    running_calls: int
-    refused_calls: int
-    def __init__(self, rule: _Optional[str] = ..., running_calls: _Optional[int] = ..., refused_calls: _Optional[int] = ...) -> None: ...
+    def __init__(self, last: _Optional[_Union[Backup, _Mapping]] = ..., failing: bool = ...) -> None: ...
 
 class SandboxStatus(_message.Message):
-    __slots__ = ("setting", "tier", "layers", "landlock_abi", "gaps", "problems", "profiles", "running_jobs", "prepared_starts")
+    __slots__ = ("setting", "tier", "layers", "gaps", "problems")
     SETTING_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
     LAYERS_FIELD_NUMBER: _ClassVar[int]
-    LANDLOCK_ABI_FIELD_NUMBER: _ClassVar[int]
     GAPS_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
-    PROFILES_FIELD_NUMBER: _ClassVar[int]
-    RUNNING_JOBS_FIELD_NUMBER: _ClassVar[int]
-    PREPARED_STARTS_FIELD_NUMBER: _ClassVar[int]
     setting: str
     tier: str
     layers: _containers.RepeatedScalarFieldContainer[str]
-    landlock_abi: int
     gaps: _containers.RepeatedScalarFieldContainer[str]
     problems: _containers.RepeatedScalarFieldContainer[str]
-    profiles: _containers.RepeatedScalarFieldContainer[str]
-    running_jobs: int
-    prepared_starts: int
-    def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., landlock_abi: _Optional[int] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ..., profiles: _Optional[_Iterable[str]] = ..., running_jobs: _Optional[int] = ..., prepared_starts: _Optional[int] = ...) -> None: ...
+    def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StoreStatus(_message.Message):
     __slots__ = ("writable", "problem", "damage", "scrub_time")

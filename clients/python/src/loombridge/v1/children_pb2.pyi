@@ -1,7 +1,6 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
-from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -77,48 +76,34 @@ class SpawnAgentResponse(_message.Message):
     def __init__(self, child: _Optional[_Union[ChildAgent, _Mapping]] = ...) -> None: ...
 
 class ChildAgent(_message.Message):
-    __slots__ = ("child_id", "parent_id", "goal", "session_id", "parent_session_id", "tools", "all_tools", "profile", "limits", "depth", "step_id", "create_time", "expire_time", "status", "result", "error", "granted_refs", "result_step_id", "end_time", "fork")
+    __slots__ = ("child_id", "parent_id", "goal", "session_id", "tools", "limits", "depth", "step_id", "status", "result", "error", "result_step_id", "fork")
     CHILD_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_ID_FIELD_NUMBER: _ClassVar[int]
     GOAL_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    PARENT_SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     TOOLS_FIELD_NUMBER: _ClassVar[int]
-    ALL_TOOLS_FIELD_NUMBER: _ClassVar[int]
-    PROFILE_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
-    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
-    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
-    GRANTED_REFS_FIELD_NUMBER: _ClassVar[int]
     RESULT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
-    END_TIME_FIELD_NUMBER: _ClassVar[int]
     FORK_FIELD_NUMBER: _ClassVar[int]
     child_id: str
     parent_id: str
     goal: str
     session_id: str
-    parent_session_id: str
     tools: _containers.RepeatedScalarFieldContainer[str]
-    all_tools: bool
-    profile: str
     limits: ChildLimits
     depth: int
     step_id: str
-    create_time: _timestamp_pb2.Timestamp
-    expire_time: _timestamp_pb2.Timestamp
     status: ChildStatus
     result: str
     error: str
-    granted_refs: _containers.RepeatedScalarFieldContainer[str]
     result_step_id: str
-    end_time: _timestamp_pb2.Timestamp
     fork: bool
-    def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., parent_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., all_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., granted_refs: _Optional[_Iterable[str]] = ..., result_step_id: _Optional[str] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fork: bool = ...) -> None: ...
+    def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., result_step_id: _Optional[str] = ..., fork: bool = ...) -> None: ...
 
 class CompleteTaskRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "task_id", "conclusion", "failed", "error", "grants", "step_ids")

@@ -233,7 +233,7 @@ class AppendMessagesResponse(_message.Message):
     def __init__(self, positions: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Step(_message.Message):
-    __slots__ = ("id", "tool_name", "minimal_args", "minimal_args_json", "observation", "outcome_ref", "outcome_path", "create_time", "success", "outcome", "thought", "error", "inline", "metadata", "session_id", "turn_id", "call_id", "position", "needs_offload", "pinned", "result_form", "media_type", "refused")
+    __slots__ = ("id", "tool_name", "minimal_args", "minimal_args_json", "observation", "outcome_ref", "outcome_path", "create_time", "success", "outcome", "thought", "error", "inline", "metadata", "session_id", "turn_id", "call_id", "position", "needs_offload", "pinned", "result_form", "refused")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     MINIMAL_ARGS_FIELD_NUMBER: _ClassVar[int]
@@ -255,7 +255,6 @@ class Step(_message.Message):
     NEEDS_OFFLOAD_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     RESULT_FORM_FIELD_NUMBER: _ClassVar[int]
-    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     id: str
     tool_name: str
@@ -278,9 +277,8 @@ class Step(_message.Message):
     needs_offload: bool
     pinned: bool
     result_form: ResultForm
-    media_type: str
     refused: bool
-    def __init__(self, id: _Optional[str] = ..., tool_name: _Optional[str] = ..., minimal_args: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., minimal_args_json: _Optional[str] = ..., observation: _Optional[str] = ..., outcome_ref: _Optional[str] = ..., outcome_path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., success: bool = ..., outcome: _Optional[_Union[StepOutcome, str]] = ..., thought: _Optional[str] = ..., error: _Optional[str] = ..., inline: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., position: _Optional[int] = ..., needs_offload: bool = ..., pinned: bool = ..., result_form: _Optional[_Union[ResultForm, str]] = ..., media_type: _Optional[str] = ..., refused: bool = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., tool_name: _Optional[str] = ..., minimal_args: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., minimal_args_json: _Optional[str] = ..., observation: _Optional[str] = ..., outcome_ref: _Optional[str] = ..., outcome_path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., success: bool = ..., outcome: _Optional[_Union[StepOutcome, str]] = ..., thought: _Optional[str] = ..., error: _Optional[str] = ..., inline: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., position: _Optional[int] = ..., needs_offload: bool = ..., pinned: bool = ..., result_form: _Optional[_Union[ResultForm, str]] = ..., refused: bool = ...) -> None: ...
 
 class ResultBytes(_message.Message):
     __slots__ = ("data", "media_type")
@@ -453,25 +451,19 @@ class TokenPrices(_message.Message):
     def __init__(self, input: _Optional[float] = ..., cached_input: _Optional[float] = ..., cache_write: _Optional[float] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "stable_bytes", "settled_tokens", "append_only_tokens", "cost", "append_only_cost", "pressure", "reserve_tokens", "layout", "sections", "tools", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused", "partitions", "sprint")
+    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "cost", "append_only_cost", "pressure", "layout", "sections", "sequences", "difference", "calls", "faults", "reused", "partitions", "sprint")
     PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     FOLDS_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     STABLE_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    STABLE_BYTES_FIELD_NUMBER: _ClassVar[int]
-    SETTLED_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    APPEND_ONLY_TOKENS_FIELD_NUMBER: _ClassVar[int]
     COST_FIELD_NUMBER: _ClassVar[int]
     APPEND_ONLY_COST_FIELD_NUMBER: _ClassVar[int]
     PRESSURE_FIELD_NUMBER: _ClassVar[int]
-    RESERVE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     LAYOUT_FIELD_NUMBER: _ClassVar[int]
     SECTIONS_FIELD_NUMBER: _ClassVar[int]
-    TOOLS_FIELD_NUMBER: _ClassVar[int]
     SEQUENCES_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
-    EXPECTED_CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FAULTS_FIELD_NUMBER: _ClassVar[int]
     REUSED_FIELD_NUMBER: _ClassVar[int]
@@ -482,65 +474,49 @@ class Receipt(_message.Message):
     folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
     batch: FoldBatch
     stable_tokens: int
-    stable_bytes: int
-    settled_tokens: int
-    append_only_tokens: int
     cost: float
     append_only_cost: float
     pressure: float
-    reserve_tokens: int
     layout: _prompt_pb2.PromptLayout
     sections: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SectionInfo]
-    tools: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.ToolCost]
     sequences: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SnapshotSequence]
     difference: _prompt_pb2.PromptDifference
-    expected_cached_tokens: int
     calls: int
     faults: int
     reused: bool
     partitions: PartitionTokens
     sprint: int
-    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., stable_bytes: _Optional[int] = ..., settled_tokens: _Optional[int] = ..., append_only_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., reserve_tokens: _Optional[int] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolCost, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Union[PartitionTokens, _Mapping]] = ..., sprint: _Optional[int] = ...) -> None: ...
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Union[PartitionTokens, _Mapping]] = ..., sprint: _Optional[int] = ...) -> None: ...
 
 class FoldInfo(_message.Message):
-    __slots__ = ("refs", "batch", "first_position", "last_position", "tokens", "before_tokens", "turns", "calls", "dense")
+    __slots__ = ("refs", "first_position", "last_position", "tokens", "before_tokens")
     REFS_FIELD_NUMBER: _ClassVar[int]
-    BATCH_FIELD_NUMBER: _ClassVar[int]
     FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
     LAST_POSITION_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    TURNS_FIELD_NUMBER: _ClassVar[int]
-    CALLS_FIELD_NUMBER: _ClassVar[int]
-    DENSE_FIELD_NUMBER: _ClassVar[int]
     refs: _containers.RepeatedScalarFieldContainer[str]
-    batch: int
     first_position: int
     last_position: int
     tokens: int
     before_tokens: int
-    turns: int
-    calls: int
-    dense: bool
-    def __init__(self, refs: _Optional[_Iterable[str]] = ..., batch: _Optional[int] = ..., first_position: _Optional[int] = ..., last_position: _Optional[int] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., turns: _Optional[int] = ..., calls: _Optional[int] = ..., dense: bool = ...) -> None: ...
+    def __init__(self, refs: _Optional[_Iterable[str]] = ..., first_position: _Optional[int] = ..., last_position: _Optional[int] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ...) -> None: ...
 
 class FoldBatch(_message.Message):
-    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "break_even_steps", "level")
+    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "level")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     REFS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    BREAK_EVEN_STEPS_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
     number: int
     reason: FoldReason
     refs: _containers.RepeatedScalarFieldContainer[str]
     before_tokens: int
     after_tokens: int
-    break_even_steps: float
     level: PressureLevel
-    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., break_even_steps: _Optional[float] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
 
 class PartitionTokens(_message.Message):
     __slots__ = ("system", "memory", "skill", "history", "working")
@@ -593,18 +569,16 @@ class ConfigureSessionRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., reset: bool = ..., request_id: _Optional[str] = ..., prompt: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ...) -> None: ...
 
 class ConfigureSessionResponse(_message.Message):
-    __slots__ = ("history", "model", "max_tokens", "ended", "prompt")
+    __slots__ = ("history", "model", "max_tokens", "prompt")
     HISTORY_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    ENDED_FIELD_NUMBER: _ClassVar[int]
     PROMPT_FIELD_NUMBER: _ClassVar[int]
     history: HistorySettings
     model: str
     max_tokens: int
-    ended: bool
     prompt: _prompt_pb2.PromptSettings
-    def __init__(self, history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., ended: bool = ..., prompt: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ...) -> None: ...
+    def __init__(self, history: _Optional[_Union[HistorySettings, _Mapping]] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., prompt: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ...) -> None: ...
 
 class EndSessionRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "reward", "task_type")
@@ -701,14 +675,12 @@ class ReportUsageRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., prompt_id: _Optional[str] = ..., prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ...) -> None: ...
 
 class ReportUsageResponse(_message.Message):
-    __slots__ = ("counted_tokens", "ratio", "missed_tokens")
+    __slots__ = ("counted_tokens", "ratio")
     COUNTED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     RATIO_FIELD_NUMBER: _ClassVar[int]
-    MISSED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     counted_tokens: int
     ratio: float
-    missed_tokens: int
-    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ...) -> None: ...
+    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ...) -> None: ...
 
 class CompressResultRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "tool_name", "tool_call_id", "content", "result_kind", "hint", "failed", "threshold_chars", "path", "exit_code", "compressed")
@@ -789,7 +761,7 @@ class CountTokensResponse(_message.Message):
     def __init__(self, count: _Optional[_Union[TokenCount, _Mapping]] = ...) -> None: ...
 
 class BlobInfo(_message.Message):
-    __slots__ = ("ref", "path", "size", "kind", "step_id", "session_id", "create_time", "agent_id", "task_id", "category", "media_type", "ttl", "expire_time", "expired", "tier", "important", "promote_time", "archive", "aliases")
+    __slots__ = ("ref", "path", "size", "kind", "step_id", "session_id", "create_time", "agent_id", "category", "media_type", "ttl", "expire_time", "expired", "tier", "important", "archive", "aliases")
     REF_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -798,7 +770,6 @@ class BlobInfo(_message.Message):
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    TASK_ID_FIELD_NUMBER: _ClassVar[int]
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
@@ -806,7 +777,6 @@ class BlobInfo(_message.Message):
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
     IMPORTANT_FIELD_NUMBER: _ClassVar[int]
-    PROMOTE_TIME_FIELD_NUMBER: _ClassVar[int]
     ARCHIVE_FIELD_NUMBER: _ClassVar[int]
     ALIASES_FIELD_NUMBER: _ClassVar[int]
     ref: str
@@ -817,7 +787,6 @@ class BlobInfo(_message.Message):
     session_id: str
     create_time: _timestamp_pb2.Timestamp
     agent_id: str
-    task_id: str
     category: str
     media_type: str
     ttl: _duration_pb2.Duration
@@ -825,20 +794,17 @@ class BlobInfo(_message.Message):
     expired: bool
     tier: BlobTier
     important: bool
-    promote_time: _timestamp_pb2.Timestamp
     archive: BlobArchive
     aliases: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, ref: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent_id: _Optional[str] = ..., task_id: _Optional[str] = ..., category: _Optional[str] = ..., media_type: _Optional[str] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expired: bool = ..., tier: _Optional[_Union[BlobTier, str]] = ..., important: bool = ..., promote_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., archive: _Optional[_Union[BlobArchive, _Mapping]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, ref: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent_id: _Optional[str] = ..., category: _Optional[str] = ..., media_type: _Optional[str] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expired: bool = ..., tier: _Optional[_Union[BlobTier, str]] = ..., important: bool = ..., archive: _Optional[_Union[BlobArchive, _Mapping]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class BlobArchive(_message.Message):
-    __slots__ = ("category", "tags", "archive_time")
+    __slots__ = ("category", "tags")
     CATEGORY_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
-    ARCHIVE_TIME_FIELD_NUMBER: _ClassVar[int]
     category: str
     tags: _containers.RepeatedScalarFieldContainer[str]
-    archive_time: _timestamp_pb2.Timestamp
-    def __init__(self, category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., archive_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReadBlobRequest(_message.Message):
     __slots__ = ("agent_id", "name", "offset", "limit", "session_id", "form", "media_index")
@@ -986,18 +952,14 @@ class GetTaskRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., task_id: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
 
 class GetTaskResponse(_message.Message):
-    __slots__ = ("task", "session_id", "number", "tiers", "record_id")
+    __slots__ = ("task", "session_id", "tiers")
     TASK_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
     TIERS_FIELD_NUMBER: _ClassVar[int]
-    RECORD_ID_FIELD_NUMBER: _ClassVar[int]
     task: Task
     session_id: str
-    number: int
     tiers: _containers.RepeatedScalarFieldContainer[int]
-    record_id: str
-    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., session_id: _Optional[str] = ..., number: _Optional[int] = ..., tiers: _Optional[_Iterable[int]] = ..., record_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., session_id: _Optional[str] = ..., tiers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ListBlobsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "step_id", "kind", "category", "tier", "archived", "page_size", "page_token", "include_closed")
@@ -1118,34 +1080,30 @@ class SearchBlobsRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., words: _Optional[str] = ..., literal: _Optional[str] = ..., regexp: _Optional[str] = ..., ignore_case: bool = ..., category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., max_matches: _Optional[int] = ..., page_token: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
 
 class SearchBlobsResponse(_message.Message):
-    __slots__ = ("blob", "matches", "next_page_token", "more", "score", "incomplete")
+    __slots__ = ("blob", "matches", "next_page_token", "more", "incomplete")
     BLOB_FIELD_NUMBER: _ClassVar[int]
     MATCHES_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
-    SCORE_FIELD_NUMBER: _ClassVar[int]
     INCOMPLETE_FIELD_NUMBER: _ClassVar[int]
     blob: BlobInfo
     matches: _containers.RepeatedCompositeFieldContainer[BlobMatch]
     next_page_token: str
     more: bool
-    score: float
     incomplete: bool
-    def __init__(self, blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., matches: _Optional[_Iterable[_Union[BlobMatch, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., more: bool = ..., score: _Optional[float] = ..., incomplete: bool = ...) -> None: ...
+    def __init__(self, blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., matches: _Optional[_Iterable[_Union[BlobMatch, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., more: bool = ..., incomplete: bool = ...) -> None: ...
 
 class BlobMatch(_message.Message):
-    __slots__ = ("line", "offset", "length", "text", "text_offset")
+    __slots__ = ("line", "offset", "length", "text")
     LINE_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
-    TEXT_OFFSET_FIELD_NUMBER: _ClassVar[int]
     line: int
     offset: int
     length: int
     text: str
-    text_offset: int
-    def __init__(self, line: _Optional[int] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., text: _Optional[str] = ..., text_offset: _Optional[int] = ...) -> None: ...
+    def __init__(self, line: _Optional[int] = ..., offset: _Optional[int] = ..., length: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
 
 class CollectGarbageRequest(_message.Message):
     __slots__ = ("agent_id", "dry_run", "request_id")
@@ -1158,22 +1116,20 @@ class CollectGarbageRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., dry_run: bool = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class CollectGarbageResponse(_message.Message):
-    __slots__ = ("deleted_count", "freed_bytes", "deleted_refs", "kept", "orphan_chunks", "orphan_bytes", "more")
+    __slots__ = ("deleted_count", "freed_bytes", "deleted_refs", "orphan_chunks", "kept", "more")
     DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
     DELETED_REFS_FIELD_NUMBER: _ClassVar[int]
-    KEPT_FIELD_NUMBER: _ClassVar[int]
     ORPHAN_CHUNKS_FIELD_NUMBER: _ClassVar[int]
-    ORPHAN_BYTES_FIELD_NUMBER: _ClassVar[int]
+    KEPT_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     deleted_count: int
     freed_bytes: int
     deleted_refs: _containers.RepeatedScalarFieldContainer[str]
-    kept: KeptBlobs
     orphan_chunks: int
-    orphan_bytes: int
+    kept: KeptBlobs
     more: bool
-    def __init__(self, deleted_count: _Optional[int] = ..., freed_bytes: _Optional[int] = ..., deleted_refs: _Optional[_Iterable[str]] = ..., kept: _Optional[_Union[KeptBlobs, _Mapping]] = ..., orphan_chunks: _Optional[int] = ..., orphan_bytes: _Optional[int] = ..., more: bool = ...) -> None: ...
+    def __init__(self, deleted_count: _Optional[int] = ..., freed_bytes: _Optional[int] = ..., deleted_refs: _Optional[_Iterable[str]] = ..., orphan_chunks: _Optional[int] = ..., kept: _Optional[_Union[KeptBlobs, _Mapping]] = ..., more: bool = ...) -> None: ...
 
 class KeptBlobs(_message.Message):
     __slots__ = ("archived", "long_term", "important", "not_expired", "in_use", "referenced")
@@ -1314,29 +1270,15 @@ class DiffPromptsRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., from_prompt_id: _Optional[str] = ..., to_prompt_id: _Optional[str] = ...) -> None: ...
 
 class DiffPromptsResponse(_message.Message):
-    __slots__ = ("from_prompt_id", "to_prompt_id", "difference", "sections", "from_excerpt", "to_excerpt")
+    __slots__ = ("from_prompt_id", "to_prompt_id", "difference", "from_excerpt", "to_excerpt")
     FROM_PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     TO_PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
-    SECTIONS_FIELD_NUMBER: _ClassVar[int]
     FROM_EXCERPT_FIELD_NUMBER: _ClassVar[int]
     TO_EXCERPT_FIELD_NUMBER: _ClassVar[int]
     from_prompt_id: str
     to_prompt_id: str
     difference: _prompt_pb2.PromptDifference
-    sections: _containers.RepeatedCompositeFieldContainer[SectionDifference]
     from_excerpt: str
     to_excerpt: str
-    def __init__(self, from_prompt_id: _Optional[str] = ..., to_prompt_id: _Optional[str] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., sections: _Optional[_Iterable[_Union[SectionDifference, _Mapping]]] = ..., from_excerpt: _Optional[str] = ..., to_excerpt: _Optional[str] = ...) -> None: ...
-
-class SectionDifference(_message.Message):
-    __slots__ = ("name", "from_tokens", "to_tokens", "changed_messages")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    FROM_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    TO_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    CHANGED_MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    from_tokens: int
-    to_tokens: int
-    changed_messages: int
-    def __init__(self, name: _Optional[str] = ..., from_tokens: _Optional[int] = ..., to_tokens: _Optional[int] = ..., changed_messages: _Optional[int] = ...) -> None: ...
+    def __init__(self, from_prompt_id: _Optional[str] = ..., to_prompt_id: _Optional[str] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., from_excerpt: _Optional[str] = ..., to_excerpt: _Optional[str] = ...) -> None: ...

@@ -170,7 +170,7 @@ class EraseScopeResponse(_message.Message):
     def __init__(self, step: _Optional[_Union[EraseStep, str]] = ..., entries: _Optional[int] = ..., result: _Optional[_Union[EraseResult, _Mapping]] = ...) -> None: ...
 
 class EraseResult(_message.Message):
-    __slots__ = ("dry_run", "counts", "entries", "bytes", "sequences", "bytes_state", "outstanding_backups", "resumed", "begin_time", "end_time", "quoted", "certificate")
+    __slots__ = ("counts", "entries", "bytes", "sequences", "bytes_state", "outstanding_backups", "resumed", "quoted", "certificate")
     class CountsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -192,7 +192,6 @@ class EraseResult(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -200,11 +199,8 @@ class EraseResult(_message.Message):
     BYTES_STATE_FIELD_NUMBER: _ClassVar[int]
     OUTSTANDING_BACKUPS_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
-    BEGIN_TIME_FIELD_NUMBER: _ClassVar[int]
-    END_TIME_FIELD_NUMBER: _ClassVar[int]
     QUOTED_FIELD_NUMBER: _ClassVar[int]
     CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
-    dry_run: bool
     counts: _containers.ScalarMap[str, int]
     entries: int
     bytes: int
@@ -212,11 +208,9 @@ class EraseResult(_message.Message):
     bytes_state: EraseBytesState
     outstanding_backups: _containers.RepeatedScalarFieldContainer[str]
     resumed: bool
-    begin_time: _timestamp_pb2.Timestamp
-    end_time: _timestamp_pb2.Timestamp
     quoted: _containers.ScalarMap[str, int]
     certificate: str
-    def __init__(self, dry_run: bool = ..., counts: _Optional[_Mapping[str, int]] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ..., sequences: _Optional[_Mapping[str, int]] = ..., bytes_state: _Optional[_Union[EraseBytesState, str]] = ..., outstanding_backups: _Optional[_Iterable[str]] = ..., resumed: bool = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., quoted: _Optional[_Mapping[str, int]] = ..., certificate: _Optional[str] = ...) -> None: ...
+    def __init__(self, counts: _Optional[_Mapping[str, int]] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ..., sequences: _Optional[_Mapping[str, int]] = ..., bytes_state: _Optional[_Union[EraseBytesState, str]] = ..., outstanding_backups: _Optional[_Iterable[str]] = ..., resumed: bool = ..., quoted: _Optional[_Mapping[str, int]] = ..., certificate: _Optional[str] = ...) -> None: ...
 
 class Record(_message.Message):
     __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "writer", "import_id", "valid_until", "relations")
@@ -459,7 +453,7 @@ class MemorySaveRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., replace: bool = ..., duplicates: _Optional[_Union[Duplicates, str]] = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
 
 class MemorySaveResponse(_message.Message):
-    __slots__ = ("id", "create_time", "expire_time", "version", "outcome", "similarity", "repeats", "archived_ids", "archived_count", "deleted_count", "review", "redacted")
+    __slots__ = ("id", "create_time", "expire_time", "version", "outcome", "similarity", "repeats", "archived_ids", "deleted_count", "review", "redacted")
     class RedactedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -475,7 +469,6 @@ class MemorySaveResponse(_message.Message):
     SIMILARITY_FIELD_NUMBER: _ClassVar[int]
     REPEATS_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_IDS_FIELD_NUMBER: _ClassVar[int]
-    ARCHIVED_COUNT_FIELD_NUMBER: _ClassVar[int]
     DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     REVIEW_FIELD_NUMBER: _ClassVar[int]
     REDACTED_FIELD_NUMBER: _ClassVar[int]
@@ -487,11 +480,10 @@ class MemorySaveResponse(_message.Message):
     similarity: float
     repeats: int
     archived_ids: _containers.RepeatedScalarFieldContainer[str]
-    archived_count: int
     deleted_count: int
     review: Review
     redacted: _containers.ScalarMap[str, int]
-    def __init__(self, id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., outcome: _Optional[_Union[SaveOutcome, str]] = ..., similarity: _Optional[float] = ..., repeats: _Optional[int] = ..., archived_ids: _Optional[_Iterable[str]] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ..., review: _Optional[_Union[Review, str]] = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., outcome: _Optional[_Union[SaveOutcome, str]] = ..., similarity: _Optional[float] = ..., repeats: _Optional[int] = ..., archived_ids: _Optional[_Iterable[str]] = ..., deleted_count: _Optional[int] = ..., review: _Optional[_Union[Review, str]] = ..., redacted: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class MemoryOwner(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id")
@@ -618,23 +610,18 @@ class SignalScore(_message.Message):
     def __init__(self, name: _Optional[str] = ..., raw: _Optional[float] = ..., share: _Optional[float] = ...) -> None: ...
 
 class QueryReceipt(_message.Message):
-    __slots__ = ("lexical_candidates", "filtered", "expired", "superseded", "under_min_score", "records", "index_sequence", "degraded", "vector_candidates", "vectors_scanned", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "expanded_words", "embedding_spaces", "over_max_bytes", "in_part", "as_of", "valid_at", "reread", "lost", "archived", "related", "related_excluded", "related_over_limit")
-    LEXICAL_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("filtered", "expired", "superseded", "under_min_score", "records", "degraded", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "embedding_spaces", "over_max_bytes", "in_part", "as_of", "valid_at", "reread", "lost", "archived", "related", "related_excluded", "related_over_limit")
     FILTERED_FIELD_NUMBER: _ClassVar[int]
     EXPIRED_FIELD_NUMBER: _ClassVar[int]
     SUPERSEDED_FIELD_NUMBER: _ClassVar[int]
     UNDER_MIN_SCORE_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
-    INDEX_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
-    VECTOR_CANDIDATES_FIELD_NUMBER: _ClassVar[int]
-    VECTORS_SCANNED_FIELD_NUMBER: _ClassVar[int]
     VECTORS_RESCORED_FIELD_NUMBER: _ClassVar[int]
     OVER_LIMIT_FIELD_NUMBER: _ClassVar[int]
     OVER_MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     EMPTY_REASON_FIELD_NUMBER: _ClassVar[int]
-    EXPANDED_WORDS_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_SPACES_FIELD_NUMBER: _ClassVar[int]
     OVER_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     IN_PART_FIELD_NUMBER: _ClassVar[int]
@@ -646,22 +633,17 @@ class QueryReceipt(_message.Message):
     RELATED_FIELD_NUMBER: _ClassVar[int]
     RELATED_EXCLUDED_FIELD_NUMBER: _ClassVar[int]
     RELATED_OVER_LIMIT_FIELD_NUMBER: _ClassVar[int]
-    lexical_candidates: int
     filtered: int
     expired: int
     superseded: int
     under_min_score: int
     records: int
-    index_sequence: int
     degraded: _containers.RepeatedScalarFieldContainer[str]
-    vector_candidates: int
-    vectors_scanned: int
     vectors_rescored: int
     over_limit: int
     over_max_tokens: int
     tokens: int
     empty_reason: EmptyReason
-    expanded_words: _containers.RepeatedScalarFieldContainer[str]
     embedding_spaces: _containers.RepeatedScalarFieldContainer[str]
     over_max_bytes: int
     in_part: int
@@ -673,7 +655,7 @@ class QueryReceipt(_message.Message):
     related: int
     related_excluded: int
     related_over_limit: int
-    def __init__(self, lexical_candidates: _Optional[int] = ..., filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., index_sequence: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vector_candidates: _Optional[int] = ..., vectors_scanned: _Optional[int] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., expanded_words: _Optional[_Iterable[str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ..., archived: _Optional[int] = ..., related: _Optional[int] = ..., related_excluded: _Optional[int] = ..., related_over_limit: _Optional[int] = ...) -> None: ...
+    def __init__(self, filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ..., archived: _Optional[int] = ..., related: _Optional[int] = ..., related_excluded: _Optional[int] = ..., related_over_limit: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "json_form", "include_embeddings", "as_of", "peek")
@@ -968,16 +950,14 @@ class BatchSaveRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[RecordDraft, _Mapping]]] = ..., request_id: _Optional[str] = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
 
 class BatchSaveResponse(_message.Message):
-    __slots__ = ("saved", "archived_ids", "archived_count", "deleted_count")
+    __slots__ = ("saved", "archived_ids", "deleted_count")
     SAVED_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_IDS_FIELD_NUMBER: _ClassVar[int]
-    ARCHIVED_COUNT_FIELD_NUMBER: _ClassVar[int]
     DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     saved: _containers.RepeatedCompositeFieldContainer[MemorySaveResponse]
     archived_ids: _containers.RepeatedScalarFieldContainer[str]
-    archived_count: int
     deleted_count: int
-    def __init__(self, saved: _Optional[_Iterable[_Union[MemorySaveResponse, _Mapping]]] = ..., archived_ids: _Optional[_Iterable[str]] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ...) -> None: ...
+    def __init__(self, saved: _Optional[_Iterable[_Union[MemorySaveResponse, _Mapping]]] = ..., archived_ids: _Optional[_Iterable[str]] = ..., deleted_count: _Optional[int] = ...) -> None: ...
 
 class ReembedRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id")
@@ -1010,13 +990,10 @@ class GetMemoryStatsRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
 class GetMemoryStatsResponse(_message.Message):
-    __slots__ = ("records", "words", "sessions", "unpacked", "segments", "index_sequence", "spaces", "embedder_space", "pending", "archived", "record_limit", "archive_limit")
+    __slots__ = ("records", "unpacked", "segments", "spaces", "embedder_space", "pending", "archived", "record_limit", "archive_limit")
     RECORDS_FIELD_NUMBER: _ClassVar[int]
-    WORDS_FIELD_NUMBER: _ClassVar[int]
-    SESSIONS_FIELD_NUMBER: _ClassVar[int]
     UNPACKED_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
-    INDEX_SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     SPACES_FIELD_NUMBER: _ClassVar[int]
     EMBEDDER_SPACE_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
@@ -1024,18 +1001,15 @@ class GetMemoryStatsResponse(_message.Message):
     RECORD_LIMIT_FIELD_NUMBER: _ClassVar[int]
     ARCHIVE_LIMIT_FIELD_NUMBER: _ClassVar[int]
     records: int
-    words: int
-    sessions: int
     unpacked: int
     segments: int
-    index_sequence: int
     spaces: _containers.RepeatedCompositeFieldContainer[EmbeddingSpaceStats]
     embedder_space: str
     pending: int
     archived: int
     record_limit: int
     archive_limit: int
-    def __init__(self, records: _Optional[int] = ..., words: _Optional[int] = ..., sessions: _Optional[int] = ..., unpacked: _Optional[int] = ..., segments: _Optional[int] = ..., index_sequence: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[EmbeddingSpaceStats, _Mapping]]] = ..., embedder_space: _Optional[str] = ..., pending: _Optional[int] = ..., archived: _Optional[int] = ..., record_limit: _Optional[int] = ..., archive_limit: _Optional[int] = ...) -> None: ...
+    def __init__(self, records: _Optional[int] = ..., unpacked: _Optional[int] = ..., segments: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[EmbeddingSpaceStats, _Mapping]]] = ..., embedder_space: _Optional[str] = ..., pending: _Optional[int] = ..., archived: _Optional[int] = ..., record_limit: _Optional[int] = ..., archive_limit: _Optional[int] = ...) -> None: ...
 
 class EmbeddingSpaceStats(_message.Message):
     __slots__ = ("name", "dimension", "vectors")

@@ -308,10 +308,8 @@ class UpdateWorkingResponse(_message.Message):
     def __init__(self, working: _Optional[_Union[Working, _Mapping]] = ...) -> None: ...
 
 class SectionInfo(_message.Message):
-    __slots__ = ("name", "phase", "cache", "tokens", "before_tokens", "max_tokens", "outcome", "reason", "refs", "left_out", "source")
+    __slots__ = ("name", "tokens", "before_tokens", "max_tokens", "outcome", "reason", "refs", "left_out", "source")
     NAME_FIELD_NUMBER: _ClassVar[int]
-    PHASE_FIELD_NUMBER: _ClassVar[int]
-    CACHE_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -321,8 +319,6 @@ class SectionInfo(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
     name: str
-    phase: InjectionPhase
-    cache: CacheStrategy
     tokens: int
     before_tokens: int
     max_tokens: int
@@ -331,15 +327,7 @@ class SectionInfo(_message.Message):
     refs: _containers.RepeatedScalarFieldContainer[str]
     left_out: _containers.RepeatedScalarFieldContainer[str]
     source: str
-    def __init__(self, name: _Optional[str] = ..., phase: _Optional[_Union[InjectionPhase, str]] = ..., cache: _Optional[_Union[CacheStrategy, str]] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., outcome: _Optional[_Union[SectionOutcome, str]] = ..., reason: _Optional[str] = ..., refs: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ...) -> None: ...
-
-class ToolCost(_message.Message):
-    __slots__ = ("name", "tokens")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    TOKENS_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    tokens: int
-    def __init__(self, name: _Optional[str] = ..., tokens: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., outcome: _Optional[_Union[SectionOutcome, str]] = ..., reason: _Optional[str] = ..., refs: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ...) -> None: ...
 
 class SnapshotSequence(_message.Message):
     __slots__ = ("source", "sequence")
@@ -350,20 +338,16 @@ class SnapshotSequence(_message.Message):
     def __init__(self, source: _Optional[str] = ..., sequence: _Optional[int] = ...) -> None: ...
 
 class CacheMark(_message.Message):
-    __slots__ = ("what", "message_index", "block_index", "tokens", "expected_hit", "expected_cached_tokens")
+    __slots__ = ("what", "message_index", "block_index", "tokens")
     WHAT_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_INDEX_FIELD_NUMBER: _ClassVar[int]
     BLOCK_INDEX_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
-    EXPECTED_HIT_FIELD_NUMBER: _ClassVar[int]
-    EXPECTED_CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     what: str
     message_index: int
     block_index: int
     tokens: int
-    expected_hit: bool
-    expected_cached_tokens: int
-    def __init__(self, what: _Optional[str] = ..., message_index: _Optional[int] = ..., block_index: _Optional[int] = ..., tokens: _Optional[int] = ..., expected_hit: bool = ..., expected_cached_tokens: _Optional[int] = ...) -> None: ...
+    def __init__(self, what: _Optional[str] = ..., message_index: _Optional[int] = ..., block_index: _Optional[int] = ..., tokens: _Optional[int] = ...) -> None: ...
 
 class PromptDifference(_message.Message):
     __slots__ = ("section", "byte", "message_index")

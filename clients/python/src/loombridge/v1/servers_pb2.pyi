@@ -1,6 +1,3 @@
-import datetime
-
-from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -56,30 +53,22 @@ class McpServerDefinition(_message.Message):
     def __init__(self, name: _Optional[str] = ..., command: _Optional[str] = ..., args: _Optional[_Iterable[str]] = ..., env: _Optional[_Mapping[str, str]] = ..., cwd: _Optional[str] = ..., url: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ..., protocol_version: _Optional[str] = ...) -> None: ...
 
 class McpServer(_message.Message):
-    __slots__ = ("definition", "configured", "state", "problem", "identity", "protocol_version", "tools", "left_out", "tokens", "state_time", "changed")
+    __slots__ = ("definition", "configured", "state", "problem", "tools", "tokens", "changed")
     DEFINITION_FIELD_NUMBER: _ClassVar[int]
     CONFIGURED_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
-    IDENTITY_FIELD_NUMBER: _ClassVar[int]
-    PROTOCOL_VERSION_FIELD_NUMBER: _ClassVar[int]
     TOOLS_FIELD_NUMBER: _ClassVar[int]
-    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
-    STATE_TIME_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     definition: McpServerDefinition
     configured: bool
     state: McpServerState
     problem: str
-    identity: str
-    protocol_version: str
     tools: int
-    left_out: int
     tokens: int
-    state_time: _timestamp_pb2.Timestamp
     changed: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ..., configured: bool = ..., state: _Optional[_Union[McpServerState, str]] = ..., problem: _Optional[str] = ..., identity: _Optional[str] = ..., protocol_version: _Optional[str] = ..., tools: _Optional[int] = ..., left_out: _Optional[int] = ..., tokens: _Optional[int] = ..., state_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., changed: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ..., configured: bool = ..., state: _Optional[_Union[McpServerState, str]] = ..., problem: _Optional[str] = ..., tools: _Optional[int] = ..., tokens: _Optional[int] = ..., changed: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListMcpServersRequest(_message.Message):
     __slots__ = ()

@@ -80,14 +80,13 @@ class Capability(_message.Message):
     def __init__(self, kind: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class PendingApproval(_message.Message):
-    __slots__ = ("id", "agent_id", "session_id", "call_id", "capability", "arguments_json", "create_time", "expire_time", "tool", "parts", "digest", "rule", "also_allows")
+    __slots__ = ("id", "agent_id", "session_id", "call_id", "capability", "arguments_json", "expire_time", "tool", "parts", "digest", "rule", "also_allows")
     ID_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     CAPABILITY_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
-    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
@@ -100,14 +99,13 @@ class PendingApproval(_message.Message):
     call_id: str
     capability: Capability
     arguments_json: str
-    create_time: _timestamp_pb2.Timestamp
     expire_time: _timestamp_pb2.Timestamp
     tool: str
     parts: _containers.RepeatedCompositeFieldContainer[ApprovalPart]
     digest: str
     rule: str
     also_allows: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, id: _Optional[str] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., arguments_json: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[ApprovalPart, _Mapping]]] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ..., also_allows: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., arguments_json: _Optional[str] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tool: _Optional[str] = ..., parts: _Optional[_Iterable[_Union[ApprovalPart, _Mapping]]] = ..., digest: _Optional[str] = ..., rule: _Optional[str] = ..., also_allows: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ApprovalPart(_message.Message):
     __slots__ = ("name", "text", "sha256", "bytes")
@@ -194,46 +192,22 @@ class RevokeApprovalResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class GetProfileRequest(_message.Message):
-    __slots__ = ("agent_id", "tool", "prompt_texts")
+    __slots__ = ("agent_id", "tool")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
-    PROMPT_TEXTS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     tool: str
-    prompt_texts: bool
-    def __init__(self, agent_id: _Optional[str] = ..., tool: _Optional[str] = ..., prompt_texts: bool = ...) -> None: ...
-
-class PromptText(_message.Message):
-    __slots__ = ("source", "about", "writers", "instructors", "instructor_role", "role", "frame", "removers")
-    SOURCE_FIELD_NUMBER: _ClassVar[int]
-    ABOUT_FIELD_NUMBER: _ClassVar[int]
-    WRITERS_FIELD_NUMBER: _ClassVar[int]
-    INSTRUCTORS_FIELD_NUMBER: _ClassVar[int]
-    INSTRUCTOR_ROLE_FIELD_NUMBER: _ClassVar[int]
-    ROLE_FIELD_NUMBER: _ClassVar[int]
-    FRAME_FIELD_NUMBER: _ClassVar[int]
-    REMOVERS_FIELD_NUMBER: _ClassVar[int]
-    source: str
-    about: str
-    writers: _containers.RepeatedScalarFieldContainer[str]
-    instructors: _containers.RepeatedScalarFieldContainer[str]
-    instructor_role: _context_pb2.Role
-    role: _context_pb2.Role
-    frame: str
-    removers: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, source: _Optional[str] = ..., about: _Optional[str] = ..., writers: _Optional[_Iterable[str]] = ..., instructors: _Optional[_Iterable[str]] = ..., instructor_role: _Optional[_Union[_context_pb2.Role, str]] = ..., role: _Optional[_Union[_context_pb2.Role, str]] = ..., frame: _Optional[str] = ..., removers: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
 
 class GetProfileResponse(_message.Message):
-    __slots__ = ("profile", "refused", "problem", "prompt_texts")
+    __slots__ = ("profile", "refused", "problem")
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
-    PROMPT_TEXTS_FIELD_NUMBER: _ClassVar[int]
     profile: ToolProfile
     refused: _containers.RepeatedCompositeFieldContainer[RefusedKey]
     problem: str
-    prompt_texts: _containers.RepeatedCompositeFieldContainer[PromptText]
-    def __init__(self, profile: _Optional[_Union[ToolProfile, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ..., prompt_texts: _Optional[_Iterable[_Union[PromptText, _Mapping]]] = ...) -> None: ...
+    def __init__(self, profile: _Optional[_Union[ToolProfile, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ...) -> None: ...
 
 class RefusedKey(_message.Message):
     __slots__ = ("key", "line", "reason")
@@ -386,50 +360,38 @@ class ListAuditResponse(_message.Message):
     def __init__(self, records: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class AuditRecord(_message.Message):
-    __slots__ = ("epoch", "number", "agent_id", "session_id", "call_id", "turn_id", "request_id", "tool", "called_as", "arguments_json", "profile", "approval", "outcome", "code", "step_number", "create_time", "duration", "bytes_in", "bytes_out", "tier", "capability")
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("number", "agent_id", "session_id", "call_id", "request_id", "tool", "arguments_json", "profile", "approval", "outcome", "code", "create_time", "duration", "tier", "capability")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
-    TURN_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
-    CALLED_AS_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
     PROFILE_FIELD_NUMBER: _ClassVar[int]
     APPROVAL_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     CODE_FIELD_NUMBER: _ClassVar[int]
-    STEP_NUMBER_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     DURATION_FIELD_NUMBER: _ClassVar[int]
-    BYTES_IN_FIELD_NUMBER: _ClassVar[int]
-    BYTES_OUT_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
     CAPABILITY_FIELD_NUMBER: _ClassVar[int]
-    epoch: int
     number: int
     agent_id: str
     session_id: str
     call_id: str
-    turn_id: str
     request_id: str
     tool: str
-    called_as: str
     arguments_json: str
     profile: str
     approval: str
     outcome: AuditOutcome
     code: str
-    step_number: int
     create_time: _timestamp_pb2.Timestamp
     duration: _duration_pb2.Duration
-    bytes_in: int
-    bytes_out: int
     tier: str
     capability: str
-    def __init__(self, epoch: _Optional[int] = ..., number: _Optional[int] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., request_id: _Optional[str] = ..., tool: _Optional[str] = ..., called_as: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., approval: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., code: _Optional[str] = ..., step_number: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., bytes_in: _Optional[int] = ..., bytes_out: _Optional[int] = ..., tier: _Optional[str] = ..., capability: _Optional[str] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., approval: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., code: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., tier: _Optional[str] = ..., capability: _Optional[str] = ...) -> None: ...
 
 class ToolRequest(_message.Message):
     __slots__ = ("agent_id", "name", "arguments", "arguments_json", "session_id", "timeout", "thought", "turn_id", "call_id", "request_id", "json_form")

@@ -107,16 +107,14 @@ class Acknowledgement(_message.Message):
     def __init__(self, event_id: _Optional[str] = ..., decision: _Optional[_Union[EventDecision, str]] = ...) -> None: ...
 
 class EventVerdict(_message.Message):
-    __slots__ = ("event_id", "summary", "decision", "decide_time")
+    __slots__ = ("event_id", "summary", "decision")
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
-    DECIDE_TIME_FIELD_NUMBER: _ClassVar[int]
     event_id: str
     summary: str
     decision: EventDecision
-    decide_time: _timestamp_pb2.Timestamp
-    def __init__(self, event_id: _Optional[str] = ..., summary: _Optional[str] = ..., decision: _Optional[_Union[EventDecision, str]] = ..., decide_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, event_id: _Optional[str] = ..., summary: _Optional[str] = ..., decision: _Optional[_Union[EventDecision, str]] = ...) -> None: ...
 
 class Evidence(_message.Message):
     __slots__ = ("source", "title", "content", "score", "citation")

@@ -62,7 +62,7 @@ class Context(_twin.Twin):
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _conversation.PromptsDiff:
-        """Say where two prompts that the session has sent differ, and in which sections."""
+        """Say where two prompts that the session has sent differ."""
         return self._await(
             "diff_prompts", from_prompt, to_prompt, session_id=session_id, timeout=timeout
         )

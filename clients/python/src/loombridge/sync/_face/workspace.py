@@ -76,6 +76,6 @@ class Workspace(_twin.Twin):
         """Return which of the servers on one store has the agent's workspace."""
         return self._await("owner", timeout=timeout)
 
-    def move(self, *, to: str, timeout: _values.Seconds | None = None) -> _places.WorkspaceMove:
+    def move(self, *, to: str, timeout: _values.Seconds | None = None) -> _places.WorkspaceOwner:
         """Give the agent's workspace to another server, for who runs the servers."""
         return self._await("move", to=to, timeout=timeout)
