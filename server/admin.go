@@ -9,11 +9,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
@@ -32,47 +37,28 @@ type adminService struct {
 	about          About
 	started        time.Time
 	authentication bool
-	tools          Tools
+	tools          *tools.Catalogue
 	store          *kv.Health
 	scrubbed       func() time.Time
 	sandbox        sandbox.Confinement
 	prepared       func() int
-	jobs           Jobs
+	jobs           *jobs.Jobs
 	profiles       Profiles
-	hand           Hand
-	backups        Backups
+	hand           *hand.Hand
+	backups        *backup.Keeper
 	outcomes       *observe.Outcomes
-	servers        ToolServers
+	servers        *mcp.Clients
 	bridges        *bridges.Registry
 	memory         Memory
-	grants         sharing.Grants
-	places         Places
+	grants         *grants.Store
+	places         *places.Places
 	redact         *redact.Redactor
-	retention      Retention
-	audit          Audit
+	retention      *retention.Sweeper
+	audit          *audit.Log
 }
-
-// Retention is what the handlers need of what deletes for its age.
-type Retention interface{ Stats() retention.Stats }
-
-var _ Retention = (*retention.Sweeper)(nil)
-
-// Backups is what the handlers need of the copies of the store.
-type Backups interface {
-	Create(ctx context.Context, full bool, progress func(done, total int64)) (backup.Backup, error)
-	Report() backup.Report
-	Folder() *backup.Folder
-}
-
-var _ Backups = (*backup.Keeper)(nil)
 
 // errNoBackups: the server has no folder for backups.
 var errNoBackups = errors.New("server: there is no folder for backups; start it with --backup-dir")
-
-// Jobs is what the handlers need of the programs that run in the background.
-type Jobs interface{ Running() int }
-
-var _ Jobs = (*jobs.Jobs)(nil)
 
 // GetStatus says what the server is and how it stores.
 func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
@@ -139,14 +125,6 @@ func (s *adminService) mayBackUp(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Places is what the handlers need of the workspaces of the servers on one store.
-type Places interface {
-	Of(ctx context.Context, scope kv.Scope) (places.Owner, bool, error)
-	Move(ctx context.Context, scope kv.Scope, to string) (before, after places.Owner, err error)
-}
-
-var _ Places = (*places.Places)(nil)
 
 // GetWorkspace says which server has the workspace of an agent.
 func (s *adminService) GetWorkspace(ctx context.Context, r *loombridgev1.GetWorkspaceRequest) (*loombridgev1.GetWorkspaceResponse, error) {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/stream"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
@@ -25,15 +26,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
-
-// Agents is what the handlers need of the directory of agents.
-type Agents interface {
-	Register(tenant, id string, r agents.Registration) (agents.Agent, error)
-	Open(tenant, id string, opts agents.OpenOptions) (*agents.Link, error)
-	Awaits(tenant, topic string) bool
-}
-
-var _ Agents = (*agents.Directory)(nil)
 
 // attachStream is the server's side of one Attach.
 type attachStream = grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombridgev1.AttachResponse]
@@ -49,11 +41,11 @@ type attachment struct {
 	*stream.Stream[answer]
 	transport attachStream
 	events    Events
-	agents    Agents
+	agents    *agents.Directory
 	log       *slog.Logger
 	now       func() time.Time
 	signals   topics.Signals
-	children  Children
+	children  *children.Spawner
 	tenant    string
 	agentID   string
 	session   string

@@ -33,7 +33,7 @@ func MustStartAttached(tb testing.TB, o servertest.Options) (*servertest.Server,
 	var directory *agents.Directory
 	wrap := o.Wrap
 	o.Wrap = func(s server.Services) server.Services {
-		directory = s.Agents.(*agents.Directory)
+		directory = s.Agents
 		if wrap != nil {
 			s = wrap(s)
 		}

@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -329,7 +330,7 @@ func TestLoadTLSErrors(t *testing.T) {
 
 // Without authentication only addresses of this machine are served.
 func TestNoAuthenticationOnlyOnLoopback(t *testing.T) {
-	face := server.New(server.Services{Tools: noTools{}}, nil)
+	face := server.New(server.Services{Tools: tools.NewCatalogue(tools.NewRegistry(nil), nil)}, nil)
 	defer func() { must(t, face.Shutdown(context.Background())) }()
 	listener, err := net.Listen("tcp", "0.0.0.0:0")
 	must(t, err)

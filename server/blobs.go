@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,32 +35,6 @@ const (
 	// batchBytes is as much room as is taken for one before its lines are found.
 	batchBytes = 64 << 10
 )
-
-// Blobs is what the handlers need of the offload store.
-type Blobs interface {
-	List(ctx context.Context, scope kv.Scope, filter blob.Filter, after string, limit int) (blob.Page, error)
-	Usage(ctx context.Context, scope kv.Scope) (blob.Usage, error)
-	Promote(ctx context.Context, scope kv.Scope, name string, p blob.Promotion) (blob.Entry, error)
-	Archive(ctx context.Context, scope kv.Scope, name string, a blob.Archiving) (blob.Entry, error)
-	Find(ctx context.Context, scope kv.Scope, q blob.Query) (blob.Results, error)
-	Collect(ctx context.Context, scope kv.Scope, opts *blob.CollectOptions) (blob.Collected, error)
-}
-
-var _ Blobs = (*blob.Store)(nil)
-
-// Reads is what the handlers need to give back what prompts leave out: blobs,
-// and the steps and messages of the log, which are entries without a ref.
-type Reads interface {
-	// Lookup returns what a name leads to in a session, or blob.ErrNotFound.
-	Lookup(ctx context.Context, scope kv.Scope, sessionID, name string) (blob.Entry, error)
-	// LookupView is Lookup for another form of a step's result; index chooses one of
-	// several media.
-	LookupView(ctx context.Context, scope kv.Scope, sessionID, name string, view step.View, index int) (blob.Entry, error)
-	// Read yields its bytes.
-	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
-	// Search yields its lines that match.
-	Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob.Pattern, from blob.From) iter.Seq2[blob.Match, error]
-}
 
 // ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
 // message, in pieces of at most 1 MiB. The first message has the description.

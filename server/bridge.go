@@ -7,26 +7,19 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
-
-// Hand is what the handlers need of the place where a tool call becomes a
-// recorded step.
-type Hand interface {
-	Call(ctx context.Context, r hand.Request) (hand.Answer, error)
-	Record(ctx context.Context, r hand.Recorded) (hand.Answer, error)
-	Compress(ctx context.Context, r hand.CompressRequest) (hand.CompressAnswer, error)
-	Limits() []throttle.Used
-}
 
 // Events is what the handlers need of the bus.
 type Events interface {
@@ -37,19 +30,16 @@ type Events interface {
 	Heard(tenant string, e events.Event) bool
 }
 
-var (
-	_ Hand   = (*hand.Hand)(nil)
-	_ Events = (*events.Bus)(nil)
-)
+var _ Events = (*events.Bus)(nil)
 
 type bridgeService struct {
 	loombridgev1.UnimplementedBridgeServiceServer
 	memory   Memory
-	grants   sharing.Grants
-	hand     Hand
+	grants   *grants.Store
+	hand     *hand.Hand
 	events   Events
-	children Children
-	agents   Agents
+	children *children.Spawner
+	agents   *agents.Directory
 	// signals takes in what heartbeats bring.
 	signals topics.Signals
 	limits  Limits

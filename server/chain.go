@@ -195,7 +195,7 @@ func (s *acceptingStream) RecvMsg(m any) error {
 // visits are the places of a call at the gate of erasures: one for each agent and person that
 // its messages name.
 type visits struct {
-	erasures Erasures
+	erasures *live.Worker
 	end      func(error)
 
 	mu   sync.Mutex // guards the fields below: a stream may be received from while it ends

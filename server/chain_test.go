@@ -29,7 +29,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -40,18 +39,6 @@ import (
 )
 
 func codeOf(err error) codes.Code { return status.Code(err) }
-
-type noTools struct{}
-
-func (noTools) List(string, string, ...int) []tools.Offer { return nil }
-
-func (noTools) Offered(string, tools.NameForm) []tools.Offer { return nil }
-
-func (noTools) CountOwn() int { return 0 }
-
-func (noTools) Own(string) (*tools.Tool, bool) { return nil, false }
-
-func (noTools) Find(string, string) (*tools.Tool, bool) { return nil, false }
 
 // everyMethod calls f with every RPC of the API.
 func everyMethod(f func(method string, d protoreflect.MethodDescriptor)) {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -19,25 +18,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
-
-// Children is what the handlers need to make the children of agents.
-type Children interface {
-	Spawn(ctx context.Context, r children.Spawn) (children.Child, error)
-	Complete(ctx context.Context, scope kv.Scope, r children.Result) (children.Child, error)
-	Wait(ctx context.Context, parent kv.Scope, sessionID string, ids []string, timeout time.Duration) (children.Outcome, error)
-	// Acts is an error for an agent that does nothing any more.
-	Acts(ctx context.Context, scope kv.Scope) error
-	// Permit is Acts for a call that asks on its way; nil where that saves nothing.
-	Permit(scope kv.Scope) *kv.Permit
-	// Spawned reports whether an agent was spawned.
-	Spawned(scope kv.Scope) bool
-	// Given are the tools that an agent may call.
-	Given(ctx context.Context, scope kv.Scope) (children.Given, error)
-	// Ends finds the child that an agent ends by its id, itself or one of its own.
-	Ends(ctx context.Context, agent kv.Scope, id string, failed bool) (kv.Scope, error)
-}
-
-var _ Children = (*children.Spawner)(nil)
 
 // SpawnAgent makes a child.
 func (s *contextService) SpawnAgent(ctx context.Context, r *loombridgev1.SpawnAgentRequest) (*loombridgev1.SpawnAgentResponse, error) {

@@ -3,16 +3,20 @@ package server
 import (
 	"context"
 
+	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/conversation"
+	"github.com/loom-bridge/loom-bridge/context/readback"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/transfer"
-	"github.com/loom-bridge/loom-bridge/context/window"
-	"github.com/loom-bridge/loom-bridge/context/working"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -21,64 +25,21 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// Log is what the handlers need of the sessions' log.
-type Log interface {
-	AppendMessages(ctx context.Context, scope kv.Scope, sessionID string, messages []session.Message, requestID string) ([]uint64, error)
-	Step(ctx context.Context, scope kv.Scope, number uint64) (session.Entry, error)
-	Steps(ctx context.Context, scope kv.Scope, sessionID string, after uint64, limit int) ([]session.Entry, error)
-	LastSteps(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Entry, error)
-	Config(ctx context.Context, scope kv.Scope, sessionID string) (session.Config, error)
-	Configure(ctx context.Context, scope kv.Scope, sessionID string, change func(session.Config) (session.Config, error), requestID string, content []byte) (session.Config, error)
-	Working(ctx context.Context, scope kv.Scope, sessionID string) (working.Working, error)
-	UpdateWorking(ctx context.Context, scope kv.Scope, sessionID string, u session.WorkingUpdate) (working.Working, error)
-	End(ctx context.Context, scope kv.Scope, sessionID string) (last uint64, err error)
-	Ended(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
-	Sprint(ctx context.Context, scope kv.Scope, sessionID string) (int, error)
-	Snapshot(ctx context.Context, scope kv.Scope, sessionID string, sprint int) (working.Snapshot, error)
-	Snapshots(ctx context.Context, scope kv.Scope, sessionID string, after, limit int) ([]working.Snapshot, error)
-	Undo(ctx context.Context, scope kv.Scope, sessionID string, batch uint64, requestID string) (session.Undone, error)
-}
-
-// Tokens is what the handlers need of the token counter.
-type Tokens interface {
-	Count(model, text string) (tokens.Count, error)
-}
-
-// Assembler is what the handlers need of the prompt builder.
-type Assembler interface {
-	Assemble(ctx context.Context, r assemble.Request) (assemble.Prompt, error)
-	Past(ctx context.Context, scope kv.Scope, sessionID string, r assemble.PastRequest) (assemble.Prompt, assemble.Format, error)
-	Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (assemble.Diff, error)
-	Compact(ctx context.Context, r assemble.CompactRequest) (assemble.Compaction, error)
-	Conclude(ctx context.Context, r assemble.ConcludeRequest) (assemble.Concluded, error)
-	ReportUsage(ctx context.Context, r assemble.UsageReport) (assemble.UsageLearned, error)
-	Renew(ctx context.Context, r assemble.RenewRequest) (assemble.Renewed, error)
-	ReportOverflow(ctx context.Context, scope kv.Scope, sessionID, turnID string) (window.Level, error)
-	Figures(ctx context.Context, scope kv.Scope, sessionID string) (working.Figures, error)
-	CountMessages(model string, messages []session.Message) (tokens.Count, error)
-}
-
-var (
-	_ Log       = (*session.Log)(nil)
-	_ Tokens    = (*tokens.Counter)(nil)
-	_ Assembler = (*assemble.Assembler)(nil)
-)
-
 type contextService struct {
 	loombridgev1.UnimplementedContextServiceServer
-	log           Log
+	log           *session.Log
 	memory        Memory
-	blobs         Blobs
-	reads         Reads
-	tokens        Tokens
-	assembler     Assembler
-	tools         Tools
-	hand          Hand
-	children      Children
-	tasks         Tasks
-	conversations Conversations
+	blobs         *blob.Store
+	reads         *readback.Reader
+	tokens        *tokens.Counter
+	assembler     *assemble.Assembler
+	tools         *tools.Catalogue
+	hand          *hand.Hand
+	children      *children.Spawner
+	tasks         *tiers.Tiers
+	conversations *conversation.Reader
 	mover         *transfer.Mover
-	lessons       Lessons
+	lessons       *recall.Drafts
 	signals       topics.Signals
 	limits        Limits
 	metrics       *observe.Metrics
@@ -208,17 +169,6 @@ func (s *contextService) CompressResult(ctx context.Context, r *loombridgev1.Com
 	}
 	return convert.Compressed(answer), nil
 }
-
-// Tasks is what the handlers need of the tiers of tasks.
-type Tasks interface {
-	// Find returns a task of any session, by its id or the ref of its summary, and
-	// where it is.
-	Find(ctx context.Context, scope kv.Scope, id string) (tiers.Found, error)
-	// Add adds a task, or the result of one that is there.
-	Add(ctx context.Context, scope kv.Scope, task session.Task) (session.Task, error)
-}
-
-var _ Tasks = (*tiers.Tiers)(nil)
 
 // GetTask returns one task.
 func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskRequest) (*loombridgev1.GetTaskResponse, error) {

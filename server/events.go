@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
@@ -21,28 +23,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// Messages is what the handlers need of the direct messages of agents.
-type Messages interface {
-	List(ctx context.Context, tenant, target string, q messages.Query) ([]messages.Message, error)
-	Delete(ctx context.Context, tenant, target string, taskIDs []string) (int, error)
-}
-
-// Sender sends direct messages.
-type Sender interface {
-	Send(ctx context.Context, tenant string, m messages.Message) (messages.Message, error)
-}
-
-var (
-	_ Messages = (*messages.Box)(nil)
-	_ Sender   = topics.Sender{}
-)
-
 type eventService struct {
 	loombridgev1.UnimplementedEventServiceServer
 	events   Events
-	messages Messages
-	sender   Sender
-	children Children
+	messages *messages.Box
+	sender   topics.Sender
+	children *children.Spawner
 	limits   Limits
 	now      func() time.Time
 	log      *slog.Logger
@@ -94,7 +80,7 @@ func sendEvents(ctx context.Context, from *events.Subscription, frames framer, t
 
 // heard refuses an event that needs a listener and has none. For a durable one an
 // agent that will come back and listens then counts, too.
-func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest, e events.Event) error {
+func heard(bus Events, others *agents.Directory, tenant string, r *loombridgev1.EmitRequest, e events.Event) error {
 	if !r.GetNeedsListener() || bus.Heard(tenant, e) {
 		return nil
 	}
@@ -106,7 +92,7 @@ func heard(bus Events, others Agents, tenant string, r *loombridgev1.EmitRequest
 }
 
 // readerOf says what the caller may read as an agent.
-func readerOf(ctx context.Context, agent kv.Scope, family Children) *events.SubscribeOptions {
+func readerOf(ctx context.Context, agent kv.Scope, family *children.Spawner) *events.SubscribeOptions {
 	return &events.SubscribeOptions{Room: roomOf(ctx), MayRead: topics.Readable(agent.Owner, family.Spawned(agent), ownsOf(ctx)), Hears: topics.Hears(agent.Owner)}
 }
 

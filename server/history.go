@@ -3,12 +3,10 @@ package server
 import (
 	"cmp"
 	"context"
-	"iter"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
-	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -143,19 +141,6 @@ func (s *contextService) ReportOverflow(ctx context.Context, r *loombridgev1.Rep
 
 // defaultListed is how many entries or sessions a page has without a page size.
 const defaultListed = 100
-
-// Conversations is what the handlers need to read back what was said and done.
-type Conversations interface {
-	Sessions(ctx context.Context, scope kv.Scope, after string, closed bool) iter.Seq2[session.Summary, error]
-	Items(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from conversation.Place) iter.Seq2[conversation.Item, error]
-}
-
-// Lessons is what makes playbooks of sessions that went well.
-type Lessons interface {
-	Learn(ctx context.Context, scope kv.Scope, sessionID string, reward float64, taskType string) (id string, err error)
-}
-
-var _ Conversations = (*conversation.Reader)(nil)
 
 // ListSessions returns a page of an agent's sessions.
 func (s *contextService) ListSessions(ctx context.Context, r *loombridgev1.ListSessionsRequest) (*loombridgev1.ListSessionsResponse, error) {

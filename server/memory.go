@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/loom-bridge/loom-bridge/bridge/erasure"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
@@ -50,19 +49,11 @@ var _ Memory = (*memory.Store)(nil)
 type memoryService struct {
 	loombridgev1.UnimplementedMemoryServiceServer
 	memory   Memory
-	grants   sharing.Grants
-	erasures Erasures
-	backups  Backups
+	grants   *grants.Store
+	erasures *live.Worker
+	backups  *backup.Keeper
 	limits   Limits
 }
-
-// Erasures is what the handlers need of what erases subjects.
-type Erasures interface {
-	Erase(ctx context.Context, s erasure.Subject, dry bool, progress func(live.Progress)) (live.Result, error)
-	Enter(scope kv.Scope, end func(error)) (*live.Visit, error)
-}
-
-var _ Erasures = (*live.Worker)(nil)
 
 // EraseScope erases a subject, and says how far it is.
 func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grpc.ServerStreamingServer[loombridgev1.EraseScopeResponse]) error {

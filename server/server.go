@@ -18,13 +18,32 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/jobs"
+	"github.com/loom-bridge/loom-bridge/bridge/mcp"
+	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/places"
+	"github.com/loom-bridge/loom-bridge/bridge/recall"
+	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
+	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/conversation"
+	"github.com/loom-bridge/loom-bridge/context/readback"
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/context/transfer"
+	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -96,7 +115,7 @@ type Options struct {
 	// Default nil: never.
 	Scrubbed func() time.Time
 	// Backups makes copies of the store. Default nil: none are made.
-	Backups Backups
+	Backups *backup.Keeper
 	// Bridges are the servers on the same store. Default: there is this one alone.
 	Bridges *bridges.Registry
 	// Places knows which of those servers has the workspace of an agent. Default nil: calls
@@ -129,7 +148,7 @@ type Server struct {
 	about        About
 	store        *kv.Health
 	scrubbed     func() time.Time
-	backups      Backups
+	backups      *backup.Keeper
 	bridges      *bridges.Registry
 	places       *places.Places
 	forwards     *forward.Forwarder // nil where all calls run here
@@ -422,50 +441,50 @@ type Services struct {
 	// Memory keeps records.
 	Memory Memory
 	// Grants says who has access to memories that are shared.
-	Grants sharing.Grants
+	Grants *grants.Store
 	// Retention deletes what is too old.
-	Retention Retention
+	Retention *retention.Sweeper
 	// Erasures erases subjects, and knows the calls for them that are under way.
-	Erasures Erasures
+	Erasures *live.Worker
 	// Hand runs tools and records them.
-	Hand Hand
+	Hand *hand.Hand
 	// Audit has the records of calls.
-	Audit Audit
+	Audit *audit.Log
 	// Approvals has the calls that wait for a person.
-	Approvals Approvals
+	Approvals *approval.Broker
 	// Profiles says what calls may do.
 	Profiles Profiles
 	// Tasks finds tasks in the tiers of memory.
-	Tasks Tasks
+	Tasks *tiers.Tiers
 	// Tools lists what can be run.
-	Tools Tools
+	Tools *tools.Catalogue
 	// ToolServers are the servers of the Model Context Protocol.
-	ToolServers ToolServers
+	ToolServers *mcp.Clients
 	// Jobs are the programs that run in the background.
-	Jobs Jobs
+	Jobs *jobs.Jobs
 	// Log holds steps and messages.
-	Log Log
+	Log *session.Log
 	// Conversations reads back what Log holds.
-	Conversations Conversations
+	Conversations *conversation.Reader
 	// Mover exports and imports what Log and Blobs hold of sessions.
 	Mover *transfer.Mover
 	// Lessons makes playbooks of sessions.
-	Lessons Lessons
+	Lessons *recall.Drafts
 	// Blobs holds offloaded bytes.
-	Blobs Blobs
+	Blobs *blob.Store
 	// Reads gives back what prompts leave out.
-	Reads Reads
+	Reads *readback.Reader
 	// Tokens counts.
-	Tokens Tokens
+	Tokens *tokens.Counter
 	// Assembler builds prompts.
-	Assembler Assembler
+	Assembler *assemble.Assembler
 	// Events carries events.
 	Events Events
 	// Children makes the children of agents.
-	Children Children
+	Children *children.Spawner
 	// Messages has the direct messages of agents, Sender sends them.
-	Messages Messages
-	Sender   Sender
+	Messages *messages.Box
+	Sender   topics.Sender
 	// Agents knows who is attached.
-	Agents Agents
+	Agents *agents.Directory
 }

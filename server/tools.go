@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -23,39 +24,20 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// Tools is what the handlers need of the catalogue.
-type Tools interface {
-	List(tenant, after string, levels ...int) []tools.Offer
-	Own(name string) (*tools.Tool, bool)
-	CountOwn() int
-	Find(tenant, name string) (*tools.Tool, bool)
-}
-
-// Audit is what the handlers need of the records of calls.
-type Audit interface {
-	List(ctx context.Context, tenant string, q audit.Query) ([]audit.Record, audit.Cursor, error)
-	Swept() int64
-}
-
-var (
-	_ Tools = (*tools.Catalogue)(nil)
-	_ Audit = (*audit.Log)(nil)
-)
-
 type toolService struct {
 	loombridgev1.UnimplementedToolServiceServer
-	tools     Tools
-	audit     Audit
-	approvals Approvals
+	tools     *tools.Catalogue
+	audit     *audit.Log
+	approvals *approval.Broker
 	profiles  Profiles
-	hosted    ToolServers
-	children  Children
+	hosted    *mcp.Clients
+	children  *children.Spawner
 	limits    Limits
 }
 
 // touched is the agent whose workspace a tool touches; false for a tool that touches none,
 // and for a caller who may not act for the agent.
-func touched(ctx context.Context, known Tools, r interface{ GetAgentId() string }, name string) (kv.Scope, bool) {
+func touched(ctx context.Context, known *tools.Catalogue, r interface{ GetAgentId() string }, name string) (kv.Scope, bool) {
 	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil || scope.Validate() != nil {
 		return kv.Scope{}, false
@@ -137,16 +119,6 @@ func auditPage(records []audit.Record, next audit.Cursor, limit int) *loombridge
 	}
 	return out
 }
-
-// Approvals is what the handlers need of the calls that wait for a person.
-type Approvals interface {
-	Watch(by approval.Decider) *approval.Watcher
-	Decide(ctx context.Context, by approval.Decider, id string, answer approval.Answer) (approval.Request, error)
-	Grants(ctx context.Context, by approval.Decider) ([]approval.Grant, error)
-	Revoke(ctx context.Context, by approval.Decider, id string) error
-}
-
-var _ Approvals = (*approval.Broker)(nil)
 
 // deciderOf is who makes the call behind ctx, speaking as an agent that it may act for.
 func deciderOf(ctx context.Context, agent string) (approval.Decider, error) {
@@ -256,16 +228,6 @@ func (s *toolService) GetProfile(ctx context.Context, r *loombridgev1.GetProfile
 	out := convert.Profile(profile, s.profiles.Approvals(scope, r.GetTool()), refused, err)
 	return out, nil
 }
-
-// ToolServers is what the handlers need of the servers of the Model Context Protocol.
-type ToolServers interface {
-	List(tenant string) []mcp.Status
-	Add(ctx context.Context, tenant string, s mcp.Server) (mcp.Status, error)
-	Remove(ctx context.Context, tenant, name string) error
-	Refresh(ctx context.Context, tenant, name string, accept bool) (mcp.Status, error)
-}
-
-var _ ToolServers = (*mcp.Clients)(nil)
 
 // operated is the tenant of a caller who runs the server.
 func operated(ctx context.Context) (tenant string, err error) {

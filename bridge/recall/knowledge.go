@@ -30,12 +30,6 @@ type piece struct {
 	ref, version string
 }
 
-// Base is a knowledge base outside. Its methods are safe for concurrent use.
-type Base interface {
-	// Find returns at most limit pieces, the best first. It ends soon after ctx does.
-	Find(ctx context.Context, query string, limit int) ([]inject.Snippet, error)
-}
-
 // maxLabelChars bounds titles, types and sources.
 const maxLabelChars = 200
 
@@ -44,7 +38,7 @@ type Knowledge struct {
 	Store Store
 	Terms Terms
 	// Base is asked in place of the records of the kind `knowledge`; nil: these.
-	Base Base
+	Base *Endpoint
 }
 
 // Name is that of the section.

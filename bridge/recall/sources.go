@@ -28,19 +28,14 @@ type Options struct {
 	// Parent returns the agent that started another. Nil: no agent has one.
 	Parent func(ctx context.Context, scope kv.Scope) string
 	// Base is asked for knowledge in place of records. Nil: records are.
-	Base Base
+	Base *Endpoint
 	// Logger logs what fails in the background. Default silent.
 	Logger *slog.Logger
 }
 
-// Grants says who has access to whose memory. *grants.Store is one.
-type Grants interface {
-	Need(ctx context.Context, scope kv.Scope, agent string, need grants.Level) (*grants.Permit, error)
-}
-
 // Refusal says why prompts must not show the memory of their user: the agent may not read
 // it, or that can't be found out.
-func Refusal(from Grants) func(ctx context.Context, a *gather.Ask) string {
+func Refusal(from *grants.Store) func(ctx context.Context, a *gather.Ask) string {
 	return func(ctx context.Context, a *gather.Ask) string {
 		scope, named := userScope(a)
 		if !named {
@@ -62,7 +57,7 @@ type Sources struct {
 	all       []gather.Source
 	playbooks *Playbooks
 	tasks     *Tasks
-	base      Base
+	base      *Endpoint
 	agents    *AgentsFiles // nil where AGENTS.md is not read
 }
 
@@ -105,11 +100,11 @@ func (s *Sources) Foresee(along *kv.Reads, scope kv.Scope, sessionID string) {
 	s.tasks.foresee(along, scope, sessionID)
 }
 
-// Close ends the work in the background, and lets a base go that can be closed.
+// Close ends the work in the background, and closes the base.
 func (s *Sources) Close() error {
 	err := s.playbooks.Close()
-	if closer, ok := s.base.(interface{ Close() error }); ok {
-		err = errors.Join(err, closer.Close())
+	if s.base != nil {
+		err = errors.Join(err, s.base.Close())
 	}
 	return err
 }

@@ -25,12 +25,6 @@ func isInterrupts(topic string) bool {
 	return strings.HasPrefix(topic, agentPrefix) && strings.HasSuffix(topic, interruptsSuffix)
 }
 
-// WorkingLog keeps what agents are at. *session.Log is one.
-type WorkingLog interface {
-	Working(ctx context.Context, scope kv.Scope, sessionID string) (working.Working, error)
-	UpdateWorking(ctx context.Context, scope kv.Scope, sessionID string, u session.WorkingUpdate) (working.Working, error)
-}
-
 // Emitter emits events. *events.Bus is one.
 type Emitter interface {
 	Emit(ctx context.Context, tenant string, e events.Event, opts events.EmitOptions) (events.Event, error)
@@ -39,7 +33,7 @@ type Emitter interface {
 // Signals takes in what happened elsewhere, and notifies agents at once of urgent events. Safe
 // for concurrent use.
 type Signals struct {
-	Log WorkingLog
+	Log *session.Log
 	Bus Emitter
 	// Told is called for each agent that was notified. It must not block.
 	// Default nil.

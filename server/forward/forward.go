@@ -17,21 +17,11 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 )
-
-// Places knows where workspaces are.
-type Places interface {
-	Where(ctx context.Context, scope kv.Scope) (mesh.Peer, error)
-	Forward(ctx context.Context, scope kv.Scope, at mesh.Peer, method string, payload []byte) ([]byte, error)
-	Serve(method string, h places.Handler)
-}
-
-var _ Places = (*places.Places)(nil)
 
 // Route describes the calls of one method.
 type Route struct {
@@ -74,7 +64,7 @@ func To[Q, A any, PQ interface {
 // Forwarder takes calls to other servers. Its methods are safe for concurrent use once it
 // serves.
 type Forwarder struct {
-	places Places
+	places *places.Places
 	routes map[string]Route
 	around grpc.UnaryServerInterceptor
 	logger *slog.Logger
@@ -82,7 +72,7 @@ type Forwarder struct {
 
 // New returns a forwarder. around is what the calls that others forward pass on their way to
 // their method: it makes a status of each error.
-func New(p Places, around grpc.UnaryServerInterceptor, logger *slog.Logger) *Forwarder {
+func New(p *places.Places, around grpc.UnaryServerInterceptor, logger *slog.Logger) *Forwarder {
 	return &Forwarder{places: p, routes: map[string]Route{}, around: around, logger: logger}
 }
 

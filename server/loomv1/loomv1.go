@@ -2,7 +2,6 @@ package loomv1
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"time"
 
@@ -44,20 +43,13 @@ type Hand interface {
 	Relay(ctx context.Context, req hand.Request, d tools.Descriptor, run func() hand.Relayed) error
 }
 
-// Tools knows which tools there are; see tools.Catalogue.
-type Tools interface {
-	All(tenant string) iter.Seq[tools.Offer]
-	Own(name string) (*tools.Tool, bool)
-	Find(tenant, name string) (*tools.Tool, bool)
-}
-
 // Deps are what the services work with. All but Options are required; they stay
 // the caller's to close, after the gRPC server has stopped.
 type Deps struct {
 	Events *events.Bus
 	Agents *agents.Directory
 	Hand   Hand
-	Tools  Tools
+	Tools  *tools.Catalogue
 	Plans  *plans.Store
 	// Spawned reports whether an agent was spawned. Default: none was.
 	Spawned func(agent kv.Scope) bool

@@ -12,19 +12,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
-// Grants is what is needed of who has access. *grants.Store is one.
-type Grants interface {
-	Need(ctx context.Context, scope kv.Scope, agent string, need grants.Level) (*grants.Permit, error)
-	Create(ctx context.Context, tenant, name, by string) (grants.Space, error)
-	Delete(ctx context.Context, tenant, name, by string) error
-	Spaces(ctx context.Context, tenant, agent string) ([]grants.Space, error)
-	Grant(ctx context.Context, scope kv.Scope, by, pattern string, level grants.Level) (grants.Grant, error)
-	Revoke(ctx context.Context, scope kv.Scope, by, pattern string) error
-	Grants(ctx context.Context, scope kv.Scope, by string) ([]grants.Grant, error)
-}
-
-var _ Grants = (*grants.Store)(nil)
-
 // OfMemory is a request about the memory of a person, a space, or an agent.
 type OfMemory interface {
 	GetAgentId() string
@@ -33,7 +20,7 @@ type OfMemory interface {
 }
 
 // need checks the form of a request, and returns whose memory it is about.
-func need[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error, level grants.Level) (kv.Scope, *grants.Permit, error) {
+func need[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error, level grants.Level) (kv.Scope, *grants.Permit, error) {
 	if err := check(r); err != nil {
 		return kv.Scope{}, nil, err
 	}
@@ -46,7 +33,7 @@ func need[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error, l
 }
 
 // Reading is for calls that read.
-func Reading[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error) (kv.Scope, error) {
+func Reading[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error) (kv.Scope, error) {
 	scope, _, err := need(ctx, g, r, check, grants.Read)
 	return scope, err
 }
@@ -54,7 +41,7 @@ func Reading[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error
 // Writing is for calls that change something. What stands in a memory that is shared belongs
 // to who saved it: the context says for whom the change is made, and whose records the
 // caller may change. Who administers it may change all.
-func Writing[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error) (context.Context, kv.Scope, error) {
+func Writing[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error) (context.Context, kv.Scope, error) {
 	scope, permit, err := need(ctx, g, r, check, grants.Write)
 	if err != nil || scope.Kind == kv.OwnerAgent {
 		return ctx, scope, err
@@ -78,7 +65,7 @@ type Holding struct {
 
 // Held is Reading for streams, or with Write as the level for those that change something.
 // Call End when the stream is over.
-func Held[R OfMemory](ctx context.Context, g Grants, r R, check func(R) error, level grants.Level) (*Holding, error) {
+func Held[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error, level grants.Level) (*Holding, error) {
 	scope, permit, err := need(ctx, g, r, check, level)
 	if err != nil {
 		return nil, err
@@ -103,7 +90,7 @@ func (h *Holding) End(err error) error {
 
 // Searched are the memories that a query searches. The caller must own each agent among
 // them, and may read the others.
-func Searched(ctx context.Context, g Grants, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
+func Searched(ctx context.Context, g *grants.Store, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
 	owners := r.GetOwners()
 	if len(owners) == 0 {
 		scope, err := Reading(ctx, g, r, func(*loombridgev1.MemoryQueryRequest) error { return nil })
@@ -134,7 +121,7 @@ func Searched(ctx context.Context, g Grants, r *loombridgev1.MemoryQueryRequest)
 
 // Administers returns the test for memories that the caller administers: by its
 // credential, or as an agent, unless that is empty, by what this was granted.
-func Administers(ctx context.Context, g Grants, agent string) func(context.Context, kv.Scope) (bool, error) {
+func Administers(ctx context.Context, g *grants.Store, agent string) func(context.Context, kv.Scope) (bool, error) {
 	id, _ := auth.Of(ctx)
 	operator := auth.Operator(ctx) == nil
 	return func(ctx context.Context, scope kv.Scope) (bool, error) {

@@ -14,7 +14,7 @@ import (
 // Service serves SharingService.
 type Service struct {
 	loombridgev1.UnimplementedSharingServiceServer
-	Grants Grants
+	Grants *grants.Store
 }
 
 // asked checks the form of a request, and returns the scope of its agent.

@@ -10,17 +10,9 @@ import (
 // maxIndexes bounds the tenants whose index is kept between two questions.
 const maxIndexes = 64
 
-// Catalogue is what a Finder searches.
-type Catalogue interface {
-	// List returns the tools that callers of a tenant can call, sorted by name.
-	List(tenant, after string, levels ...int) []tools.Offer
-}
-
-var _ Catalogue = (*tools.Catalogue)(nil)
-
 // Finder finds tools of a catalogue. It is safe for concurrent use.
 type Finder struct {
-	catalogue Catalogue
+	catalogue *tools.Catalogue
 	seed      maphash.Seed
 
 	mu    sync.Mutex
@@ -34,7 +26,7 @@ type indexed struct {
 }
 
 // NewFinder returns a finder of the tools of a catalogue.
-func NewFinder(c Catalogue) *Finder {
+func NewFinder(c *tools.Catalogue) *Finder {
 	return &Finder{catalogue: c, seed: maphash.MakeSeed(), known: map[string]indexed{}}
 }
 
