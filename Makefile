@@ -35,6 +35,7 @@ VENV_LOWEST_STAMP := $(VENV_LOWEST)/.synced
 BUF := $(VENV)/bin/buf
 
 SERVER := bin/loom-bridge-server
+MODEL := bin/use-multilingual-3.model
 BENCH := bin/loom-bridge-bench
 TYPESCRIPT := .ci/typescript
 # What was tested last, by the times of files: a fresh clone has none.
@@ -95,8 +96,16 @@ check: lint check-generate requirements docs test ## All that a change must pass
 install-deps: ## Install what the system lacks (C++ compiler, RocksDB, Python) with apt
 	@.ci/install-deps $(PYTHON)
 
+# The server finds it beside itself; without it, memory is searched by words.
+$(MODEL): .ci/model.py | install-deps
+	@echo "Fetching the model of embeddings, 32 MB."
+	@$(PYTHON) -B .ci/model.py $@ || echo "The model of embeddings can't be fetched: the server searches by words until \`make model\` works."
+
+.PHONY: model
+model: $(MODEL) ## Fetch the model of embeddings that the server finds beside itself
+
 .PHONY: build
-build: install-deps ## Build bin/loom-bridge-server
+build: install-deps $(MODEL) ## Build bin/loom-bridge-server
 	@test -e $(SERVER) || echo "Building $(SERVER); the first time, Go downloads and compiles for a minute or two."
 	$(BUILD_HELPER)
 	$(GO) build -buildvcs=false -tags embedhelper -ldflags '-X main.version=$(VERSION)' -o $(SERVER) ./server/cmd/loom-bridge-server
@@ -113,7 +122,7 @@ build-bench: install-deps ## Build bin/loom-bridge-bench
 
 # grocksdb_no_link keeps grocksdb from naming the shared libraries itself.
 .PHONY: build-static
-build-static: install-deps ## The same with RocksDB linked in: the binary needs only the C library
+build-static: install-deps $(MODEL) ## The same with RocksDB linked in: the binary needs only the C library
 	$(BUILD_HELPER)
 	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lgflags -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
 	  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper -ldflags '-s -w -X main.version=$(VERSION)' \
@@ -128,6 +137,7 @@ LOOM_PLATFORM := $(shell uname -s | tr A-Z a-z)-$(patsubst arm64,aarch64,$(shell
 install-loom: build-static ## Put the server where loom-py's `loom run` finds it
 	@mkdir -p '$(LOOM_CACHE)/$(LOOM_PLATFORM)'
 	@install -m 0755 $(SERVER) '$(LOOM_CACHE)/$(LOOM_PLATFORM)/.loom-bridge-server.new'
+	@[ ! -e $(MODEL) ] || install -m 0644 $(MODEL) $(MODEL:.model=.NOTICE) '$(LOOM_CACHE)/$(LOOM_PLATFORM)/'
 	@mv -f '$(LOOM_CACHE)/$(LOOM_PLATFORM)/.loom-bridge-server.new' '$(LOOM_CACHE)/$(LOOM_PLATFORM)/loom-bridge-server'
 	@'$(LOOM_CACHE)/$(LOOM_PLATFORM)/loom-bridge-server' --version
 	@echo "installed in $(LOOM_CACHE)/$(LOOM_PLATFORM)"

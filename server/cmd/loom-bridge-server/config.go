@@ -70,7 +70,8 @@ type Config struct {
 	RedactNames   []string
 	Redact        *redact.Redactor
 	Embedder      embed.Options
-	EmbedderFind  string // auto: one that listens on this machine
+	EmbedderUse   string // auto, builtin or off; empty: that of Embedder
+	ModelFile     string // of the builtin embedder; no setting: where builtin.Find looks
 	EmbedderHosts string // where auto looks; no setting: nearby.Hosts
 	// KnowledgeEndpoint is a URL; empty for none.
 	KnowledgeEndpoint string

@@ -111,7 +111,7 @@ func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command 
 	}
 	all := configFlags()
 	cmd.Flags().AddFlag(all.Lookup(keyConfig))
-	for _, name := range []string{keyStore, "sandbox-tier", "mcp-servers", "workspace", "embedder-url", "embedder-model", "shell-allow"} {
+	for _, name := range []string{keyStore, "sandbox-tier", "mcp-servers", "workspace", "embedder", "embedder-url", "embedder-model", "shell-allow"} {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
 	jobs := cmd.Flags().Bool("jobs", true, "do everyday jobs in the tier that is used, and tell which work")

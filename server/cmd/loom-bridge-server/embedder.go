@@ -6,27 +6,54 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
+	"os"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/embed/builtin"
 	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
 )
 
-// checkEmbedder checks that its settings make one.
+// checkEmbedder checks that its settings make one. Whether the server has its own model is
+// seen when it starts.
 func (c Config) checkEmbedder() error {
+	if c.EmbedderUse == embedderBuiltin && c.Embedder.BaseURL == "" {
+		return nil
+	}
 	_, err := c.embedder()
 	return err
 }
+
+// Words of the setting that says which embedder is used.
+const (
+	embedderAuto    = "auto"
+	embedderBuiltin = "builtin"
+	embedderOff     = "off"
+)
+
+// noModel says why the server's own model is not used, and what to do.
+const noModel = builtin.FileName + " lies neither beside the binary nor in ../share/loom-bridge (`make model` fetches it)"
 
 // embedder returns the embedder, or nil when there is none.
 func (c Config) embedder() (embed.Embedder, error) {
 	e, none := c.Embedder, NewConfig().Embedder
 	switch {
+	case c.EmbedderUse == embedderOff && e == none:
+		return nil, nil
+	case c.EmbedderUse == embedderOff:
+		return nil, &ConfigError{"embedder", c.EmbedderUse, "leaves no use for the other settings of an embedder"}
+	case e.BaseURL == "" && c.EmbedderUse == embedderBuiltin:
+		return c.model()
+	case e.BaseURL == "" && c.EmbedderUse == embedderAuto:
+		// Until one is found; without the model, words have to do.
+		if model, err := c.model(); err == nil {
+			return model, nil
+		}
+		return nil, nil
 	case e.BaseURL == "" && e == none:
 		return nil, nil
-	case e.BaseURL == "" && c.EmbedderFind != "":
-		return nil, nil // until one is found
 	case e.BaseURL == "":
 		return nil, &ConfigError{"embedder-url", e.BaseURL, "is needed by the other settings of the embedder"}
 	case e.Model == "":
@@ -37,6 +64,26 @@ func (c Config) embedder() (embed.Embedder, error) {
 		return nil, &ConfigError{"embedder-url", e.BaseURL, err.Error()}
 	}
 	return client, err
+}
+
+// model returns the server's own model, of which no more is read than the head.
+func (c Config) model() (embed.Embedder, error) {
+	path := c.ModelFile
+	if path == "" {
+		binary, err := os.Executable()
+		if err != nil {
+			return nil, err
+		}
+		path = builtin.Find(binary)
+	}
+	if path == "" {
+		return nil, &ConfigError{"embedder", c.EmbedderUse, noModel}
+	}
+	model, err := builtin.New(path)
+	if err != nil {
+		return nil, &ConfigError{"embedder", c.EmbedderUse, err.Error() + "; `make model` fetches it"}
+	}
+	return model, nil
 }
 
 // memory says how long-term memory works.
@@ -55,9 +102,9 @@ func (c Config) memory(language analysis.Language, embedder embed.Embedder) memo
 func (c Config) hosts() string { return cmp.Or(c.EmbedderHosts, nearby.Hosts) }
 
 // findEmbedder asks this machine for an embedder if --embedder says so and none is named.
-func (c Config) findEmbedder(ctx context.Context) (Config, nearby.Server) {
-	if c.EmbedderFind == "" || c.Embedder.BaseURL != "" {
-		return c, nearby.Server{}
+func (c Config) findEmbedder(ctx context.Context) Config {
+	if c.EmbedderUse != embedderAuto || c.Embedder.BaseURL != "" {
+		return c
 	}
 	found, ok := nearby.Find(ctx, c.hosts())
 	if ok {
@@ -66,19 +113,39 @@ func (c Config) findEmbedder(ctx context.Context) (Config, nearby.Server) {
 			c.Embedder.Model = found.Model
 		}
 	}
-	return c, found
+	return c
 }
 
-// tellEmbedder says which embedder --embedder auto takes.
+// embedderLine says which embedder is used, or why none is.
+func (c Config) embedderLine(e embed.Embedder) string {
+	switch _, err := c.model(); {
+	case e != nil && c.Embedder.BaseURL == "":
+		return builtin.Name + ", in the server itself"
+	case e != nil:
+		place, err := url.Parse(c.Embedder.BaseURL)
+		if err != nil {
+			return e.Space()
+		}
+		// Only the host: the rest may hold a key.
+		return fmt.Sprintf("%s at %s://%s", c.Embedder.Model, place.Scheme, place.Host)
+	case c.EmbedderUse == embedderAuto && err != nil:
+		var refused *ConfigError
+		why := err.Error()
+		if errors.As(err, &refused) {
+			why = refused.Cause
+		}
+		return "none: nothing with a model for vectors listens at " + c.hosts() + ", and " + why + "; memory is searched by words"
+	}
+	return "none: memory is searched by words (--embedder-url adds vectors)"
+}
+
+// tellEmbedder says which embedder a server of these settings uses.
 func (c Config) tellEmbedder(ctx context.Context, out io.Writer) {
-	set := c.Embedder.BaseURL != ""
-	c.EmbedderFind = "auto"
-	switch c, found := c.findEmbedder(ctx); {
-	case set:
-		fmt.Fprintf(out, "embedder: %s, as --embedder-url says\n", c.Embedder.Model)
-	case found.Kind != "":
-		fmt.Fprintf(out, "embedder: %s with %s at %s listens here; --embedder auto takes it\n", found.Kind, found.Model, found.BaseURL)
+	c = c.findEmbedder(ctx)
+	switch e, err := c.embedder(); {
+	case err != nil:
+		fmt.Fprintf(out, "embedder: %v\n", err)
 	default:
-		fmt.Fprintf(out, "embedder: none listens at %s; memory is searched by words\n", c.hosts())
+		fmt.Fprintf(out, "embedder: %s\n", c.embedderLine(e))
 	}
 }

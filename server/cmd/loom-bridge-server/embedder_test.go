@@ -2,14 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/embed/builtin"
 	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -96,14 +100,58 @@ func TestEmbedderNearby(t *testing.T) {
 	must(t, p.Stop())
 
 	var out strings.Builder
-	Config{EmbedderHosts: host}.tellEmbedder(t.Context(), &out)
+	Config{EmbedderUse: embedderAuto, EmbedderHosts: host}.tellEmbedder(t.Context(), &out)
 	said := out.String()
-	if !strings.Contains(said, "embedder: TEI with BAAI/bge-small-en-v1.5 at http://"+host+"/v1 listens here") {
+	if !strings.Contains(said, "embedder: BAAI/bge-small-en-v1.5 at http://"+host) {
 		t.Errorf("doctor said %s", said)
 	}
 	for _, bad := range []string{"10.0.0.1:80", "example.org:80", "127.0.0.1"} {
 		if nearby.Check(bad) == nil {
 			t.Errorf("%s is taken for an address of this machine", bad)
 		}
+	}
+}
+
+// What needs no common word is found by the server's own model, offline, within a minute of
+// the first start; without its file words have to do, and the log and doctor say why.
+//
+// F08, Y29
+func TestEmbedderBuiltin(t *testing.T) {
+	t.Parallel()
+	const nobody = "127.0.0.1:1"
+	missing := func(c *Config) { c.EmbedderHosts, c.ModelFile = nobody, filepath.Join(t.TempDir(), "none") }
+	p := MustRunWith(t, t.TempDir(), missing, "--embedder", "auto")
+	p.told(t, "`make model` fetches it; memory is searched by words")
+	must(t, p.Stop())
+	var refused *ConfigError
+	if _, err := tryRunWith(t, noEnvironment, missing, "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--embedder", "builtin"); !errors.As(err, &refused) || refused.Field != "embedder" {
+		t.Errorf("builtin without the model: %v", err)
+	}
+
+	path := builtin.Find(filepath.Join("..", "..", "..", "bin", "loom-bridge-server"))
+	if path == "" {
+		t.Skip("no model of embeddings in bin: `make model` fetches it")
+	}
+	dir := t.TempDir()
+	own := func(c *Config) { c.EmbedderHosts, c.ModelFile = nobody, path }
+	for _, use := range []string{"auto", "builtin", "auto"} { // the second and third start find what is stored
+		p := MustRunWith(t, dir, own, "--embedder", use)
+		if use == "auto" {
+			save(t, p, "I have a hamster")
+			save(t, p, "The invoice was paid in March")
+		}
+		eventually(t, waitTime, func() error {
+			got, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "Which animal do I own?"})
+			if err != nil || len(got.GetHits()) == 0 || got.GetHits()[0].GetRecord().GetText() != "I have a hamster" || len(got.GetReceipt().GetDegraded()) > 0 {
+				return fmt.Errorf("%v %w", got, err)
+			}
+			return nil
+		})
+		p.told(t, "use-multilingual-3, in the server itself")
+		must(t, p.Stop())
+	}
+	p = MustRunWith(t, dir, own, "--embedder", "off")
+	if got := hits(t, p, "which animal do I own?"); got != 0 {
+		t.Errorf("with words alone: %d hits", got)
 	}
 }

@@ -155,7 +155,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	config, _ = config.findEmbedder(ctx)
+	config = config.findEmbedder(ctx)
 	embedder, err := config.embedder()
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (c *Config) groups() []group {
 		{"access", "Who may call", true, c.accessSettings()},
 		{"watching", "Logs and metrics", true, c.watchingSettings()},
 		{"memory", "Long-term memory", false, c.memorySettings()},
-		{"embedder", "Vectors for memory, from an OpenAI-compatible server", false, c.embedderSettings()},
+		{"embedder", "Vectors for memory: of the server's own model, or of an OpenAI-compatible server", false, c.embedderSettings()},
 		{"history", "How prompts are made of long histories", false, c.historySettings()},
 		{"prompts", "What prompts are made of", false, c.promptSettings()},
 		{"results", "What of a tool's result is kept and shown", false, c.resultSettings()},
@@ -154,8 +154,8 @@ func (c *Config) memorySettings() []setting {
 func (c *Config) embedderSettings() []setting {
 	e := &c.Embedder
 	return []setting{
-		{"embedder", optional(choice(&c.EmbedderFind, "auto")), nil, "auto: one that listens on this machine, Ollama or TEI; none: the one of --embedder-url"},
-		{"embedder-url", anyText(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; none: memory is searched by words"},
+		{"embedder", optional(choice(&c.EmbedderUse, embedderAuto, embedderBuiltin, embedderOff)), nil, "auto: Ollama or TEI on this machine, else builtin, the server's own model; off: words alone"},
+		{"embedder-url", anyText(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; it goes before auto and builtin"},
 		{"embedder-model", anyText(&e.Model, "name"), nil, "model to use there, such as nomic-embed-text; required with a URL"},
 		{"embedder-key", anyText(&e.APIKey, "key"), nil, "its API key; better given in the environment"},
 		{"embedder-dimensions", number(&e.Dimensions, "numbers", 0, embed.MaxDimension), 0, "length of a vector, where the model lets one choose; 0: as it makes them"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"path/filepath"
 	"strings"
 
@@ -42,7 +41,7 @@ func (s started) facts() []fact {
 		{"mcp", s.hosts()},
 		{"metrics", s.metricsPlace()},
 		{"sandbox", sandboxLine(s.sandbox)},
-		{"embedder", s.embedderName()},
+		{"embedder", s.config.embedderLine(s.embedder)},
 		{"credentials", s.callers()},
 		{"encryption", s.encryption()},
 	}
@@ -137,21 +136,6 @@ func (s started) metricsPlace() string {
 		return "none (--metrics-addr serves them)"
 	}
 	return "http://" + s.metrics + "/metrics"
-}
-
-func (s started) embedderName() string {
-	if s.embedder == nil {
-		if s.config.EmbedderFind != "" {
-			return "none: nothing with a model for vectors listens at " + s.config.EmbedderHosts + "; memory is searched by words"
-		}
-		return "none: memory is searched by words (--embedder-url adds vectors)"
-	}
-	place, err := url.Parse(s.config.Embedder.BaseURL)
-	if err != nil {
-		return s.embedder.Space()
-	}
-	// Only the host: the rest may hold a key.
-	return fmt.Sprintf("%s at %s://%s", s.config.Embedder.Model, place.Scheme, place.Host)
 }
 
 func (s started) callers() string {
