@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Elsewhere reaches the agents of the other bridges on the store. Its methods are safe for
@@ -169,8 +170,8 @@ func appendFlag(b []byte, number int, set bool) []byte {
 }
 
 func appendPairs(b []byte, number int, pairs map[string]string) []byte {
-	for _, key := range slices.Sorted(maps.Keys(pairs)) {
-		b = wire.AppendItem(b, number, wire.AppendText(wire.AppendText(nil, fieldPairKey, key), fieldPairValue, pairs[key]))
+	for _, pair := range wire.Pairs(pairs) {
+		b = wire.AppendItem(b, number, wire.Marshal(pair))
 	}
 	return b
 }
@@ -308,14 +309,14 @@ func decodeTool(b []byte) (t ProvidedTool, err error) {
 }
 
 func addPair(b []byte, to *map[string]string) error {
-	key, value, err := decodePair(b)
-	if err != nil {
-		return err
+	var pair storev1.Pair
+	if err := wire.Unmarshal(b, &pair); err != nil {
+		return damaged(err)
 	}
 	if *to == nil {
 		*to = make(map[string]string)
 	}
-	(*to)[key] = value
+	(*to)[pair.Key] = pair.Value
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // claim says who keeps the stored gap of an agent. Where several servers have the store, a
@@ -19,29 +20,16 @@ type claim struct {
 
 func (c claim) isZero() bool { return c == claim{} }
 
-// append adds it to a stored gap.
-func (c claim) append(gap []byte) []byte {
-	return wire.AppendUint(wire.AppendText(gap, fieldGapHolder, c.holder), fieldGapClaim, c.number)
-}
-
-func (c *claim) read(f wire.Field) {
-	switch f.Number {
-	case fieldGapHolder:
-		c.holder = string(f.Bytes)
-	case fieldGapClaim:
-		c.number = f.Value
-	}
-}
+// encode is what it adds to a stored gap.
+func (c claim) encode() []byte { return wire.Marshal(&storev1.Gap{Holder: c.holder, Claim: c.number}) }
 
 // claimOf reads that of a stored gap; zero for one that can't be read, and for none.
-func claimOf(gap []byte) (c claim) {
-	for f, err := range wire.Fields(gap) {
-		if err != nil {
-			return claim{}
-		}
-		c.read(f)
+func claimOf(gap []byte) claim {
+	g, err := decodeGap(gap)
+	if err != nil {
+		return claim{}
 	}
-	return c
+	return g.claim
 }
 
 // errElsewhere: another server has claimed the gap.

@@ -1,96 +1,26 @@
 package agents
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
-)
-
-// Fields of a stored state.
-const (
-	fieldStatePersistent = iota + 1
-	fieldStateEphemeral
-	fieldStateUpdated
-	fieldStateMetadata
-)
-
-// Fields of a pair of texts.
-const (
-	fieldPairKey = iota + 1
-	fieldPairValue
-)
-
-// Fields of a stored gap.
-const (
-	fieldGapMarked = iota + 1
-	fieldGapEnded
-	fieldGapTopic
-	fieldGapRecent
-	fieldGapSince
-	fieldGapHolder
-	fieldGapClaim
-)
-
-// Fields of one topic of a gap.
-const (
-	fieldGapTopicName = iota + 1
-	fieldGapTopicSequence
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 func encodeState(s State) []byte {
-	dst := wire.AppendText(nil, fieldStatePersistent, s.Persistent)
-	dst = wire.AppendText(dst, fieldStateEphemeral, s.Ephemeral)
-	dst = wire.AppendInt(dst, fieldStateUpdated, s.UpdatedMillis)
-	for _, key := range slices.Sorted(maps.Keys(s.Metadata)) {
-		pair := wire.AppendText(nil, fieldPairKey, key)
-		pair = wire.AppendText(pair, fieldPairValue, s.Metadata[key])
-		dst = wire.AppendItem(dst, fieldStateMetadata, pair)
-	}
-	return dst
+	return wire.Marshal(&storev1.AgentState{
+		Persistent: s.Persistent, Ephemeral: s.Ephemeral, Time: s.UpdatedMillis, Metadata: wire.Pairs(s.Metadata),
+	})
 }
 
-func decodeState(b []byte) (s State, err error) {
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return State{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldStatePersistent:
-			s.Persistent = bytes.Clone(f.Bytes)
-		case fieldStateEphemeral:
-			s.Ephemeral = bytes.Clone(f.Bytes)
-		case fieldStateUpdated:
-			s.UpdatedMillis = f.Int()
-		case fieldStateMetadata:
-			key, value, err := decodePair(f.Bytes)
-			if err != nil {
-				return State{}, err
-			}
-			if s.Metadata == nil {
-				s.Metadata = make(map[string]string)
-			}
-			s.Metadata[key] = value
-		}
+func decodeState(b []byte) (State, error) {
+	var m storev1.AgentState
+	if err := wire.Unmarshal(b, &m); err != nil {
+		return State{}, damaged(err)
 	}
-	return s, nil
-}
-
-func decodePair(b []byte) (key, value string, err error) {
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return "", "", damaged(err)
-		}
-		switch f.Number {
-		case fieldPairKey:
-			key = string(f.Bytes)
-		case fieldPairValue:
-			value = string(f.Bytes)
-		}
-	}
-	return key, value, nil
+	return State{Persistent: m.Persistent, Ephemeral: m.Ephemeral, UpdatedMillis: m.Time, Metadata: wire.MapOf(m.Metadata)}, nil
 }
 
 // storedGap is a gap as it is stored; Ended is zero while the stream is open.
@@ -103,65 +33,34 @@ type storedGap struct {
 // encodeGap leaves the ids out while the stream is open: they would be most of
 // what is written again and again.
 func encodeGap(g storedGap) []byte {
-	dst := wire.AppendTime(nil, fieldGapMarked, g.marked)
-	dst = wire.AppendTime(dst, fieldGapEnded, g.Ended)
+	m := &storev1.Gap{
+		Time: wire.Micros(g.marked), Broke: wire.Micros(g.Ended), Older: wire.Micros(g.Since), Holder: g.claim.holder, Claim: g.claim.number,
+	}
 	for _, topic := range slices.Sorted(maps.Keys(g.Delivered)) {
-		entry := wire.AppendText(nil, fieldGapTopicName, topic)
-		entry = wire.AppendUint(entry, fieldGapTopicSequence, g.Delivered[topic])
-		dst = wire.AppendItem(dst, fieldGapTopic, entry)
+		m.Topics = append(m.Topics, &storev1.GapTopic{Name: topic, Sequence: g.Delivered[topic]})
 	}
 	if !g.Ended.IsZero() {
-		for _, id := range g.RecentIDs {
-			dst = wire.AppendItem(dst, fieldGapRecent, id)
-		}
+		m.Ids = g.RecentIDs
 	}
-	return g.claim.append(wire.AppendTime(dst, fieldGapSince, g.Since))
+	return wire.Marshal(m)
 }
 
-func decodeGap(b []byte) (g storedGap, err error) {
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return storedGap{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldGapMarked:
-			g.marked = f.Time()
-		case fieldGapEnded:
-			g.Ended = f.Time()
-		case fieldGapTopic:
-			if err := g.addTopic(f.Bytes); err != nil {
-				return storedGap{}, err
-			}
-		case fieldGapRecent:
-			g.RecentIDs = append(g.RecentIDs, string(f.Bytes))
-		case fieldGapSince:
-			g.Since = f.Time()
-		case fieldGapHolder, fieldGapClaim:
-			g.claim.read(f)
-		}
+func decodeGap(b []byte) (storedGap, error) {
+	var m storev1.Gap
+	if err := wire.Unmarshal(b, &m); err != nil {
+		return storedGap{}, damaged(err)
+	}
+	g := storedGap{
+		Gap:    Gap{Ended: wire.TimeOf(m.Broke), Since: wire.TimeOf(m.Older), RecentIDs: m.Ids},
+		marked: wire.TimeOf(m.Time), claim: claim{m.Holder, m.Claim},
+	}
+	if len(m.Topics) > 0 {
+		g.Delivered = make(map[string]uint64, len(m.Topics))
+	}
+	for _, topic := range m.Topics {
+		g.Delivered[topic.Name] = topic.Sequence
 	}
 	return g, nil
-}
-
-func (g *storedGap) addTopic(b []byte) error {
-	var topic string
-	var sequence uint64
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return damaged(err)
-		}
-		switch f.Number {
-		case fieldGapTopicName:
-			topic = string(f.Bytes)
-		case fieldGapTopicSequence:
-			sequence = f.Value
-		}
-	}
-	if g.Delivered == nil {
-		g.Delivered = make(map[string]uint64)
-	}
-	g.Delivered[topic] = sequence
-	return nil
 }
 
 // empty reports whether a stream has claimed the gap and has not been marked yet.

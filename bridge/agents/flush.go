@@ -167,7 +167,7 @@ func (k *gapKeeper) commit(tenant string, writes []gapWrite) error {
 				case w.value == nil:
 					tx.Delete(ref.Keyspace, w.key.stored())
 				default:
-					tx.Put(ref.Keyspace, w.key.stored(), w.written.append(slices.Clip(w.value)))
+					tx.Put(ref.Keyspace, w.key.stored(), append(slices.Clip(w.value), w.written.encode()...))
 				}
 			}
 			return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // DefaultKeepTools is long enough for an agent to come back after a restart of the
@@ -32,12 +33,6 @@ const (
 
 // Tag of a known tool in the scope of the gaps (memory/FORMAT.md).
 const tagKnown = 'k' // SHA-256 of the tool's name: who provides it
-
-// Fields of a known tool.
-const (
-	fieldKnownAgent = iota + 1
-	fieldKnownTime
-)
 
 // knownTools remember which agent provided a tool. After a restart they distinguish a tool whose
 // agent has not reconnected yet from a tool that does not exist.
@@ -289,20 +284,13 @@ type knownTool struct {
 }
 
 func encodeKnown(t knownTool) []byte {
-	return wire.AppendTime(wire.AppendText(nil, fieldKnownAgent, t.agent), fieldKnownTime, t.at)
+	return wire.Marshal(&storev1.KnownTool{Agent: t.agent, Time: wire.Micros(t.at)})
 }
 
-func decodeKnown(b []byte) (t knownTool, err error) {
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return knownTool{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldKnownAgent:
-			t.agent = string(f.Bytes)
-		case fieldKnownTime:
-			t.at = f.Time()
-		}
+func decodeKnown(b []byte) (knownTool, error) {
+	var m storev1.KnownTool
+	if err := wire.Unmarshal(b, &m); err != nil {
+		return knownTool{}, damaged(err)
 	}
-	return t, nil
+	return knownTool{m.Agent, wire.TimeOf(m.Time)}, nil
 }

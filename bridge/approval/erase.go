@@ -6,6 +6,8 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Erasure is what becomes of remembered approvals when a subject is erased: those for an
@@ -18,19 +20,12 @@ func Erasure() erase.Owner {
 		},
 		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
 			return func(_ context.Context, e erase.Entry) ([]byte, bool, error) {
-				agents, err := erase.Text(e.Value, fieldAgent)
-				sessions, other := erase.Text(e.Value, fieldSession)
-				if err == nil {
-					err = other
-				}
+				var g storev1.ApprovalGrant
+				err := wire.Unmarshal(e.Value, &g)
 				if r.Subject.Session != "" {
-					return e.Goes(len(agents) == 1 && len(sessions) == 1 && r.Subject.Of(agents[0], sessions[0]), err)
+					return e.Goes(g.Agent != "" && g.Session != "" && r.Subject.Of(g.Agent, g.Session), err)
 				}
-				more, other := erase.Text(e.Value, fieldBy, fieldAbove)
-				if err == nil {
-					err = other
-				}
-				return e.Goes(slices.ContainsFunc(append(agents, more...), func(id string) bool { return r.Subject.Is(erase.Agent, id) }), err)
+				return e.Goes(slices.ContainsFunc(append(g.Above, g.Agent, g.By), func(id string) bool { return r.Subject.Is(erase.Agent, id) }), err)
 			}, nil
 		},
 	}

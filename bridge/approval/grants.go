@@ -7,11 +7,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Grant is an approval that is remembered.
@@ -36,18 +38,6 @@ const MaxGrants = 10_000
 // tagGrant is the tag of grants (memory/FORMAT.md).
 const tagGrant = 'g'
 
-// Fields of a stored grant. Its id stands in the key.
-const (
-	fieldKind = iota + 1
-	fieldName
-	fieldScope
-	fieldAgent
-	fieldSession
-	fieldBy
-	fieldTime
-	fieldAbove // each of them
-)
-
 func scopeOf(tenant string) kv.Scope {
 	return kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: "approvals"}
 }
@@ -68,15 +58,10 @@ func grant(r Request, scope Answer) Grant {
 
 // identity is what distinguishes grants.
 func (g *Grant) identity() []byte {
-	dst := wire.AppendText(nil, fieldKind, g.Capability.Kind)
-	dst = wire.AppendText(dst, fieldName, g.Capability.Name)
-	dst = wire.AppendText(dst, fieldScope, string(g.Scope))
-	dst = wire.AppendText(dst, fieldAgent, g.Agent)
-	dst = wire.AppendText(dst, fieldSession, g.Session)
-	for _, agent := range g.Above {
-		dst = wire.AppendText(dst, fieldAbove, agent)
-	}
-	return dst
+	return wire.Marshal(&storev1.ApprovalGrant{
+		Kind: g.Capability.Kind, Name: g.Capability.Name, Scope: string(g.Scope), Agent: g.Agent, Session: g.Session,
+		Above: slices.DeleteFunc(slices.Clone(g.Above), func(agent string) bool { return agent == "" }),
+	})
 }
 
 // covering are the capabilities that have one in them: itself, for a place all that it lies
@@ -128,7 +113,7 @@ func (b *Broker) granted(ctx context.Context, r Request) (Answer, error) {
 // remember writes a grant.
 func (b *Broker) remember(ctx context.Context, by Decider, r Request, scope Answer) error {
 	g := grant(r, scope)
-	value := wire.AppendTime(wire.AppendText(g.identity(), fieldBy, by.Agent), fieldTime, b.now())
+	value := append(g.identity(), wire.Marshal(&storev1.ApprovalGrant{By: by.Agent, Time: wire.Micros(b.now())})...)
 	ref := kv.Ref{Keyspace: kv.System, Scope: scopeOf(r.Tenant)}
 	err := b.writer.Do(ctx, kv.Request{Refs: []kv.Ref{ref}, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		all, count := kv.Prefix(scopeOf(r.Tenant).Key(tagGrant)), 0
@@ -206,29 +191,12 @@ func decode(pair kv.Pair) (Grant, error) {
 	if err != nil {
 		return Grant{}, err
 	}
-	g := Grant{ID: string(rest[1:])}
-	for f, err := range wire.Fields(pair.Value) {
-		if err != nil {
-			return Grant{}, err
-		}
-		switch f.Number {
-		case fieldKind:
-			g.Capability.Kind = string(f.Bytes)
-		case fieldName:
-			g.Capability.Name = string(f.Bytes)
-		case fieldScope:
-			g.Scope = Answer(f.Bytes)
-		case fieldAgent:
-			g.Agent = string(f.Bytes)
-		case fieldSession:
-			g.Session = string(f.Bytes)
-		case fieldBy:
-			g.By = string(f.Bytes)
-		case fieldTime:
-			g.Time = f.Time()
-		case fieldAbove:
-			g.Above = append(g.Above, string(f.Bytes))
-		}
+	var m storev1.ApprovalGrant
+	if err := wire.Unmarshal(pair.Value, &m); err != nil {
+		return Grant{}, err
 	}
-	return g, nil
+	return Grant{
+		ID: string(rest[1:]), Capability: policy.Capability{Kind: m.Kind, Name: m.Name}, Scope: Answer(m.Scope), Agent: m.Agent,
+		Session: m.Session, Above: m.Above, By: m.By, Time: wire.TimeOf(m.Time),
+	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // maxLinked bounds the records that one link seals, and the spans that it says were
@@ -50,51 +51,20 @@ type link struct {
 	head        digest // of the link itself
 }
 
-// Fields of a stored link (memory/FORMAT.md). Epoch and number stand in the key. The value
-// ends with its head, of 32 bytes.
-const (
-	fieldLinkTime = iota + 1
-	fieldLinkBeforeEpoch
-	fieldLinkBeforeNumber
-	fieldLinkPrev
-	fieldLinkFirst
-	fieldLinkLast
-	fieldLinkRecord
-	fieldLinkRemoved
-	fieldLinkReason
-	fieldLinkBeside
-)
-
-// Fields of the messages in a link.
-const (
-	fieldSealedNumber = 1
-	fieldSealedDigest = 2
-	fieldSpanEpoch    = 1
-	fieldSpanFirst    = 2
-	fieldSpanLast     = 3
-)
-
-// encode writes the link, and sets its head.
+// encode writes the link, and sets its head. Epoch and number stand in the key; the value ends
+// with the head, of 32 bytes.
 func (l *link) encode(key []byte) []byte {
-	dst := wire.AppendTime(nil, fieldLinkTime, l.time)
-	dst = wire.AppendUint(dst, fieldLinkBeforeEpoch, l.before.epoch)
-	dst = wire.AppendUint(dst, fieldLinkBeforeNumber, l.before.number)
-	dst = wire.AppendItem(dst, fieldLinkPrev, l.prev[:])
-	dst = wire.AppendUint(dst, fieldLinkFirst, l.first)
-	dst = wire.AppendUint(dst, fieldLinkLast, l.last)
+	m := &storev1.AuditLink{
+		Time: wire.Micros(l.time), PreviousEpoch: l.before.epoch, PreviousNumber: l.before.number, PreviousHead: l.prev[:],
+		First: l.first, Last: l.last, Why: string(l.reason), Shared: l.beside,
+	}
 	for _, r := range l.records {
-		item := wire.AppendItem(wire.AppendUint(nil, fieldSealedNumber, r.number), fieldSealedDigest, r.digest[:])
-		dst = wire.AppendItem(dst, fieldLinkRecord, item)
+		m.Records = append(m.Records, &storev1.Sealed{Number: r.number, Digest: r.digest[:]})
 	}
 	for _, s := range l.removed {
-		item := wire.AppendUint(nil, fieldSpanEpoch, s.epoch)
-		item = wire.AppendUint(item, fieldSpanFirst, s.first)
-		dst = wire.AppendItem(dst, fieldLinkRemoved, wire.AppendUint(item, fieldSpanLast, s.last))
+		m.Removed = append(m.Removed, &storev1.Removed{Epoch: s.epoch, First: s.first, Last: s.last})
 	}
-	dst = wire.AppendText(dst, fieldLinkReason, l.reason)
-	if l.beside {
-		dst = wire.AppendNumber(dst, fieldLinkBeside, 1)
-	}
+	dst := wire.Marshal(m)
 	l.head = digestOf(key, dst)
 	return append(dst, l.head[:]...)
 }
@@ -110,71 +80,20 @@ func decodeLink(key, value []byte) (link, error) {
 	if l.head = digestOf(key, body); !bytes.Equal(l.head[:], value[len(body):]) {
 		return l, fmt.Errorf("%w: the link does not have the digest that it says", ErrDamaged)
 	}
-	for f, err := range wire.Fields(body) {
-		if err == nil {
-			err = l.set(f)
-		}
-		if err != nil {
-			return l, fmt.Errorf("%w: link: %w", ErrDamaged, err)
-		}
+	var m storev1.AuditLink
+	if err := wire.Unmarshal(body, &m); err != nil {
+		return l, fmt.Errorf("%w: link: %w", ErrDamaged, err)
+	}
+	l.time, l.before, l.first, l.last = wire.TimeOf(m.Time), place{m.PreviousEpoch, m.PreviousNumber}, m.First, m.Last
+	l.reason, l.beside = Reason(m.Why), m.Shared
+	copy(l.prev[:], m.PreviousHead)
+	for _, s := range m.Records {
+		r := sealed{number: s.Number}
+		copy(r.digest[:], s.Digest)
+		l.records = append(l.records, r)
+	}
+	for _, s := range m.Removed {
+		l.removed = append(l.removed, span{s.Epoch, s.First, s.Last})
 	}
 	return l, nil
-}
-
-func (l *link) set(f wire.Field) error {
-	switch f.Number {
-	case fieldLinkTime:
-		l.time = f.Time()
-	case fieldLinkBeforeEpoch:
-		l.before.epoch = f.Value
-	case fieldLinkBeforeNumber:
-		l.before.number = f.Value
-	case fieldLinkPrev:
-		copy(l.prev[:], f.Bytes)
-	case fieldLinkFirst:
-		l.first = f.Value
-	case fieldLinkLast:
-		l.last = f.Value
-	case fieldLinkBeside:
-		l.beside = f.Value != 0
-	case fieldLinkReason:
-		l.reason = Reason(f.Bytes)
-	case fieldLinkRecord:
-		var r sealed
-		err := eachField(f.Bytes, func(f wire.Field) {
-			switch f.Number {
-			case fieldSealedNumber:
-				r.number = f.Value
-			case fieldSealedDigest:
-				copy(r.digest[:], f.Bytes)
-			}
-		})
-		l.records = append(l.records, r)
-		return err
-	case fieldLinkRemoved:
-		var s span
-		err := eachField(f.Bytes, func(f wire.Field) {
-			switch f.Number {
-			case fieldSpanEpoch:
-				s.epoch = f.Value
-			case fieldSpanFirst:
-				s.first = f.Value
-			case fieldSpanLast:
-				s.last = f.Value
-			}
-		})
-		l.removed = append(l.removed, s)
-		return err
-	}
-	return nil
-}
-
-func eachField(message []byte, do func(wire.Field)) error {
-	for f, err := range wire.Fields(message) {
-		if err != nil {
-			return err
-		}
-		do(f)
-	}
-	return nil
 }

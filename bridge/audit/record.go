@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // ErrDamaged: a record or a link can't be read.
@@ -79,96 +80,30 @@ type Record struct {
 	Tier string
 }
 
-// Fields of a stored record (memory/FORMAT.md). Tenant, epoch and number stand in the key.
-const (
-	fieldAgent = iota + 1
-	fieldSession
-	fieldCall
-	fieldTurn
-	fieldRequest
-	fieldTool
-	fieldCalledAs
-	fieldArgs
-	fieldProfile
-	fieldApproval
-	fieldOutcome
-	fieldCode
-	fieldStep
-	fieldTime
-	fieldDuration
-	fieldBytesIn
-	fieldBytesOut
-	fieldTier
-	fieldCapability
-)
-
+// encodeRecord is the stored form; tenant, epoch and number stand in the key. Texts always
+// stood before all else.
 func encodeRecord(r Record) []byte {
-	dst := make([]byte, 0, 192+len(r.Args))
-	for _, f := range r.texts() {
-		dst = wire.AppendText(dst, f.number, text.Head(*f.to, maxTextBytes))
-	}
-	dst = wire.AppendText(dst, fieldArgs, r.Args)
-	dst = wire.AppendUint(dst, fieldOutcome, uint64(r.Outcome))
-	dst = wire.AppendUint(dst, fieldStep, r.Step)
-	dst = wire.AppendTime(dst, fieldTime, r.Time)
-	dst = wire.AppendInt(dst, fieldDuration, r.Duration.Microseconds())
-	dst = wire.AppendInt(dst, fieldBytesIn, r.BytesIn)
-	return wire.AppendInt(dst, fieldBytesOut, r.BytesOut)
-}
-
-// textField is a field of a record that is text.
-type textField struct {
-	number int
-	to     *string
-}
-
-func (r *Record) texts() [12]textField {
-	return [...]textField{
-		{fieldAgent, &r.Agent},
-		{fieldSession, &r.Session},
-		{fieldCall, &r.CallID},
-		{fieldTurn, &r.TurnID},
-		{fieldRequest, &r.RequestID},
-		{fieldTool, &r.Tool},
-		{fieldCalledAs, &r.CalledAs},
-		{fieldProfile, &r.Profile},
-		{fieldApproval, &r.Approval},
-		{fieldCode, &r.Code},
-		{fieldTier, &r.Tier},
-		{fieldCapability, &r.Capability},
-	}
+	cut := func(t string) string { return text.Head(t, maxTextBytes) }
+	return wire.Marshal(&storev1.AuditRecord{
+		Agent: cut(r.Agent), Session: cut(r.Session), CallId: cut(r.CallID), TurnId: cut(r.TurnID), RequestId: cut(r.RequestID),
+		Tool: cut(r.Tool), Called: cut(r.CalledAs), Profile: cut(r.Profile), Approval: cut(r.Approval), Code: cut(r.Code),
+		Tier: cut(r.Tier), About: cut(r.Capability),
+	}, &storev1.AuditRecord{
+		Arguments: r.Args, Outcome: uint64(r.Outcome), Step: r.Step, Time: wire.Micros(r.Time),
+		Duration: r.Duration.Microseconds(), ArgumentBytes: r.BytesIn, ResultBytes: r.BytesOut,
+	})
 }
 
 // decodeRecord reads what encodeRecord wrote.
 func decodeRecord(value []byte) (Record, error) {
-	var r Record
-	texts := r.texts()
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return Record{}, errors.Join(ErrDamaged, err)
-		}
-		switch f.Number {
-		case fieldArgs:
-			r.Args = append(json.RawMessage(nil), f.Bytes...)
-		case fieldOutcome:
-			r.Outcome = Outcome(f.Value)
-		case fieldStep:
-			r.Step = f.Value
-		case fieldTime:
-			r.Time = f.Time()
-		case fieldDuration:
-			r.Duration = time.Duration(f.Int()) * time.Microsecond
-		case fieldBytesIn:
-			r.BytesIn = f.Int()
-		case fieldBytesOut:
-			r.BytesOut = f.Int()
-		default:
-			for _, t := range texts {
-				if t.number == f.Number {
-					*t.to = string(f.Bytes)
-				}
-			}
-		}
+	var m storev1.AuditRecord
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return Record{}, errors.Join(ErrDamaged, err)
 	}
-	return r, nil
+	return Record{
+		Agent: m.Agent, Session: m.Session, CallID: m.CallId, TurnID: m.TurnId, RequestID: m.RequestId, Tool: m.Tool,
+		CalledAs: m.Called, Args: m.Arguments, Profile: m.Profile, Approval: m.Approval, Capability: m.About,
+		Outcome: Outcome(m.Outcome), Code: m.Code, Step: m.Step, Time: wire.TimeOf(m.Time),
+		Duration: time.Duration(m.Duration) * time.Microsecond, BytesIn: m.ArgumentBytes, BytesOut: m.ResultBytes, Tier: m.Tier,
+	}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Tags of what is kept, in the keyspace system (memory/FORMAT.md).
@@ -53,174 +54,60 @@ func forkKey(parent kv.Scope, hash string, part int) []byte {
 
 func forkPrefix(parent kv.Scope, hash string) []byte { return parent.Key(tagFork, []byte(hash)) }
 
-// Fields of a child.
-const (
-	fieldParent = iota + 1
-	fieldNumber
-	fieldDepth
-	fieldGoal
-	fieldSession
-	fieldParentSession
-	fieldTool
-	fieldAllTools
-	fieldProfile
-	fieldSteps
-	fieldStepTokens
-	fieldFiles
-	fieldBytes
-	fieldTimeout
-	fieldTime
-	fieldDeadline
-	fieldRequest
-	fieldDigest
-	fieldResult
-	fieldFork
-)
-
-// Fields of a result.
-const (
-	resultSuccess = iota + 1
-	resultText
-	resultError
-	resultGrant
-	resultTime
-	resultStep
-)
-
 func (c *Child) encode() []byte {
-	b := make([]byte, 0, 256+len(c.Goal))
-	b = wire.AppendText(b, fieldParent, c.Parent)
-	b = wire.AppendUint(b, fieldNumber, c.Number)
-	b = wire.AppendInt(b, fieldDepth, int64(c.Depth))
-	b = wire.AppendText(b, fieldGoal, c.Goal)
-	b = wire.AppendText(b, fieldSession, c.SessionID)
-	b = wire.AppendText(b, fieldParentSession, c.ParentSession)
-	for _, tool := range c.Tools {
-		b = wire.AppendItem(b, fieldTool, tool)
-	}
-	if c.Tools == nil {
-		b = wire.AppendUint(b, fieldAllTools, 1)
-	}
-	b = wire.AppendText(b, fieldProfile, c.Profile)
-	b = wire.AppendInt(b, fieldSteps, int64(c.Limits.Steps))
-	b = wire.AppendInt(b, fieldStepTokens, int64(c.Limits.StepTokens))
-	b = wire.AppendInt(b, fieldFiles, int64(c.Limits.Files))
-	b = wire.AppendInt(b, fieldBytes, c.Limits.Bytes)
-	b = wire.AppendInt(b, fieldTimeout, c.Limits.Timeout.Microseconds())
-	b = wire.AppendTime(b, fieldTime, c.Time)
-	if !c.Deadline.IsZero() {
-		b = wire.AppendTime(b, fieldDeadline, c.Deadline)
+	m := &storev1.Child{
+		Parent: c.Parent, Step: c.Number, Depth: int64(c.Depth), Goal: c.Goal, Session: c.SessionID, ParentSession: c.ParentSession,
+		Tools: c.Tools, AllTools: c.Tools == nil, Profile: c.Profile,
+		MaxSteps: int64(c.Limits.Steps), MaxStepTokens: int64(c.Limits.StepTokens), MaxFiles: int64(c.Limits.Files),
+		MaxBytes: c.Limits.Bytes, Timeout: c.Limits.Timeout.Microseconds(),
+		Spawned: wire.Micros(c.Time), Deadline: wire.Micros(c.Deadline), RequestId: c.requestID, Fork: []byte(c.Fork),
 	}
 	if c.requestID != "" {
-		b = wire.AppendText(b, fieldRequest, c.requestID)
-		b = wire.AppendText(b, fieldDigest, c.digest[:])
+		m.Request = c.digest[:]
 	}
-	b = wire.AppendText(b, fieldFork, c.Fork)
-	if c.Result != nil {
-		b = wire.AppendItem(b, fieldResult, c.Result.encode())
+	if c.Result == nil {
+		return wire.Marshal(m)
 	}
-	return b
-}
-
-func (r *Result) encode() []byte {
-	var b []byte
-	if r.Success {
-		b = wire.AppendUint(b, resultSuccess, 1)
-	}
-	b = wire.AppendText(b, resultText, r.Text)
-	b = wire.AppendText(b, resultError, r.Error)
-	for _, ref := range r.Grants {
-		b = wire.AppendItem(b, resultGrant, ref)
-	}
-	b = wire.AppendTime(b, resultTime, r.Time)
-	return wire.AppendUint(b, resultStep, r.Step)
+	r := c.Result
+	// The result always stood behind the fork.
+	return wire.Marshal(m, &storev1.Child{Result: &storev1.ChildResult{
+		Success: r.Success, Result: r.Text, Error: r.Error, Blobs: r.Grants, Time: wire.Micros(r.Time), Step: r.Step,
+	}})
 }
 
 // decode reads the child that a scope is.
 func decode(scope kv.Scope, value []byte) (Child, error) {
-	c := Child{Tenant: scope.Tenant, ID: scope.Owner, Tools: []string{}}
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return Child{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldParent:
-			c.Parent = string(f.Bytes)
-		case fieldNumber:
-			c.Number = f.Value
-		case fieldDepth:
-			c.Depth = int(f.Int())
-		case fieldGoal:
-			c.Goal = string(f.Bytes)
-		case fieldSession:
-			c.SessionID = string(f.Bytes)
-		case fieldParentSession:
-			c.ParentSession = string(f.Bytes)
-		case fieldTool:
-			c.Tools = append(c.Tools, string(f.Bytes))
-		case fieldAllTools:
-			c.Tools = nil
-		case fieldProfile:
-			c.Profile = string(f.Bytes)
-		case fieldTime:
-			c.Time = f.Time()
-		case fieldDeadline:
-			c.Deadline = f.Time()
-		case fieldRequest:
-			c.requestID = string(f.Bytes)
-		case fieldDigest:
-			copy(c.digest[:], f.Bytes)
-		case fieldFork:
-			c.Fork = string(f.Bytes)
-		case fieldResult:
-			if c.Result, err = decodeResult(f.Bytes); err != nil {
-				return Child{}, err
-			}
-		default:
-			c.Limits.read(f)
-		}
+	var m storev1.Child
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return Child{}, damaged(err)
+	}
+	c := Child{
+		Tenant: scope.Tenant, ID: scope.Owner, Parent: m.Parent, Number: m.Step, Depth: int(m.Depth), Goal: m.Goal,
+		SessionID: m.Session, ParentSession: m.ParentSession, Tools: m.Tools, Profile: m.Profile,
+		Limits: Limits{
+			Steps: int(m.MaxSteps), StepTokens: int(m.MaxStepTokens), Files: int(m.MaxFiles), Bytes: m.MaxBytes,
+			Timeout: time.Duration(m.Timeout) * time.Microsecond,
+		},
+		Time: wire.TimeOf(m.Spawned), Deadline: wire.TimeOf(m.Deadline), requestID: m.RequestId, Fork: string(m.Fork),
+	}
+	copy(c.digest[:], m.Request)
+	switch {
+	case m.AllTools:
+		c.Tools = nil
+	case c.Tools == nil:
+		c.Tools = []string{}
+	}
+	if r := m.Result; r != nil {
+		c.Result = &Result{Success: r.Success, Text: r.Result, Error: r.Error, Grants: r.Blobs, Time: wire.TimeOf(r.Time), Step: r.Step}
 	}
 	return c, nil
 }
 
-func (l *Limits) read(f wire.Field) {
-	switch f.Number {
-	case fieldSteps:
-		l.Steps = int(f.Int())
-	case fieldStepTokens:
-		l.StepTokens = int(f.Int())
-	case fieldFiles:
-		l.Files = int(f.Int())
-	case fieldBytes:
-		l.Bytes = f.Int()
-	case fieldTimeout:
-		l.Timeout = time.Duration(f.Int()) * time.Microsecond
-	}
-}
-
-func decodeResult(value []byte) (*Result, error) {
-	r := &Result{}
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return nil, damaged(err)
-		}
-		switch f.Number {
-		case resultSuccess:
-			r.Success = f.Value != 0
-		case resultText:
-			r.Text = string(f.Bytes)
-		case resultError:
-			r.Error = string(f.Bytes)
-		case resultGrant:
-			r.Grants = append(r.Grants, string(f.Bytes))
-		case resultTime:
-			r.Time = f.Time()
-		case resultStep:
-			r.Step = f.Value
-		}
-	}
-	return r, nil
-}
+// Fields of what a spawn says beside the child.
+const (
+	saidGrant = 19
+	saidFork  = 20
+)
 
 // digestOf tells spawns with the same request id apart.
 func digestOf(c *Child, grants []string, from *Point) [32]byte {
@@ -230,29 +117,22 @@ func digestOf(c *Child, grants []string, from *Point) [32]byte {
 	}
 	b := said.encode()
 	for _, ref := range grants {
-		b = wire.AppendItem(b, fieldResult, ref)
+		b = wire.AppendItem(b, saidGrant, ref)
 	}
 	if from != nil {
-		b = wire.AppendItem(b, fieldFork, from.PromptID)
+		b = wire.AppendItem(b, saidFork, from.PromptID)
 	}
 	return sha256.Sum256(b)
 }
 
-// grantOwner is the only field of a grant.
-const grantOwner = 1
-
-func encodeGrant(owner string) []byte { return wire.AppendText(nil, grantOwner, owner) }
+func encodeGrant(owner string) []byte { return wire.Marshal(&storev1.BlobGrant{Owner: owner}) }
 
 func decodeGrant(value []byte) (owner string, err error) {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return "", damaged(err)
-		}
-		if f.Number == grantOwner {
-			owner = string(f.Bytes)
-		}
+	var m storev1.BlobGrant
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return "", damaged(err)
 	}
-	return owner, nil
+	return m.Owner, nil
 }
 
 func damaged(err error) error { return fmt.Errorf("%w: children: %w", kv.ErrDamaged, err) }

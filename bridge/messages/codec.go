@@ -2,13 +2,13 @@ package messages
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // The tags of a target's entries, in the scope of the agent (memory/FORMAT.md).
@@ -18,30 +18,6 @@ const (
 	tagCounts  = 'n' // how many there are
 	tagExpiry  = 'x' // when a message expires: time, rank, task id
 )
-
-// Fields of a stored message.
-const (
-	fieldTask = iota + 1
-	fieldSource
-	fieldTarget
-	fieldNode
-	fieldContent
-	fieldRole
-	fieldPriority
-	fieldTTL
-	fieldParent
-	fieldMetadata
-	fieldSession
-	fieldTime
-)
-
-// Fields of the counts, which repeat: one message for each sender.
-const (
-	countSource = iota + 1
-	countMessages
-)
-
-const countEntry = 1
 
 // rankBytes is the length of what a message is sorted by before its task id.
 const rankBytes = 16
@@ -53,55 +29,23 @@ func (m *Message) rank() []byte {
 }
 
 func (m *Message) encode() []byte {
-	b := make([]byte, 0, 128+len(m.Content)+len(m.Metadata))
-	b = wire.AppendText(b, fieldTask, m.TaskID)
-	b = wire.AppendText(b, fieldSource, m.Source)
-	b = wire.AppendText(b, fieldTarget, m.Target)
-	b = wire.AppendText(b, fieldNode, m.Node)
-	b = wire.AppendText(b, fieldContent, m.Content)
-	b = wire.AppendText(b, fieldRole, m.Role)
-	b = wire.AppendFixed64(b, fieldPriority, math.Float64bits(m.Priority))
-	b = wire.AppendInt(b, fieldTTL, m.TTL.Microseconds())
-	b = wire.AppendText(b, fieldParent, m.ParentTaskID)
-	b = wire.AppendText(b, fieldMetadata, m.Metadata)
-	b = wire.AppendText(b, fieldSession, m.SessionID)
-	return wire.AppendTime(b, fieldTime, m.Time)
+	return wire.Marshal(&storev1.DirectMessage{
+		Id: m.TaskID, Sender: m.Source, Target: m.Target, Node: m.Node, Content: m.Content, Role: string(m.Role),
+		Priority: &m.Priority, Ttl: m.TTL.Microseconds(), Parent: m.ParentTaskID, Metadata: m.Metadata,
+		Session: m.SessionID, Time: wire.Micros(m.Time),
+	})
 }
 
 func decode(b []byte) (Message, error) {
-	var m Message
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return Message{}, damaged("message", err)
-		}
-		switch f.Number {
-		case fieldTask:
-			m.TaskID = string(f.Bytes)
-		case fieldSource:
-			m.Source = string(f.Bytes)
-		case fieldTarget:
-			m.Target = string(f.Bytes)
-		case fieldNode:
-			m.Node = string(f.Bytes)
-		case fieldContent:
-			m.Content = string(f.Bytes)
-		case fieldRole:
-			m.Role = Role(f.Bytes)
-		case fieldPriority:
-			m.Priority = math.Float64frombits(f.Value)
-		case fieldTTL:
-			m.TTL = time.Duration(f.Int()) * time.Microsecond
-		case fieldParent:
-			m.ParentTaskID = string(f.Bytes)
-		case fieldMetadata:
-			m.Metadata = json.RawMessage(string(f.Bytes))
-		case fieldSession:
-			m.SessionID = string(f.Bytes)
-		case fieldTime:
-			m.Time = f.Time()
-		}
+	var m storev1.DirectMessage
+	if err := wire.Unmarshal(b, &m); err != nil {
+		return Message{}, damaged("message", err)
 	}
-	return m, nil
+	return Message{
+		TaskID: m.Id, Source: m.Sender, Target: m.Target, Node: m.Node, Content: m.Content, Role: Role(m.Role),
+		Priority: m.GetPriority(), TTL: time.Duration(m.Ttl) * time.Microsecond, ParentTaskID: m.Parent, Metadata: m.Metadata,
+		SessionID: m.Session, Time: wire.TimeOf(m.Time),
+	}, nil
 }
 
 // counts are how many messages of each sender a box has.
@@ -115,37 +59,21 @@ func (c counts) total() (n int) {
 }
 
 func (c counts) encode(senders []string) []byte {
-	var b []byte
+	m := &storev1.MessageCounts{}
 	for _, sender := range senders {
-		entry := wire.AppendUint(wire.AppendText(nil, countSource, sender), countMessages, uint64(c[sender]))
-		b = wire.AppendItem(b, countEntry, entry)
+		m.Senders = append(m.Senders, &storev1.SenderCount{Sender: sender, Number: uint64(c[sender])})
 	}
-	return b
+	return wire.Marshal(m)
 }
 
 func decodeCounts(b []byte) (counts, error) {
+	var m storev1.MessageCounts
+	if err := wire.Unmarshal(b, &m); err != nil {
+		return nil, damaged("counts", err)
+	}
 	c := make(counts)
-	for entry, err := range wire.Fields(b) {
-		if err != nil {
-			return nil, damaged("counts", err)
-		}
-		if entry.Number != countEntry {
-			continue
-		}
-		var sender string
-		var n uint64
-		for f, err := range wire.Fields(entry.Bytes) {
-			if err != nil {
-				return nil, damaged("counts", err)
-			}
-			switch f.Number {
-			case countSource:
-				sender = string(f.Bytes)
-			case countMessages:
-				n = f.Value
-			}
-		}
-		c[sender] = int(min(n, math.MaxInt32)) //nolint:gosec // it is bounded
+	for _, of := range m.Senders {
+		c[of.Sender] = int(min(of.Number, math.MaxInt32)) //nolint:gosec // it is bounded
 	}
 	return c, nil
 }

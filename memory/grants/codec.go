@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 const (
@@ -20,22 +21,6 @@ const (
 	tagLeaving = 'd'
 	// directory is where those names are.
 	directory = kv.List("spaces")
-)
-
-// Fields of the stored form (memory/FORMAT.md).
-const (
-	fieldMaker = iota + 1
-	fieldMade
-	fieldLeaving
-	fieldGrant
-)
-
-// Fields of a grant.
-const (
-	fieldPattern = iota + 1
-	fieldLevel
-	fieldBy
-	fieldTime
 )
 
 var (
@@ -50,70 +35,30 @@ func refOf(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.System, Scope: sc
 func directoryOf(tenant string) kv.Scope { return directory.Whole(tenant) }
 
 func (m *memory) encode() []byte {
-	b := wire.AppendText(nil, fieldMaker, m.maker)
-	if !m.made.IsZero() {
-		b = wire.AppendTime(b, fieldMade, m.made)
-	}
-	if m.leaving {
-		b = wire.AppendUint(b, fieldLeaving, 1)
-	}
+	stored := &storev1.MemoryGrants{Maker: m.maker, Time: wire.Micros(m.made), Deleting: m.leaving}
 	for _, g := range m.grants {
-		one := wire.AppendText(nil, fieldPattern, g.Pattern)
-		one = wire.AppendUint(one, fieldLevel, uint64(g.Level))
-		one = wire.AppendText(one, fieldBy, g.By)
-		b = wire.AppendItem(b, fieldGrant, wire.AppendTime(one, fieldTime, g.Time))
+		stored.Grants = append(stored.Grants, &storev1.MemoryGrant{Pattern: g.Pattern, Level: uint64(g.Level), By: g.By, Time: wire.Micros(g.Time)})
 	}
-	return b
+	return wire.Marshal(stored)
 }
 
 // decode reads what encode wrote; of nothing, a memory of which nothing is granted.
 func decode(raw []byte) (*memory, error) {
-	m := &memory{raw: raw}
-	for f, err := range wire.Fields(raw) {
-		if err != nil {
-			return nil, damaged(err)
+	var stored storev1.MemoryGrants
+	if err := wire.Unmarshal(raw, &stored); err != nil {
+		return nil, damaged(err)
+	}
+	m := &memory{raw: raw, maker: stored.Maker, made: wire.TimeOf(stored.Time), leaving: stored.Deleting}
+	for _, g := range stored.Grants {
+		if g.Level > uint64(Admin) {
+			return nil, damaged(errLevel)
 		}
-		switch f.Number {
-		case fieldMaker:
-			m.maker = string(f.Bytes)
-		case fieldMade:
-			m.made = f.Time()
-		case fieldLeaving:
-			m.leaving = f.Value != 0
-		case fieldGrant:
-			g, err := decodeGrant(f.Bytes)
-			if err != nil {
-				return nil, damaged(err)
-			}
-			m.grants = append(m.grants, g)
-		}
+		m.grants = append(m.grants, Grant{Pattern: g.Pattern, Level: Level(g.Level), By: g.By, Time: wire.TimeOf(g.Time)})
 	}
 	if !slices.IsSortedFunc(m.grants, func(a, b Grant) int { return strings.Compare(a.Pattern, b.Pattern) }) {
 		return nil, damaged(errOrder)
 	}
 	return m, nil
-}
-
-func decodeGrant(raw []byte) (g Grant, err error) {
-	for f, err := range wire.Fields(raw) {
-		if err != nil {
-			return g, err
-		}
-		switch f.Number {
-		case fieldPattern:
-			g.Pattern = string(f.Bytes)
-		case fieldLevel:
-			if f.Value < uint64(Read) || f.Value > uint64(Admin) {
-				return g, errLevel
-			}
-			g.Level = Level(f.Value)
-		case fieldBy:
-			g.By = string(f.Bytes)
-		case fieldTime:
-			g.Time = f.Time()
-		}
-	}
-	return g, nil
 }
 
 func damaged(err error) error { return fmt.Errorf("%w: grants: %w", kv.ErrDamaged, err) }

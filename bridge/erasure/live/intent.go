@@ -13,29 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
-)
-
-// The fields of an intent (memory/FORMAT.md).
-const (
-	fieldKind = iota + 1
-	fieldID
-	fieldSession
-	fieldFilter
-	fieldBegan
-	fieldEntries
-	fieldBytes
-	fieldCount
-	fieldShared
-	fieldMemory
-	fieldDigest
-	fieldStep
-	fieldQuoted
-)
-
-// The fields of a count.
-const (
-	fieldCountKind = iota + 1
-	fieldCountNumber
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // intent is an erasure that has begun and has not ended.
@@ -61,96 +39,59 @@ func keyOf(s erasure.Subject, scope kv.Scope) []byte {
 }
 
 func encodeSubject(s erasure.Subject) []byte {
-	b := wire.AppendText(nil, fieldKind, string(s.Kind))
-	b = wire.AppendText(b, fieldID, s.ID)
-	b = wire.AppendText(b, fieldSession, s.Session)
-	b = wire.AppendText(b, fieldFilter, s.Filter)
-	b = wire.AppendText(b, fieldShared, string(s.Shared))
-	return wire.AppendUint(b, fieldStep, s.Step)
+	return wire.Marshal(&storev1.Erasure{
+		Kind: string(s.Kind), Id: s.ID, Session: s.Session, Filter: s.Filter, Shared: string(s.Shared), Step: s.Step,
+	})
 }
 
+// encode is the subject, and behind it what else there is.
 func (i *intent) encode() []byte {
-	b := wire.AppendTime(encodeSubject(i.subject), fieldBegan, i.began)
-	b = wire.AppendInt(b, fieldEntries, i.found.Entries)
-	b = wire.AppendInt(b, fieldBytes, i.found.Bytes)
-	b = appendCounts(b, fieldCount, i.found.Counts)
-	for _, m := range i.memories {
-		b = wire.AppendItem(b, fieldMemory, string(rune(m.Kind))+m.Owner)
+	m := &storev1.Erasure{
+		Time: wire.Micros(i.began), Entries: i.found.Entries, Bytes: i.found.Bytes,
+		Counts: numbersOf(i.found.Counts), Quoted: numbersOf(i.quoted),
+	}
+	for _, of := range i.memories {
+		m.Memories = append(m.Memories, string(rune(of.Kind))+of.Owner)
 	}
 	for _, d := range i.digests {
 		raw, _ := hex.DecodeString(d) // which it is
-		b = wire.AppendItem(b, fieldDigest, raw)
+		m.Digests = append(m.Digests, raw)
 	}
-	return appendCounts(b, fieldQuoted, i.quoted)
+	return append(encodeSubject(i.subject), wire.Marshal(m)...)
 }
 
-func appendCounts(b []byte, field int, counts map[string]int64) []byte {
+func numbersOf(counts map[string]int64) (numbers []*storev1.KindNumber) {
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
-		count := wire.AppendInt(wire.AppendText(nil, fieldCountKind, kind), fieldCountNumber, counts[kind])
-		b = wire.AppendItem(b, field, count)
+		numbers = append(numbers, &storev1.KindNumber{Kind: kind, Number: counts[kind]})
 	}
-	return b
-}
-
-func decodeCount(message []byte) (kind string, n int64, err error) {
-	for f, err := range wire.Fields(message) {
-		if err != nil {
-			return "", 0, err
-		}
-		switch f.Number {
-		case fieldCountKind:
-			kind = string(f.Bytes)
-		case fieldCountNumber:
-			n = f.Int()
-		}
-	}
-	return kind, n, nil
+	return numbers
 }
 
 func decodeIntent(tenant string, value []byte) (i intent, err error) {
-	i.subject.Tenant, i.found.Counts = tenant, make(map[string]int64)
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return i, fmt.Errorf("%w: an intent to erase: %w", kv.ErrDamaged, err)
+	var m storev1.Erasure
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return i, fmt.Errorf("%w: an intent to erase: %w", kv.ErrDamaged, err)
+	}
+	i.subject = erasure.Subject{
+		Tenant: tenant, Kind: erase.Kind(m.Kind), ID: m.Id, Session: m.Session, Filter: m.Filter, Shared: erase.Shared(m.Shared), Step: m.Step,
+	}
+	i.began, i.found.Entries, i.found.Bytes, i.found.Counts = wire.TimeOf(m.Time), m.Entries, m.Bytes, make(map[string]int64)
+	for _, count := range m.Counts {
+		i.found.Counts[count.Kind] = count.Number
+	}
+	for _, count := range m.Quoted {
+		if i.quoted == nil {
+			i.quoted = make(map[string]int64)
 		}
-		switch f.Number {
-		case fieldKind:
-			i.subject.Kind = erase.Kind(f.Bytes)
-		case fieldID:
-			i.subject.ID = string(f.Bytes)
-		case fieldSession:
-			i.subject.Session = string(f.Bytes)
-		case fieldFilter:
-			i.subject.Filter = string(f.Bytes)
-		case fieldShared:
-			i.subject.Shared = erase.Shared(f.Bytes)
-		case fieldMemory:
-			if len(f.Bytes) > 1 {
-				i.memories = append(i.memories, kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(f.Bytes[0]), Owner: string(f.Bytes[1:])})
-			}
-		case fieldDigest:
-			i.digests = append(i.digests, hex.EncodeToString(f.Bytes))
-		case fieldBegan:
-			i.began = f.Time()
-		case fieldEntries:
-			i.found.Entries = f.Int()
-		case fieldBytes:
-			i.found.Bytes = f.Int()
-		case fieldStep:
-			i.subject.Step = f.Value
-		case fieldCount, fieldQuoted:
-			kind, n, err := decodeCount(f.Bytes)
-			switch {
-			case err != nil:
-				return i, fmt.Errorf("%w: an intent to erase: %w", kv.ErrDamaged, err)
-			case f.Number == fieldCount:
-				i.found.Counts[kind] = n
-			case i.quoted == nil:
-				i.quoted = map[string]int64{kind: n}
-			default:
-				i.quoted[kind] = n
-			}
+		i.quoted[count.Kind] = count.Number
+	}
+	for _, of := range m.Memories {
+		if len(of) > 1 {
+			i.memories = append(i.memories, kv.Scope{Tenant: tenant, Kind: kv.OwnerKind(of[0]), Owner: of[1:]})
 		}
+	}
+	for _, d := range m.Digests {
+		i.digests = append(i.digests, hex.EncodeToString(d))
 	}
 	if err := erasure.Check(i.subject); err != nil {
 		return i, fmt.Errorf("%w: an intent to erase: %w", kv.ErrDamaged, err)

@@ -2,9 +2,13 @@ package wire
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
+
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Marshal is the stored form of a message of proto/store/v1, its fields in the order of their
@@ -43,4 +47,25 @@ func TimeOf(micros *int64) time.Time {
 		return time.Time{}
 	}
 	return time.UnixMicro(*micros).UTC()
+}
+
+// Pairs are the entries of a map in the order of the keys.
+func Pairs(m map[string]string) []*storev1.Pair {
+	var pairs []*storev1.Pair
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		pairs = append(pairs, &storev1.Pair{Key: key, Value: m[key]})
+	}
+	return pairs
+}
+
+// MapOf is the map that Pairs was made of; nil for none.
+func MapOf(pairs []*storev1.Pair) map[string]string {
+	if len(pairs) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(pairs))
+	for _, pair := range pairs {
+		m[pair.Key] = pair.Value
+	}
+	return m
 }

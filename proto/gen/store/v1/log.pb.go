@@ -532,7 +532,7 @@ type Message struct {
 	// Content.
 	Content string `protobuf:"bytes,2,opt,name=content" json:"content,omitempty"`
 	// The provider's content blocks, a JSON array as it came.
-	Blocks string `protobuf:"bytes,3,opt,name=blocks" json:"blocks,omitempty"`
+	Blocks []byte `protobuf:"bytes,3,opt,name=blocks" json:"blocks,omitempty"`
 	// The speaker's name.
 	Name string `protobuf:"bytes,4,opt,name=name" json:"name,omitempty"`
 	// Tool calls.
@@ -544,7 +544,7 @@ type Message struct {
 	// A user message that holds the result of an action.
 	Observation bool `protobuf:"varint,8,opt,name=observation" json:"observation,omitempty"`
 	// The provider's further fields, a JSON object as it came.
-	Extra string `protobuf:"bytes,9,opt,name=extra" json:"extra,omitempty"`
+	Extra []byte `protobuf:"bytes,9,opt,name=extra" json:"extra,omitempty"`
 	// A system message whose role is called developer.
 	Developer     bool `protobuf:"varint,10,opt,name=developer" json:"developer,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -595,11 +595,11 @@ func (x *Message) GetContent() string {
 	return ""
 }
 
-func (x *Message) GetBlocks() string {
+func (x *Message) GetBlocks() []byte {
 	if x != nil {
 		return x.Blocks
 	}
-	return ""
+	return nil
 }
 
 func (x *Message) GetName() string {
@@ -637,11 +637,11 @@ func (x *Message) GetObservation() bool {
 	return false
 }
 
-func (x *Message) GetExtra() string {
+func (x *Message) GetExtra() []byte {
 	if x != nil {
 		return x.Extra
 	}
-	return ""
+	return nil
 }
 
 func (x *Message) GetDeveloper() bool {
@@ -736,9 +736,9 @@ type Step struct {
 	// Tool's name as the model wrote it.
 	Called string `protobuf:"bytes,4,opt,name=called" json:"called,omitempty"`
 	// Minimal arguments, canonical JSON object.
-	Arguments string `protobuf:"bytes,5,opt,name=arguments" json:"arguments,omitempty"`
+	Arguments []byte `protobuf:"bytes,5,opt,name=arguments" json:"arguments,omitempty"`
 	// All arguments, canonical JSON object; absent when not kept.
-	AllArguments string `protobuf:"bytes,6,opt,name=all_arguments,json=allArguments" json:"all_arguments,omitempty"`
+	AllArguments []byte `protobuf:"bytes,6,opt,name=all_arguments,json=allArguments" json:"all_arguments,omitempty"`
 	// Observation.
 	Observation string `protobuf:"bytes,7,opt,name=observation" json:"observation,omitempty"`
 	// Ref of the blob with the full result, hex.
@@ -758,7 +758,7 @@ type Step struct {
 	// What a prompt shows while the step is unfolded.
 	Inline string `protobuf:"bytes,15,opt,name=inline" json:"inline,omitempty"`
 	// Canonical JSON object.
-	Metadata string `protobuf:"bytes,16,opt,name=metadata" json:"metadata,omitempty"`
+	Metadata []byte `protobuf:"bytes,16,opt,name=metadata" json:"metadata,omitempty"`
 	// Turn id.
 	TurnId string `protobuf:"bytes,17,opt,name=turn_id,json=turnId" json:"turn_id,omitempty"`
 	// Call id.
@@ -842,18 +842,18 @@ func (x *Step) GetCalled() string {
 	return ""
 }
 
-func (x *Step) GetArguments() string {
+func (x *Step) GetArguments() []byte {
 	if x != nil {
 		return x.Arguments
 	}
-	return ""
+	return nil
 }
 
-func (x *Step) GetAllArguments() string {
+func (x *Step) GetAllArguments() []byte {
 	if x != nil {
 		return x.AllArguments
 	}
-	return ""
+	return nil
 }
 
 func (x *Step) GetObservation() string {
@@ -919,11 +919,11 @@ func (x *Step) GetInline() string {
 	return ""
 }
 
-func (x *Step) GetMetadata() string {
+func (x *Step) GetMetadata() []byte {
 	if x != nil {
 		return x.Metadata
 	}
-	return ""
+	return nil
 }
 
 func (x *Step) GetTurnId() string {
@@ -1070,7 +1070,7 @@ type Task struct {
 	// Action.
 	Action string `protobuf:"bytes,2,opt,name=action" json:"action,omitempty"`
 	// A JSON object as it came.
-	Parameters string `protobuf:"bytes,3,opt,name=parameters" json:"parameters,omitempty"`
+	Parameters []byte `protobuf:"bytes,3,opt,name=parameters" json:"parameters,omitempty"`
 	// Agent that asked for it.
 	Requester string `protobuf:"bytes,4,opt,name=requester" json:"requester,omitempty"`
 	// Agent that shall do it.
@@ -1133,11 +1133,11 @@ func (x *Task) GetAction() string {
 	return ""
 }
 
-func (x *Task) GetParameters() string {
+func (x *Task) GetParameters() []byte {
 	if x != nil {
 		return x.Parameters
 	}
-	return ""
+	return nil
 }
 
 func (x *Task) GetRequester() string {
@@ -3622,13 +3622,13 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\aMessage\x12\x12\n" +
 	"\x04role\x18\x01 \x01(\x04R\x04role\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x16\n" +
-	"\x06blocks\x18\x03 \x01(\tR\x06blocks\x12\x12\n" +
+	"\x06blocks\x18\x03 \x01(\fR\x06blocks\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12$\n" +
 	"\x05calls\x18\x05 \x03(\v2\x0e.store.v1.CallR\x05calls\x12\x17\n" +
 	"\acall_id\x18\x06 \x01(\tR\x06callId\x12\x16\n" +
 	"\x06pinned\x18\a \x01(\bR\x06pinned\x12 \n" +
 	"\vobservation\x18\b \x01(\bR\vobservation\x12\x14\n" +
-	"\x05extra\x18\t \x01(\tR\x05extra\x12\x1c\n" +
+	"\x05extra\x18\t \x01(\fR\x05extra\x12\x1c\n" +
 	"\tdeveloper\x18\n" +
 	" \x01(\bR\tdeveloper\"^\n" +
 	"\x04Call\x12\x0e\n" +
@@ -3641,8 +3641,8 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
 	"\x04tool\x18\x03 \x01(\tR\x04tool\x12\x16\n" +
 	"\x06called\x18\x04 \x01(\tR\x06called\x12\x1c\n" +
-	"\targuments\x18\x05 \x01(\tR\targuments\x12#\n" +
-	"\rall_arguments\x18\x06 \x01(\tR\fallArguments\x12 \n" +
+	"\targuments\x18\x05 \x01(\fR\targuments\x12#\n" +
+	"\rall_arguments\x18\x06 \x01(\fR\fallArguments\x12 \n" +
 	"\vobservation\x18\a \x01(\tR\vobservation\x12\x10\n" +
 	"\x03ref\x18\b \x01(\tR\x03ref\x12\x12\n" +
 	"\x04path\x18\t \x01(\tR\x04path\x12\x19\n" +
@@ -3654,7 +3654,7 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\n" +
 	"error_code\x18\x0e \x01(\tR\terrorCode\x12\x16\n" +
 	"\x06inline\x18\x0f \x01(\tR\x06inline\x12\x1a\n" +
-	"\bmetadata\x18\x10 \x01(\tR\bmetadata\x12\x17\n" +
+	"\bmetadata\x18\x10 \x01(\fR\bmetadata\x12\x17\n" +
 	"\aturn_id\x18\x11 \x01(\tR\x06turnId\x12\x17\n" +
 	"\acall_id\x18\x12 \x01(\tR\x06callId\x12\x16\n" +
 	"\x06pinned\x18\x13 \x01(\bR\x06pinned\x12\x1a\n" +
@@ -3675,7 +3675,7 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x1e\n" +
 	"\n" +
-	"parameters\x18\x03 \x01(\tR\n" +
+	"parameters\x18\x03 \x01(\fR\n" +
 	"parameters\x12\x1c\n" +
 	"\trequester\x18\x04 \x01(\tR\trequester\x12\x1a\n" +
 	"\bassignee\x18\x05 \x01(\tR\bassignee\x12\x16\n" +

@@ -37,7 +37,7 @@ type Intent struct {
 	// Tool's name as the model wrote it.
 	Called string `protobuf:"bytes,3,opt,name=called" json:"called,omitempty"`
 	// Minimal arguments, canonical JSON object.
-	Arguments string `protobuf:"bytes,4,opt,name=arguments" json:"arguments,omitempty"`
+	Arguments []byte `protobuf:"bytes,4,opt,name=arguments" json:"arguments,omitempty"`
 	// Thought.
 	Thought string `protobuf:"bytes,5,opt,name=thought" json:"thought,omitempty"`
 	// Turn id.
@@ -107,11 +107,11 @@ func (x *Intent) GetCalled() string {
 	return ""
 }
 
-func (x *Intent) GetArguments() string {
+func (x *Intent) GetArguments() []byte {
 	if x != nil {
 		return x.Arguments
 	}
-	return ""
+	return nil
 }
 
 func (x *Intent) GetThought() string {
@@ -722,7 +722,7 @@ type AuditRecord struct {
 	// The name that was called, where it is another.
 	Called string `protobuf:"bytes,7,opt,name=called" json:"called,omitempty"`
 	// Reduced arguments, a JSON object without secrets.
-	Arguments string `protobuf:"bytes,8,opt,name=arguments" json:"arguments,omitempty"`
+	Arguments []byte `protobuf:"bytes,8,opt,name=arguments" json:"arguments,omitempty"`
 	// Profile.
 	Profile string `protobuf:"bytes,9,opt,name=profile" json:"profile,omitempty"`
 	// Approval.
@@ -828,11 +828,11 @@ func (x *AuditRecord) GetCalled() string {
 	return ""
 }
 
-func (x *AuditRecord) GetArguments() string {
+func (x *AuditRecord) GetArguments() []byte {
 	if x != nil {
 		return x.Arguments
 	}
-	return ""
+	return nil
 }
 
 func (x *AuditRecord) GetProfile() string {
@@ -1280,7 +1280,7 @@ type AgentState struct {
 	// When the agent changed it, ms since 1970.
 	Time int64 `protobuf:"zigzag64,3,opt,name=time" json:"time,omitempty"`
 	// Metadata, in the order of the keys.
-	Metadata      []*StatePair `protobuf:"bytes,4,rep,name=metadata" json:"metadata,omitempty"`
+	Metadata      []*Pair `protobuf:"bytes,4,rep,name=metadata" json:"metadata,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1336,66 +1336,11 @@ func (x *AgentState) GetTime() int64 {
 	return 0
 }
 
-func (x *AgentState) GetMetadata() []*StatePair {
+func (x *AgentState) GetMetadata() []*Pair {
 	if x != nil {
 		return x.Metadata
 	}
 	return nil
-}
-
-// A key and a value.
-type StatePair struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Key.
-	Key string `protobuf:"bytes,1,opt,name=key" json:"key,omitempty"`
-	// Value.
-	Value         string `protobuf:"bytes,2,opt,name=value" json:"value,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *StatePair) Reset() {
-	*x = StatePair{}
-	mi := &file_store_v1_system_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *StatePair) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*StatePair) ProtoMessage() {}
-
-func (x *StatePair) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use StatePair.ProtoReflect.Descriptor instead.
-func (*StatePair) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *StatePair) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-func (x *StatePair) GetValue() string {
-	if x != nil {
-		return x.Value
-	}
-	return ""
 }
 
 // Grants of a person's memory or a space.
@@ -1415,7 +1360,7 @@ type MemoryGrants struct {
 
 func (x *MemoryGrants) Reset() {
 	*x = MemoryGrants{}
-	mi := &file_store_v1_system_proto_msgTypes[15]
+	mi := &file_store_v1_system_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1427,7 +1372,7 @@ func (x *MemoryGrants) String() string {
 func (*MemoryGrants) ProtoMessage() {}
 
 func (x *MemoryGrants) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[15]
+	mi := &file_store_v1_system_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1440,7 +1385,7 @@ func (x *MemoryGrants) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryGrants.ProtoReflect.Descriptor instead.
 func (*MemoryGrants) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{15}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MemoryGrants) GetMaker() string {
@@ -1488,7 +1433,7 @@ type MemoryGrant struct {
 
 func (x *MemoryGrant) Reset() {
 	*x = MemoryGrant{}
-	mi := &file_store_v1_system_proto_msgTypes[16]
+	mi := &file_store_v1_system_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1500,7 +1445,7 @@ func (x *MemoryGrant) String() string {
 func (*MemoryGrant) ProtoMessage() {}
 
 func (x *MemoryGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[16]
+	mi := &file_store_v1_system_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1513,7 +1458,7 @@ func (x *MemoryGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryGrant.ProtoReflect.Descriptor instead.
 func (*MemoryGrant) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{16}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *MemoryGrant) GetPattern() string {
@@ -1566,7 +1511,7 @@ type DirectMessage struct {
 	// Parent task.
 	Parent string `protobuf:"bytes,9,opt,name=parent" json:"parent,omitempty"`
 	// Canonical JSON object.
-	Metadata string `protobuf:"bytes,10,opt,name=metadata" json:"metadata,omitempty"`
+	Metadata []byte `protobuf:"bytes,10,opt,name=metadata" json:"metadata,omitempty"`
 	// Session.
 	Session string `protobuf:"bytes,11,opt,name=session" json:"session,omitempty"`
 	// When it was taken, µs.
@@ -1577,7 +1522,7 @@ type DirectMessage struct {
 
 func (x *DirectMessage) Reset() {
 	*x = DirectMessage{}
-	mi := &file_store_v1_system_proto_msgTypes[17]
+	mi := &file_store_v1_system_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +1534,7 @@ func (x *DirectMessage) String() string {
 func (*DirectMessage) ProtoMessage() {}
 
 func (x *DirectMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[17]
+	mi := &file_store_v1_system_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +1547,7 @@ func (x *DirectMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DirectMessage.ProtoReflect.Descriptor instead.
 func (*DirectMessage) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{17}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DirectMessage) GetId() string {
@@ -1668,11 +1613,11 @@ func (x *DirectMessage) GetParent() string {
 	return ""
 }
 
-func (x *DirectMessage) GetMetadata() string {
+func (x *DirectMessage) GetMetadata() []byte {
 	if x != nil {
 		return x.Metadata
 	}
-	return ""
+	return nil
 }
 
 func (x *DirectMessage) GetSession() string {
@@ -1700,7 +1645,7 @@ type MessageCounts struct {
 
 func (x *MessageCounts) Reset() {
 	*x = MessageCounts{}
-	mi := &file_store_v1_system_proto_msgTypes[18]
+	mi := &file_store_v1_system_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1712,7 +1657,7 @@ func (x *MessageCounts) String() string {
 func (*MessageCounts) ProtoMessage() {}
 
 func (x *MessageCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[18]
+	mi := &file_store_v1_system_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1725,7 +1670,7 @@ func (x *MessageCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MessageCounts.ProtoReflect.Descriptor instead.
 func (*MessageCounts) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{18}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MessageCounts) GetSenders() []*SenderCount {
@@ -1748,7 +1693,7 @@ type SenderCount struct {
 
 func (x *SenderCount) Reset() {
 	*x = SenderCount{}
-	mi := &file_store_v1_system_proto_msgTypes[19]
+	mi := &file_store_v1_system_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1705,7 @@ func (x *SenderCount) String() string {
 func (*SenderCount) ProtoMessage() {}
 
 func (x *SenderCount) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[19]
+	mi := &file_store_v1_system_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +1718,7 @@ func (x *SenderCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SenderCount.ProtoReflect.Descriptor instead.
 func (*SenderCount) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{19}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SenderCount) GetSender() string {
@@ -1801,7 +1746,7 @@ type BlobGrant struct {
 
 func (x *BlobGrant) Reset() {
 	*x = BlobGrant{}
-	mi := &file_store_v1_system_proto_msgTypes[20]
+	mi := &file_store_v1_system_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1758,7 @@ func (x *BlobGrant) String() string {
 func (*BlobGrant) ProtoMessage() {}
 
 func (x *BlobGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[20]
+	mi := &file_store_v1_system_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1771,7 @@ func (x *BlobGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobGrant.ProtoReflect.Descriptor instead.
 func (*BlobGrant) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{20}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BlobGrant) GetOwner() string {
@@ -1851,7 +1796,7 @@ type ForkPart struct {
 
 func (x *ForkPart) Reset() {
 	*x = ForkPart{}
-	mi := &file_store_v1_system_proto_msgTypes[21]
+	mi := &file_store_v1_system_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1808,7 @@ func (x *ForkPart) String() string {
 func (*ForkPart) ProtoMessage() {}
 
 func (x *ForkPart) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[21]
+	mi := &file_store_v1_system_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1821,7 @@ func (x *ForkPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForkPart.ProtoReflect.Descriptor instead.
 func (*ForkPart) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{21}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ForkPart) GetFormat() uint64 {
@@ -1949,7 +1894,7 @@ type Child struct {
 
 func (x *Child) Reset() {
 	*x = Child{}
-	mi := &file_store_v1_system_proto_msgTypes[22]
+	mi := &file_store_v1_system_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +1906,7 @@ func (x *Child) String() string {
 func (*Child) ProtoMessage() {}
 
 func (x *Child) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[22]
+	mi := &file_store_v1_system_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +1919,7 @@ func (x *Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Child.ProtoReflect.Descriptor instead.
 func (*Child) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{22}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Child) GetParent() string {
@@ -2138,7 +2083,7 @@ type ChildResult struct {
 
 func (x *ChildResult) Reset() {
 	*x = ChildResult{}
-	mi := &file_store_v1_system_proto_msgTypes[23]
+	mi := &file_store_v1_system_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2150,7 +2095,7 @@ func (x *ChildResult) String() string {
 func (*ChildResult) ProtoMessage() {}
 
 func (x *ChildResult) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[23]
+	mi := &file_store_v1_system_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2163,7 +2108,7 @@ func (x *ChildResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildResult.ProtoReflect.Descriptor instead.
 func (*ChildResult) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{23}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ChildResult) GetSuccess() bool {
@@ -2231,7 +2176,7 @@ type Gap struct {
 
 func (x *Gap) Reset() {
 	*x = Gap{}
-	mi := &file_store_v1_system_proto_msgTypes[24]
+	mi := &file_store_v1_system_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2243,7 +2188,7 @@ func (x *Gap) String() string {
 func (*Gap) ProtoMessage() {}
 
 func (x *Gap) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[24]
+	mi := &file_store_v1_system_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2201,7 @@ func (x *Gap) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gap.ProtoReflect.Descriptor instead.
 func (*Gap) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{24}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Gap) GetTime() int64 {
@@ -2321,7 +2266,7 @@ type GapTopic struct {
 
 func (x *GapTopic) Reset() {
 	*x = GapTopic{}
-	mi := &file_store_v1_system_proto_msgTypes[25]
+	mi := &file_store_v1_system_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2278,7 @@ func (x *GapTopic) String() string {
 func (*GapTopic) ProtoMessage() {}
 
 func (x *GapTopic) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[25]
+	mi := &file_store_v1_system_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2291,7 @@ func (x *GapTopic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GapTopic.ProtoReflect.Descriptor instead.
 func (*GapTopic) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{25}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GapTopic) GetName() string {
@@ -2376,7 +2321,7 @@ type KnownTool struct {
 
 func (x *KnownTool) Reset() {
 	*x = KnownTool{}
-	mi := &file_store_v1_system_proto_msgTypes[26]
+	mi := &file_store_v1_system_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2388,7 +2333,7 @@ func (x *KnownTool) String() string {
 func (*KnownTool) ProtoMessage() {}
 
 func (x *KnownTool) ProtoReflect() protoreflect.Message {
-	mi := &file_store_v1_system_proto_msgTypes[26]
+	mi := &file_store_v1_system_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2401,7 +2346,7 @@ func (x *KnownTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KnownTool.ProtoReflect.Descriptor instead.
 func (*KnownTool) Descriptor() ([]byte, []int) {
-	return file_store_v1_system_proto_rawDescGZIP(), []int{26}
+	return file_store_v1_system_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KnownTool) GetAgent() string {
@@ -2422,12 +2367,12 @@ var File_store_v1_system_proto protoreflect.FileDescriptor
 
 const file_store_v1_system_proto_rawDesc = "" +
 	"\n" +
-	"\x15store/v1/system.proto\x12\bstore.v1\"\xa4\x02\n" +
+	"\x15store/v1/system.proto\x12\bstore.v1\x1a\x16store/v1/records.proto\"\xa4\x02\n" +
 	"\x06Intent\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x16\n" +
 	"\x06called\x18\x03 \x01(\tR\x06called\x12\x1c\n" +
-	"\targuments\x18\x04 \x01(\tR\targuments\x12\x18\n" +
+	"\targuments\x18\x04 \x01(\fR\targuments\x12\x18\n" +
 	"\athought\x18\x05 \x01(\tR\athought\x12\x17\n" +
 	"\aturn_id\x18\x06 \x01(\tR\x06turnId\x12\x17\n" +
 	"\acall_id\x18\a \x01(\tR\x06callId\x12\x1d\n" +
@@ -2486,7 +2431,7 @@ const file_store_v1_system_proto_rawDesc = "" +
 	"request_id\x18\x05 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04tool\x18\x06 \x01(\tR\x04tool\x12\x16\n" +
 	"\x06called\x18\a \x01(\tR\x06called\x12\x1c\n" +
-	"\targuments\x18\b \x01(\tR\targuments\x12\x18\n" +
+	"\targuments\x18\b \x01(\fR\targuments\x12\x18\n" +
 	"\aprofile\x18\t \x01(\tR\aprofile\x12\x1a\n" +
 	"\bapproval\x18\n" +
 	" \x01(\tR\bapproval\x12\x18\n" +
@@ -2526,18 +2471,15 @@ const file_store_v1_system_proto_rawDesc = "" +
 	"\asession\x18\x05 \x01(\tR\asession\x12\x0e\n" +
 	"\x02by\x18\x06 \x01(\tR\x02by\x12\x19\n" +
 	"\x04time\x18\a \x01(\x12B\x05\xaa\x01\x02\b\x01R\x04time\x12\x14\n" +
-	"\x05above\x18\b \x03(\tR\x05above\"\x8f\x01\n" +
+	"\x05above\x18\b \x03(\tR\x05above\"\x8a\x01\n" +
 	"\n" +
 	"AgentState\x12\x1e\n" +
 	"\n" +
 	"persistent\x18\x01 \x01(\fR\n" +
 	"persistent\x12\x1c\n" +
 	"\tephemeral\x18\x02 \x01(\fR\tephemeral\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x12R\x04time\x12/\n" +
-	"\bmetadata\x18\x04 \x03(\v2\x13.store.v1.StatePairR\bmetadata\"3\n" +
-	"\tStatePair\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\x8a\x01\n" +
+	"\x04time\x18\x03 \x01(\x12R\x04time\x12*\n" +
+	"\bmetadata\x18\x04 \x03(\v2\x0e.store.v1.PairR\bmetadata\"\x8a\x01\n" +
 	"\fMemoryGrants\x12\x14\n" +
 	"\x05maker\x18\x01 \x01(\tR\x05maker\x12\x19\n" +
 	"\x04time\x18\x02 \x01(\x12B\x05\xaa\x01\x02\b\x01R\x04time\x12\x1a\n" +
@@ -2559,7 +2501,7 @@ const file_store_v1_system_proto_rawDesc = "" +
 	"\x03ttl\x18\b \x01(\x12R\x03ttl\x12\x16\n" +
 	"\x06parent\x18\t \x01(\tR\x06parent\x12\x1a\n" +
 	"\bmetadata\x18\n" +
-	" \x01(\tR\bmetadata\x12\x18\n" +
+	" \x01(\fR\bmetadata\x12\x18\n" +
 	"\asession\x18\v \x01(\tR\asession\x12\x19\n" +
 	"\x04time\x18\f \x01(\x12B\x05\xaa\x01\x02\b\x01R\x04time\"@\n" +
 	"\rMessageCounts\x12/\n" +
@@ -2630,7 +2572,7 @@ func file_store_v1_system_proto_rawDescGZIP() []byte {
 	return file_store_v1_system_proto_rawDescData
 }
 
-var file_store_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_store_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_store_v1_system_proto_goTypes = []any{
 	(*Intent)(nil),         // 0: store.v1.Intent
 	(*Erasure)(nil),        // 1: store.v1.Erasure
@@ -2646,30 +2588,30 @@ var file_store_v1_system_proto_goTypes = []any{
 	(*Removed)(nil),        // 11: store.v1.Removed
 	(*ApprovalGrant)(nil),  // 12: store.v1.ApprovalGrant
 	(*AgentState)(nil),     // 13: store.v1.AgentState
-	(*StatePair)(nil),      // 14: store.v1.StatePair
-	(*MemoryGrants)(nil),   // 15: store.v1.MemoryGrants
-	(*MemoryGrant)(nil),    // 16: store.v1.MemoryGrant
-	(*DirectMessage)(nil),  // 17: store.v1.DirectMessage
-	(*MessageCounts)(nil),  // 18: store.v1.MessageCounts
-	(*SenderCount)(nil),    // 19: store.v1.SenderCount
-	(*BlobGrant)(nil),      // 20: store.v1.BlobGrant
-	(*ForkPart)(nil),       // 21: store.v1.ForkPart
-	(*Child)(nil),          // 22: store.v1.Child
-	(*ChildResult)(nil),    // 23: store.v1.ChildResult
-	(*Gap)(nil),            // 24: store.v1.Gap
-	(*GapTopic)(nil),       // 25: store.v1.GapTopic
-	(*KnownTool)(nil),      // 26: store.v1.KnownTool
+	(*MemoryGrants)(nil),   // 14: store.v1.MemoryGrants
+	(*MemoryGrant)(nil),    // 15: store.v1.MemoryGrant
+	(*DirectMessage)(nil),  // 16: store.v1.DirectMessage
+	(*MessageCounts)(nil),  // 17: store.v1.MessageCounts
+	(*SenderCount)(nil),    // 18: store.v1.SenderCount
+	(*BlobGrant)(nil),      // 19: store.v1.BlobGrant
+	(*ForkPart)(nil),       // 20: store.v1.ForkPart
+	(*Child)(nil),          // 21: store.v1.Child
+	(*ChildResult)(nil),    // 22: store.v1.ChildResult
+	(*Gap)(nil),            // 23: store.v1.Gap
+	(*GapTopic)(nil),       // 24: store.v1.GapTopic
+	(*KnownTool)(nil),      // 25: store.v1.KnownTool
+	(*Pair)(nil),           // 26: store.v1.Pair
 }
 var file_store_v1_system_proto_depIdxs = []int32{
 	2,  // 0: store.v1.Erasure.counts:type_name -> store.v1.KindNumber
 	2,  // 1: store.v1.Erasure.quoted:type_name -> store.v1.KindNumber
 	10, // 2: store.v1.AuditLink.records:type_name -> store.v1.Sealed
 	11, // 3: store.v1.AuditLink.removed:type_name -> store.v1.Removed
-	14, // 4: store.v1.AgentState.metadata:type_name -> store.v1.StatePair
-	16, // 5: store.v1.MemoryGrants.grants:type_name -> store.v1.MemoryGrant
-	19, // 6: store.v1.MessageCounts.senders:type_name -> store.v1.SenderCount
-	23, // 7: store.v1.Child.result:type_name -> store.v1.ChildResult
-	25, // 8: store.v1.Gap.topics:type_name -> store.v1.GapTopic
+	26, // 4: store.v1.AgentState.metadata:type_name -> store.v1.Pair
+	15, // 5: store.v1.MemoryGrants.grants:type_name -> store.v1.MemoryGrant
+	18, // 6: store.v1.MessageCounts.senders:type_name -> store.v1.SenderCount
+	22, // 7: store.v1.Child.result:type_name -> store.v1.ChildResult
+	24, // 8: store.v1.Gap.topics:type_name -> store.v1.GapTopic
 	9,  // [9:9] is the sub-list for method output_type
 	9,  // [9:9] is the sub-list for method input_type
 	9,  // [9:9] is the sub-list for extension type_name
@@ -2682,13 +2624,14 @@ func file_store_v1_system_proto_init() {
 	if File_store_v1_system_proto != nil {
 		return
 	}
+	file_store_v1_records_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_store_v1_system_proto_rawDesc), len(file_store_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
