@@ -22,12 +22,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
-	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
@@ -44,7 +45,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
@@ -117,7 +117,7 @@ type Options struct {
 	// Backups makes copies of the store. Default nil: none are made.
 	Backups *backup.Keeper
 	// Bridges are the servers on the same store. Default: there is this one alone.
-	Bridges *bridges.Registry
+	Bridges *registry.Registry
 	// Places knows which of those servers has the workspace of an agent. Default nil: calls
 	// that touch one run here.
 	Places *places.Places
@@ -149,7 +149,7 @@ type Server struct {
 	store        *kv.Health
 	scrubbed     func() time.Time
 	backups      *backup.Keeper
-	bridges      *bridges.Registry
+	bridges      *registry.Registry
 	places       *places.Places
 	forwards     *forward.Forwarder // nil where all calls run here
 	redact       *redact.Redactor

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 )
 
 // maxOthers bounds the agents of other bridges that are known; further ones are not.

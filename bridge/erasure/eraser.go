@@ -106,7 +106,7 @@ type Tally struct {
 // an entry holds it asks the package that owns it.
 type Eraser struct {
 	run      *erase.Run
-	registry *registry
+	registry *sorts
 	changes  []erase.Change // by owner; nil where it has none
 	tallies  [6]Tally
 	search   erase.Search
@@ -151,7 +151,7 @@ func begin(ctx context.Context, r *erase.Run) (e *Eraser, err error) {
 			break
 		}
 	}
-	e = &Eraser{run: r, registry: newRegistry(), quoted: make(map[string]int64), left: make(map[string]int64)}
+	e = &Eraser{run: r, registry: newSorts(), quoted: make(map[string]int64), left: make(map[string]int64)}
 	for _, o := range e.registry.owners {
 		var change erase.Change
 		if o.Begin != nil {

@@ -8,10 +8,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
-	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -19,7 +20,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
@@ -32,7 +32,7 @@ func Owners() []erase.Owner {
 	return []erase.Owner{
 		session.Erasure(), past.Erasure(), blob.Erasure(), children.Erasure(), memory.Erasure(), plans.Erasure(), grants.Erasure(),
 		mention.Erasure(), messages.Erasure(), store.Erasure(topics.Of), agents.Erasure(), approval.Erasure(), audit.Erasure(),
-		places.Erasure(), mcp.Erasure(), lease.Erasure(), bridges.Erasure(), own(),
+		places.Erasure(), mcp.Erasure(), lease.Erasure(), registry.Erasure(), own(),
 	}
 }
 
@@ -65,8 +65,8 @@ func own() erase.Owner {
 	}
 }
 
-// registry finds the sort of an entry, and the change of its owner.
-type registry struct {
+// sorts finds the sort of an entry, and the change of its owner.
+type sorts struct {
 	owners []erase.Owner
 	sorts  map[[3]byte][]sorted // by keyspace, kind of owner and tag
 }
@@ -77,8 +77,8 @@ type sorted struct {
 	owner int
 }
 
-func newRegistry() *registry {
-	r := &registry{owners: Owners(), sorts: make(map[[3]byte][]sorted)}
+func newSorts() *sorts {
+	r := &sorts{owners: Owners(), sorts: make(map[[3]byte][]sorted)}
 	for i, o := range r.owners {
 		for _, s := range o.Sorts {
 			for _, kind := range []byte(s.Kinds) {
@@ -93,7 +93,7 @@ func newRegistry() *registry {
 }
 
 // find is the sort of an entry; false for one without an owner.
-func (r *registry) find(ks kv.Keyspace, scope kv.Scope, tag byte) (*sorted, bool) {
+func (r *sorts) find(ks kv.Keyspace, scope kv.Scope, tag byte) (*sorted, bool) {
 	all := r.sorts[[3]byte{byte(ks), byte(scope.Kind), tag}]
 	for i := range all {
 		if all[i].Has(ks, scope, tag) {
@@ -104,6 +104,6 @@ func (r *registry) find(ks kv.Keyspace, scope kv.Scope, tag byte) (*sorted, bool
 }
 
 // whole reports whether a scope is the subject's.
-func (r *registry) whole(s Subject, scope kv.Scope) bool {
+func (r *sorts) whole(s Subject, scope kv.Scope) bool {
 	return slices.ContainsFunc(r.owners, func(o erase.Owner) bool { return o.Whole != nil && o.Whole(s, scope) })
 }

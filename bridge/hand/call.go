@@ -89,7 +89,7 @@ func (h *Hand) performOnce(ctx context.Context, c *call) (Answer, error) {
 		}
 		if left {
 			answer, found, err := h.replay(ctx, c)
-			if err == nil && !found && h.Bridges == nil {
+			if err == nil && !found && h.others == nil {
 				err = fmt.Errorf("hand: the settled request %q has no answer", c.once)
 			}
 			if found || err != nil {

@@ -28,9 +28,11 @@ func (h *Hand) announce(ctx context.Context, c *call) error {
 	if !c.tool.Descriptor().Mutates {
 		return nil
 	}
-	c.intent, c.bridge = intentID(c), h.Bridges.Holder()
-	if h.Bridges != nil && c.bridge == "" {
-		return fmt.Errorf("hand: announce %s: %w", c.name(), kv.ErrFenced)
+	c.intent = intentID(c)
+	if h.others != nil {
+		if c.bridge = h.others.Holder(); c.bridge == "" {
+			return fmt.Errorf("hand: announce %s: %w", c.name(), kv.ErrFenced)
+		}
 	}
 	in := session.Intent{
 		ID:          c.intent,
@@ -47,7 +49,7 @@ func (h *Hand) announce(ctx context.Context, c *call) error {
 		Bridge:      c.bridge,
 	}
 	write := h.Log.WriteIntent
-	if h.Bridges != nil && c.once != "" {
+	if h.others != nil && c.once != "" {
 		write = h.Log.ClaimIntent
 	}
 	if err := write(ctx, c.Scope, in); err != nil {
@@ -57,12 +59,21 @@ func (h *Hand) announce(ctx context.Context, c *call) error {
 	return nil
 }
 
+// ended reports whether the server that an intent names is no more. On a store of one process
+// none but this one ever was.
+func (h *Hand) ended(ctx context.Context, in session.Intent) (bool, error) {
+	if h.others == nil {
+		return true, nil
+	}
+	return h.others.Ended(ctx, in.Bridge)
+}
+
 // elsewhere reports whether another server that lives runs what an intent says.
 func (h *Hand) elsewhere(ctx context.Context, in session.Intent) (bool, error) {
-	if h.Bridges == nil || in.Bridge == h.Bridges.Holder() {
+	if h.others == nil || in.Bridge == h.others.Holder() {
 		return false, nil
 	}
-	ended, err := h.Bridges.Ended(ctx, in.Bridge)
+	ended, err := h.ended(ctx, in)
 	return err == nil && !ended, err
 }
 
@@ -98,7 +109,7 @@ func (h *Hand) awaitElsewhere(ctx context.Context, c *call) error {
 // lostIntent reports whether others have settled the intent of a call, because they took this
 // server for dead while it ran: its step is there already.
 func (h *Hand) lostIntent(ctx context.Context, tx *kv.Tx, c *call) (bool, error) {
-	if h.Bridges == nil || c.intent == "" {
+	if h.others == nil || c.intent == "" {
 		return false, nil
 	}
 	in, found, err := h.Log.IntentIn(ctx, tx, c.Scope, c.intent)
@@ -108,7 +119,7 @@ func (h *Hand) lostIntent(ctx context.Context, tx *kv.Tx, c *call) (bool, error)
 // StartSettling settles, from now on until Close, what other servers leave that end without
 // a word. On a store of one process there is nothing to do.
 func (h *Hand) StartSettling() {
-	if h.Bridges == nil || h.begin() != nil {
+	if h.others == nil || h.begin() != nil {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -123,7 +134,7 @@ func (h *Hand) settling(ctx context.Context) {
 	tick := time.NewTicker(settleEvery)
 	defer tick.Stop()
 	for {
-		_, changed := h.Bridges.All()
+		changed := h.others.Changed()
 		settled, err := h.settleLeft(ctx)
 		switch {
 		case ctx.Err() != nil:

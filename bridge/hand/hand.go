@@ -19,7 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
 
@@ -81,18 +81,16 @@ func (h *Hand) closedTo(scope kv.Scope) func(name string) bool {
 	return func(name string) bool { return divided.Closed(scope, name) }
 }
 
-// Deps are what a hand works with. All but Bridges, Policies, Approvals, Audit, Count, Compressor, Pressure, Bounds, Style and Observed are required;
+// Deps are what a hand works with. All but Policies, Approvals, Audit, Count, Compressor, Pressure, Bounds, Style and Observed are required;
 // they stay the caller's to close, after the hand.
 type Deps struct {
 	Tools      *tools.Catalogue
 	Log        *session.Log
 	Blobs      *blob.Store
 	Reducer    *step.Reducer
-	Engine     kv.Reader // the one that Writer writes to
+	Engine     kv.Reader // the one that Writer writes to; lease.Of knows the other servers on it
 	Writer     *kv.Writer
 	Workspaces Workspaces
-	// Bridges are the servers on the store. Default: there is this one alone.
-	Bridges *bridges.Registry
 	// Policies says what calls may do, and which need a person's approval. Default: the
 	// profile work, and approval for the tools that require it.
 	Policies *policy.Resolver
@@ -169,6 +167,7 @@ type Hand struct {
 	limits     *throttle.Limits
 	requests   requestLocks
 	steps      stepCounts
+	others     lease.Members // nil on a store of this process alone
 
 	stopSettling context.CancelFunc // set before the first call
 
@@ -185,6 +184,7 @@ func New(d Deps, opts *Options) *Hand {
 	}
 	h := &Hand{
 		Deps:       d,
+		others:     lease.Of(d.Engine),
 		redact:     o.Redact,
 		secrets:    o.Secrets,
 		maxResult:  o.MaxResultBytes,

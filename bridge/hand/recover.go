@@ -44,7 +44,7 @@ func (h *Hand) settleLeft(ctx context.Context) (settled int, err error) {
 		left = append(left, intent)
 	}
 	for _, intent := range left {
-		ended, err := h.Bridges.Ended(ctx, intent.Bridge)
+		ended, err := h.ended(ctx, intent)
 		if err == nil && !ended {
 			continue
 		}
@@ -93,7 +93,7 @@ func (h *Hand) settle(ctx context.Context, in session.Intent) error {
 	position := uint64(0)
 	req.Stage = func(ctx context.Context, tx *kv.Tx) error {
 		position = 0
-		if h.Bridges != nil { // others settle, too
+		if h.others != nil { // others settle, too
 			left, found, err := h.Log.IntentIn(ctx, tx, in.Scope, in.ID)
 			if err != nil || !found || left.Bridge != in.Bridge {
 				return err

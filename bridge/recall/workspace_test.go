@@ -9,12 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
-	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
@@ -49,7 +49,7 @@ func TestAgentsElsewhere(t *testing.T) {
 		var all []*places.Places
 		for i, peer := range memkv.Peers(2, nil) {
 			name := string(rune('a' + i))
-			registry, err := bridges.Join(t.Context(), peer, &bridges.Options{Name: name, Address: name + ":1", Workspace: name + ":/work"})
+			registry, err := registry.Join(t.Context(), peer, &registry.Options{Name: name, Address: name + ":1", Workspace: name + ":/work"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,6 +13,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/peers"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
@@ -21,8 +24,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
-	"github.com/loom-bridge/loom-bridge/bridge/peers"
-	"github.com/loom-bridge/loom-bridge/bridge/places"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/protect"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
@@ -47,7 +48,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
+	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/plans"
 	"github.com/loom-bridge/loom-bridge/server"
@@ -124,12 +125,9 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	d.Tools = tools.NewCatalogue(d.Registry, &tools.CatalogueOptions{Form: assemble.OpenAIChat.ToolName, Absent: native.Absent(o.Shell.Refused)})
 	d.openAgents(engine, writer, o)
 	d.openPlaces(engine, writer, o)
-	if r := bridges.Of(engine); r != nil {
-		o.Audit.Others, o.Children.Holder, o.Children.Ended = r.Others, r.Holder, r.Ended
-		o.Children.Changed = func() <-chan struct{} {
-			_, changed := r.All()
-			return changed
-		}
+	others := lease.Of(engine)
+	if others != nil {
+		o.Audit.Others, o.Children.Holder, o.Children.Ended, o.Children.Changed = others.Others, others.Holder, others.Ended, others.Changed
 	}
 	d.Audit = audit.New(engine, writer, &o.Audit)
 	d.onClose(d.Audit.Close)
@@ -148,7 +146,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	o.Hand.OnTask, o.Hand.OnProgress = d.Tiers.Added, topics.Notices{Bus: d.Events}.Progress
 	d.Hand = hand.New(hand.Deps{
 		Tools: d.Tools, Log: d.Log, Blobs: d.Blobs, Reducer: reducer,
-		Engine: engine, Writer: writer, Bridges: bridges.Of(engine), Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
+		Engine: engine, Writer: writer, Workspaces: workspaces, Audit: d.Audit, Policies: d.Policies, Approvals: d.Approvals, Compressor: compress.New(d.Tokens.Size, &o.Compress),
 		Pressure: d.Assembler.Pressure, Style: d.Assembler.Reference, Observed: d.Assembler.Observation, Bounds: d.Family.Bounds, ForeseeBounds: d.Family.Foresee, Count: d.Tokens.Size,
 	}, &o.Hand)
 	d.onClose(func() error { return d.closeHand(o.CloseTimeout) })
@@ -162,7 +160,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 	}
 	d.onClose(o.Shares.Disk.Watch(o.Disk))
 	// While another server has the store, its sessions go on.
-	if !bridges.Of(engine).Others() {
+	if others == nil || !others.Others() {
 		if err := d.forget(o); err != nil {
 			return err
 		}
@@ -189,7 +187,7 @@ func (d *Domain) openErasures(engine kv.Engine, writer *kv.Writer, o Options) (e
 		Engine: engine, Writer: writer, Gate: new(live.Gate), Memory: d.Memory, Log: d.Log, Prompts: d.Assembler, Past: d.past,
 		Events: d.Events, Messages: d.Messages, Audit: d.Audit, Agents: d.Agents, Children: d.Children, Jobs: d.Jobs,
 	}
-	if r := bridges.Of(engine); r != nil {
+	if r := lease.Of(engine); r != nil {
 		parts.Others = func(ctx context.Context) (bool, error) {
 			err := r.Refresh(ctx)
 			return r.Others(), err
@@ -410,7 +408,7 @@ func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
 	}
 	o.Agents.OnChange = d.changed
 	o.Agents.Catalogue = d.Tools
-	if r := bridges.Of(engine); r != nil {
+	if r := lease.Of(engine); r != nil {
 		o.Agents.Holder = r.Holder
 	}
 	d.Agents = agents.New(engine, writer, &o.Agents)
@@ -423,7 +421,7 @@ func (d *Domain) openPlaces(engine kv.Engine, writer *kv.Writer, o Options) {
 	if d.peers != nil {
 		p.Elsewhere = d.peers
 	}
-	d.Places = places.New(engine, writer, bridges.Of(engine), &p)
+	d.Places = places.New(engine, writer, registry.Of(engine), &p)
 	d.sources.Join(d.Places)
 }
 

@@ -3,9 +3,9 @@ package convert
 import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/loom-bridge/loom-bridge/bridge/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/retention"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -19,7 +19,7 @@ func Retention(s retention.Stats) *loombridgev1.RetentionStatus {
 }
 
 // Bridges are the servers on a store that several have; none on any other.
-func Bridges(r *bridges.Registry) []*loombridgev1.BridgeStatus {
+func Bridges(r *registry.Registry) []*loombridgev1.BridgeStatus {
 	all, _ := r.All()
 	out := make([]*loombridgev1.BridgeStatus, len(all))
 	for i, b := range all {

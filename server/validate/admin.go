@@ -1,12 +1,12 @@
 package validate
 
 import (
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
@@ -40,7 +40,7 @@ func GetWorkspaceRequest(r *loombridgev1.GetWorkspaceRequest) error {
 func MoveWorkspaceRequest(r *loombridgev1.MoveWorkspaceRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
-	c.required("server", r.GetServer(), bridges.MaxWorkspaceBytes)
+	c.required("server", r.GetServer(), registry.MaxWorkspaceBytes)
 	return c.err()
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 )
 
 // Network makes transports that reach each other.

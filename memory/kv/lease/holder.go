@@ -38,7 +38,8 @@ var (
 	ErrLost = errors.New("lease: lost")
 )
 
-// Members is an Engine that knows the processes which share it.
+// Members are the processes that share a store, as an Engine which is shared knows them. It is
+// all that the code of one server knows of the others on its store.
 type Members interface {
 	// Holder is the name that this process takes leases under; it may change. Empty: it
 	// can't take any now.
@@ -47,6 +48,18 @@ type Members interface {
 	Ended(ctx context.Context, holder string) (bool, error)
 	// Now is the time by the clock that all processes have in common.
 	Now() time.Time
+	// Others reports whether there are others now.
+	Others() bool
+	// Changed returns what is closed when a process comes or goes.
+	Changed() <-chan struct{}
+	// Refresh reads who there is: Others may not yet know one that came just now.
+	Refresh(ctx context.Context) error
+}
+
+// Of returns the processes that share an engine; nil where one has it for itself.
+func Of(engine any) Members {
+	m, _ := engine.(Members)
+	return m
 }
 
 // Options adjusts a Holder. Nil and zero fields mean the defaults.
@@ -86,7 +99,7 @@ func NewHolder(engine kv.Reader, writer *kv.Writer, opts *Options) *Holder {
 		writer: writer, now: time.Now, alone: !shared, leases: make(map[Name]*claim), id: func() string { return own },
 		ended: func(context.Context, string) (bool, error) { return false, nil },
 	}
-	if m, ok := engine.(Members); ok {
+	if m := Of(engine); m != nil {
 		h.id, h.ended, h.now = m.Holder, m.Ended, m.Now
 	}
 	if opts != nil && opts.Now != nil {

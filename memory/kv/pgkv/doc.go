@@ -28,5 +28,5 @@
 // is unknown ([kv.ErrUnknownOutcome]). A view keeps the server from removing old
 // versions of rows, which is why it lives for seconds. README.md has what can go wrong.
 //
-// LARGER.md says what to do where one PostgreSQL is not enough.
+// server/docs/cluster.md says what to do where one PostgreSQL is not enough.
 package pgkv

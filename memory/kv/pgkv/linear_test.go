@@ -19,9 +19,9 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 )
 
@@ -304,9 +304,9 @@ func TestLinearizableClock(t *testing.T) {
 	}
 	defer wrong.Close()
 	stores := pairOf(t, server.Address, wrong.Address)
-	var registered []*bridges.Registry
+	var registered []*registry.Registry
 	for i, db := range stores {
-		r, err := bridges.Join(t.Context(), db, &bridges.Options{Name: fmt.Sprint(i), Term: shortTerm})
+		r, err := registry.Join(t.Context(), db, &registry.Options{Name: fmt.Sprint(i), Term: shortTerm})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package pgkv
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,10 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
 )
-
-var _ migration.Target = (*DB)(nil)
 
 // A store into which another one is copied has a row "state" in the table meta until it is
 // complete. Its value is this and the quoted name of the other one.
@@ -53,7 +51,7 @@ func (db *DB) Raw(ctx context.Context, ks kv.Keyspace, after []byte) iter.Seq2[k
 	if after != nil {
 		r.Start = append(append([]byte(nil), after...), 0)
 	}
-	return migration.Merge(db.rawPairs(ctx, ks, r), db.rawSequences(ctx, ks, after))
+	return merge(db.rawPairs(ctx, ks, r), db.rawSequences(ctx, ks, after))
 }
 
 // rawPairs reads page by page, each at its own moment: the store does not change.
@@ -219,4 +217,34 @@ func (db *DB) changeRaw(ctx context.Context, batch *pgx.Batch) error {
 		return kv.ErrReadOnly
 	}
 	return db.reading(db.calls.SendBatch(ctx, batch).Close())
+}
+
+// merge yields the pairs of two streams that are in the order of their keys in that order.
+func merge(a, b iter.Seq2[kv.Pair, error]) iter.Seq2[kv.Pair, error] {
+	return func(yield func(kv.Pair, error) bool) {
+		next, stop := iter.Pull2(b)
+		defer stop()
+		other, err, more := next()
+		for pair, failed := range a {
+			if failed != nil {
+				yield(kv.Pair{}, failed)
+				return
+			}
+			for more && (err != nil || bytes.Compare(other.Key, pair.Key) < 0) {
+				if !yield(other, err) || err != nil {
+					return
+				}
+				other, err, more = next()
+			}
+			if !yield(pair, nil) {
+				return
+			}
+		}
+		for more {
+			if !yield(other, err) || err != nil {
+				return
+			}
+			other, err, more = next()
+		}
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
 )
 
 // Bounds of what Rewrite writes at once.
@@ -83,7 +82,7 @@ func (db *DB) Rewrite(ctx context.Context, change func(kv.Keyspace, kv.Pair) ([]
 	return db.exchange(ctx, beside)
 }
 
-func (db *DB) copyTo(ctx context.Context, to migration.Target, change func(kv.Keyspace, kv.Pair) ([]byte, bool, error)) error {
+func (db *DB) copyTo(ctx context.Context, to *DB, change func(kv.Keyspace, kv.Pair) ([]byte, bool, error)) error {
 	for _, ks := range kv.Keyspaces() {
 		var pairs []kv.Pair
 		size := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -76,7 +76,7 @@ func TestBridgesTakeChildrenUp(t *testing.T) {
 	must(t, err)
 	a.Kill(t)
 	got, err := b.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{
-		AgentId: "parent", ChildIds: []string{"orphan"}, Timeout: durationpb.New(2 * bridges.Term),
+		AgentId: "parent", ChildIds: []string{"orphan"}, Timeout: durationpb.New(2 * registry.Term),
 	})
 	must(t, err)
 	if len(got.GetChildren()) != 1 || !got.GetComplete() || got.GetChildren()[0].GetStatus() != loombridgev1.ChildStatus_CHILD_STATUS_FAILED {
@@ -111,7 +111,7 @@ func TestBridgesEndOrphans(t *testing.T) {
 	a.Kill(t)
 	c.attach(t.Context(), t, "moved", nil)
 	got, err := b.context().WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{
-		AgentId: "parent", ChildIds: []string{"orphan"}, Timeout: durationpb.New(4 * bridges.Term),
+		AgentId: "parent", ChildIds: []string{"orphan"}, Timeout: durationpb.New(4 * registry.Term),
 	})
 	must(t, err)
 	if len(got.GetChildren()) != 1 || !got.GetComplete() || got.GetChildren()[0].GetError() != "disconnected" {

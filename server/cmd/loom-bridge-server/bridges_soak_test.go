@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -169,7 +169,7 @@ func TestSoakBridges(t *testing.T) {
 	stop()
 	all.Wait()
 	settled := f.intentsGone(address)
-	if passed := settled.Sub(last); passed > bridges.Term+5*time.Second {
+	if passed := settled.Sub(last); passed > registry.Term+5*time.Second {
 		t.Errorf("what ran at the last one that was killed was settled after %v", passed)
 	}
 	f.compare(saves.Load(), steps.Load(), events.Load(), calls.Load())

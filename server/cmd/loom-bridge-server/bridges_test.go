@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -132,13 +132,13 @@ func TestBridgesShareStore(t *testing.T) {
 	began := time.Now()
 	c.Kill(t)
 	a.listed(t, "a", "b")
-	if passed := time.Since(began); passed > 2*bridges.Term {
+	if passed := time.Since(began); passed > 2*registry.Term {
 		t.Errorf("one that was killed was gone after %v", passed)
 	}
 	began = time.Now()
 	must(t, b.Stop())
 	a.listed(t, "a")
-	if passed := time.Since(began); passed > bridges.Term {
+	if passed := time.Since(began); passed > registry.Term {
 		t.Errorf("one that ended was gone after %v", passed)
 	}
 	if alone := MustRun(t, t.TempDir()); len(alone.bridges(t)) > 0 {
@@ -196,7 +196,7 @@ func records(tb testing.TB, p *process) int {
 func TestBridgeRefusesNames(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
-	for flag, value := range map[string]string{"--bridge-name": strings.Repeat("x", bridges.MaxNameBytes+1), "--bridge-addr": "no port"} {
+	for flag, value := range map[string]string{"--bridge-name": strings.Repeat("x", registry.MaxNameBytes+1), "--bridge-addr": "no port"} {
 		err := runBriefly(t, "--addr=127.0.0.1:0", "--store="+store, "--data-dir="+filepath.Join(t.TempDir(), "local"), "--workspace="+t.TempDir(), flag+"="+value)
 		if wrong, ok := errors.AsType[*ConfigError](err); !ok || "--"+wrong.Field != flag {
 			t.Errorf("%s: %v", flag, err)
@@ -223,7 +223,7 @@ func TestBridgeOfAnotherTime(t *testing.T) {
 			continue
 		}
 		err = runBriefly(t, "--store", other.Address, "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--workspace", t.TempDir())
-		if !errors.Is(err, bridges.ErrSkew) || !strings.Contains(err.Error(), "s "+want) {
+		if !errors.Is(err, registry.ErrSkew) || !strings.Contains(err.Error(), "s "+want) {
 			t.Errorf("the store's clock %s: %v", ahead, err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
@@ -25,7 +26,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
-	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/meshes"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
@@ -42,7 +42,7 @@ type Config struct {
 	// WorkspaceShared says that they all have one workspace folder.
 	WorkspaceShared bool
 	// Mesh says how this server reaches the others.
-	Mesh meshes.Settings
+	Mesh cluster.Settings
 	// StoreWait is how long another process may still have the store open: of servers
 	// that take turns. No setting; 0 for a server of its own.
 	StoreWait time.Duration

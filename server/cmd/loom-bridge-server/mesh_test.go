@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/natstest"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -125,7 +125,7 @@ func TestMesh(t *testing.T) {
 		t.Errorf("its server was killed: %v", got)
 	}
 	waitUntil(t, "its tool is listed no more", func() bool { return !a.lists(t, "sum") && !b.lists(t, "sum") })
-	if passed := time.Since(began); passed > bridges.Term {
+	if passed := time.Since(began); passed > registry.Term {
 		t.Errorf("the agents of one that was killed were gone after %v", passed)
 	}
 	for e := nextEvent(t, listener, "agent.status"); e.GetSource() != "provider" || !strings.Contains(e.GetPayloadJson(), "disconnected"); e = nextEvent(t, listener, "agent.status") {
@@ -198,7 +198,7 @@ func TestKilledServerKeepsNobodyWaiting(t *testing.T) {
 			if err := call(); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
-			if took := time.Since(killed); took > bridges.Term/2 { // twice as long as it takes
+			if took := time.Since(killed); took > registry.Term/2 { // twice as long as it takes
 				t.Errorf("%s took %v", what, took)
 			}
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
@@ -26,7 +27,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
@@ -132,7 +132,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return config.nameHolder(err)
 	}
 	opened.add(engine.Close)
-	others, stopJoining, err := config.Mesh.Open(ctx, bridges.Of(engine), logger)
+	others, stopJoining, err := config.Mesh.Open(ctx, registry.Of(engine), logger)
 	if err != nil {
 		return &ConfigError{keyMesh, config.Mesh.Mesh, err.Error()}
 	}
@@ -217,7 +217,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Sandbox: confinement, PreparedStarts: runner.Prepared, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
-	options.Bridges, options.Places = bridges.Of(engine), parts.Places
+	options.Bridges, options.Places = registry.Of(engine), parts.Places
 	if copies != nil {
 		options.Backups = copies
 	}

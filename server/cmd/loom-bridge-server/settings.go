@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
@@ -22,7 +23,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
-	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/meshes"
 )
 
 // setting is one row of the table of settings: all there is to say about it. Its
@@ -106,7 +106,7 @@ func (c *Config) servingSettings() []setting {
 		{keyStore, c.storePlace(), nil, "postgres://user@host:5432/database or rocksdb:DIR, where the store is; none: --data-dir"},
 		{keyBridgeName, anyText(&c.BridgeName, "name"), nil, "what this server is called among those on one postgres store; none: machine-process"},
 		{"bridge-addr", optional(checked(&c.BridgeAddr, "host:port", checkAddr)), nil, "where the others on one postgres store reach this server; none: --addr"},
-		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", meshes.Check).as("off|embedded|URL"), meshes.Off, "reach agents and events of the others on one postgres store: embedded, or nats://host:4222"},
+		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", cluster.Check).as("off|embedded|URL"), cluster.Off, "reach agents and events of the others on one postgres store: embedded, or nats://host:4222"},
 		{"mesh-listen", checked(&c.Mesh.Listen, "host:port", checkTCPAddr), "127.0.0.1:0", "where an embedded mesh listens for the others; port 0: a free one"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
 		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},

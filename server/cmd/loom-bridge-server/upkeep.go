@@ -12,10 +12,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
@@ -191,7 +191,7 @@ func (c Config) joinStore(ctx context.Context, address string, logger *slog.Logg
 		o.Workspace = cmp.Or(c.BridgeName, host) + ":" + folder
 	}
 	engine, err := c.takeStore(ctx, o, stores.Place.Join)
-	if errors.Is(err, bridges.ErrInvalid) { // the address is checked already
+	if errors.Is(err, registry.ErrInvalid) { // the address is checked already
 		return nil, &ConfigError{keyBridgeName, c.BridgeName, err.Error()}
 	}
 	if errors.Is(err, stores.ErrMixed) {

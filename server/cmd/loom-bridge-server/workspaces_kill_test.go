@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -81,7 +81,7 @@ func TestWorkspaceOwnerIsKilledUnderCall(t *testing.T) {
 	if reason, details := detailOf(err); reason != "OUTCOME_UNKNOWN" || details["server"] != "owner" || !strings.Contains(err.Error(), "request_id") {
 		t.Errorf("the call that ran: %v %s %v", err, reason, details)
 	}
-	if passed := time.Since(began); passed > bridges.Term+20*time.Second {
+	if passed := time.Since(began); passed > registry.Term+20*time.Second {
 		t.Errorf("it ended after %v", passed)
 	}
 
@@ -142,7 +142,7 @@ func TestWorkspaceOwnerStandsStill(t *testing.T) {
 	if err, passed := <-limited, time.Since(began); status.Code(err) != codes.DeadlineExceeded || passed > limit+10*time.Second {
 		t.Errorf("with a deadline of %v: %v after %v", limit, err, passed)
 	}
-	if err, passed := <-unlimited, time.Since(began); reasonOf(err) != "OUTCOME_UNKNOWN" || passed > bridges.Term+20*time.Second {
+	if err, passed := <-unlimited, time.Since(began); reasonOf(err) != "OUTCOME_UNKNOWN" || passed > registry.Term+20*time.Second {
 		t.Errorf("without a deadline: %v %s after %v", err, reasonOf(err), passed)
 	}
 	must(t, r.owner.command.Process.Signal(syscall.SIGCONT))

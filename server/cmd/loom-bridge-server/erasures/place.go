@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/migration"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
-	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"

@@ -3,7 +3,7 @@ package figures
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 )
 
 // meshMetrics shows what a mesh does, by this server's id. A peer's series ends when it goes.

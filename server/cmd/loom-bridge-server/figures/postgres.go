@@ -3,7 +3,7 @@ package figures
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 )
 
@@ -11,7 +11,7 @@ import (
 type farStore interface {
 	Stats() pgkv.Stats
 	Schema() string
-	Self() bridges.Bridge
+	Self() registry.Bridge
 }
 
 // farMetrics shows how a store in PostgreSQL is used, by its schema and the name of this

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/migration"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/progress"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )

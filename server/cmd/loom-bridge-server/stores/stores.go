@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/migration"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
-	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
@@ -62,7 +62,7 @@ type alone struct{ far }
 // together is a store in PostgreSQL that this server has together with others.
 type together struct {
 	*pgkv.DB
-	*bridges.Registry
+	*registry.Registry
 }
 
 // Close ends the registration before the store.
@@ -246,7 +246,7 @@ type Options struct {
 	Wait time.Duration
 	// Name is what a server that joins others is called, and Address where they reach it.
 	Name, Address string
-	// Workspace names its folder, as bridges.Bridge.Workspace.
+	// Workspace names its folder, as registry.Bridge.Workspace.
 	Workspace string
 	Logger    *slog.Logger
 }
@@ -304,7 +304,7 @@ func (p Place) join(ctx context.Context, o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry, err := bridges.Join(ctx, db, &bridges.Options{Name: o.Name, Address: o.Address, Workspace: o.Workspace, Logger: o.Logger})
+	registry, err := registry.Join(ctx, db, &registry.Options{Name: o.Name, Address: o.Address, Workspace: o.Workspace, Logger: o.Logger})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -3,7 +3,7 @@ package mesh_test
 import (
 	"testing"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/meshtest"
 )
 

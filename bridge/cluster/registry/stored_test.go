@@ -1,4 +1,4 @@
-package bridges
+package registry
 
 import (
 	"testing"

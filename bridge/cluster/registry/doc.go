@@ -1,4 +1,4 @@
-// Package bridges is the registry of the servers that have one store together.
+// Package registry is the registry of the servers that have one store together.
 //
 // Each server (a bridge) has an id for as long as its process runs, and an epoch, which is
 // another one each time it is registered. Its registration is a key of the store, and its
@@ -13,4 +13,4 @@
 //
 // A nil *[Registry] is that of a store which one process has for itself: there are no
 // others, and none ever ended.
-package bridges
+package registry

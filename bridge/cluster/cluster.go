@@ -1,9 +1,15 @@
-// Package meshes opens the mesh that the settings ask for: a server of NATS inside of this
+// Package cluster is the room of what several servers on one store have: who is there
+// (registry), what they send each other (mesh, over natsmesh), agents and events of the others
+// (peers), which one has a workspace (places), and the copying of a store to an engine that several
+// can have (migration). One server alone opens none of it and pays for none: the rest of the house
+// knows the others by hooks alone, which are nil then.
+//
+// The package itself opens the mesh that the settings ask for: a server of NATS inside of this
 // one, joined to those of the other servers on the store, or one that runs elsewhere.
 //
 // The mesh's secret is kept in the store, so that only servers on it are believed. There,
 // too, embedded servers find each other's addresses.
-package meshes
+package cluster
 
 import (
 	"context"
@@ -14,9 +20,9 @@ import (
 	"os"
 	"sync"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/natsmesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 )
 
 // The meshes that are no address.
@@ -49,7 +55,7 @@ func Check(text string) error {
 
 // Open returns the mesh of a server that is registered, not open yet, and what ends the
 // search for others; nil where it is off.
-func (s Settings) Open(ctx context.Context, registry *bridges.Registry, logger *slog.Logger) (_ *mesh.Mesh, stop func() error, _ error) {
+func (s Settings) Open(ctx context.Context, registry *registry.Registry, logger *slog.Logger) (_ *mesh.Mesh, stop func() error, _ error) {
 	none := func() error { return nil }
 	if s.Mesh == Off {
 		return nil, none, nil
@@ -84,7 +90,7 @@ func (s Settings) Open(ctx context.Context, registry *bridges.Registry, logger *
 	return m, s.follow(registry, server, logger), nil
 }
 
-func newMesh(self bridges.Bridge, transport mesh.Transport, secret []byte, logger *slog.Logger) (*mesh.Mesh, error) {
+func newMesh(self registry.Bridge, transport mesh.Transport, secret []byte, logger *slog.Logger) (*mesh.Mesh, error) {
 	m, err := mesh.New(mesh.Peer{ID: self.ID, Epoch: self.Epoch}, transport, &mesh.Options{Secret: secret, Logger: logger})
 	if err != nil {
 		return nil, errors.Join(err, transport.Close())
@@ -93,7 +99,7 @@ func newMesh(self bridges.Bridge, transport mesh.Transport, secret []byte, logge
 }
 
 // routes are where others are looked for.
-func routes(registry *bridges.Registry) []string {
+func routes(registry *registry.Registry) []string {
 	var routes []string
 	all, _ := registry.All()
 	self := registry.Self()
@@ -106,7 +112,7 @@ func routes(registry *bridges.Registry) []string {
 }
 
 // follow joins the servers that come to the store, until it is stopped.
-func (s Settings) follow(registry *bridges.Registry, server *natsmesh.Embedded, logger *slog.Logger) (stop func() error) {
+func (s Settings) follow(registry *registry.Registry, server *natsmesh.Embedded, logger *slog.Logger) (stop func() error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var following sync.WaitGroup
 	following.Go(func() {

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/migration"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/migration"
 	"github.com/loom-bridge/loom-bridge/memory/kv/pgkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )

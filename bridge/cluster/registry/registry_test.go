@@ -1,4 +1,4 @@
-package bridges_test
+package registry_test
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -20,7 +20,7 @@ import (
 // process is one of several on a store. While it is cut off it reaches nothing.
 type process struct {
 	*memkv.Peer
-	*bridges.Registry
+	*registry.Registry
 	cut   atomic.Bool
 	ahead time.Duration // of the store's clock
 }
@@ -59,11 +59,11 @@ func (p *process) Close() error { return errors.Join(p.Registry.Close(), p.Peer.
 
 func (p *process) MustJoin(t *testing.T, name string) {
 	t.Helper()
-	registry, err := bridges.Join(t.Context(), p, &bridges.Options{Name: name, Address: name + ":1"})
+	r, err := registry.Join(t.Context(), p, &registry.Options{Name: name, Address: name + ":1"})
 	if err != nil {
 		t.Fatalf("join %s: %v", name, err)
 	}
-	p.Registry = registry
+	p.Registry = r
 }
 
 // processes are n of them, registered in turn.
@@ -81,7 +81,7 @@ func processes(t *testing.T, n int) []*process {
 // MustSee waits until a process sees those of the names.
 func (p *process) MustSee(t *testing.T, names string) {
 	t.Helper()
-	timeout := time.After(10 * bridges.Term)
+	timeout := time.After(10 * registry.Term)
 	for {
 		all, changed := p.All()
 		var seen []string
@@ -120,14 +120,14 @@ func TestBridgesSeeEachOther(t *testing.T) {
 				t.Errorf("%+v, registered as %+v", b, all[i].Self())
 			}
 		}
-		time.Sleep(3 * bridges.Term) // leases are renewed
+		time.Sleep(3 * registry.Term) // leases are renewed
 		all[2].MustSee(t, "abc")
 		began := time.Now()
 		if err := all[1].Close(); err != nil {
 			t.Fatal(err)
 		}
 		all[0].MustSee(t, "ac")
-		if passed := time.Since(began); passed > bridges.RenewEvery {
+		if passed := time.Since(began); passed > registry.RenewEvery {
 			t.Errorf("an end that was told was seen after %v", passed)
 		}
 	})
@@ -141,12 +141,12 @@ func TestDeadBridgeIsFenced(t *testing.T) {
 		all := processes(t, 2)
 		a, b := all[0], all[1]
 		a.MustSee(t, "ab")
-		time.Sleep(bridges.Term)
+		time.Sleep(registry.Term)
 		old := b.Self()
 		b.cut.Store(true)
 		began := time.Now()
 		a.MustSee(t, "a")
-		if passed := time.Since(began); passed > bridges.Term || passed < bridges.Term-bridges.RenewEvery-time.Second {
+		if passed := time.Since(began); passed > registry.Term || passed < registry.Term-registry.RenewEvery-time.Second {
 			t.Errorf("it was taken for dead after %v", passed)
 		}
 		if ended, err := a.Ended(t.Context(), old.String()); err != nil || !ended {
@@ -181,12 +181,12 @@ func TestOutageEndsNobody(t *testing.T) {
 		for _, p := range all {
 			p.cut.Store(true)
 		}
-		time.Sleep(4 * bridges.Term)
+		time.Sleep(4 * registry.Term)
 		for i, p := range all { // one after another
 			p.cut.Store(false)
 			time.Sleep(time.Duration(i) * time.Second)
 		}
-		time.Sleep(3 * bridges.Term)
+		time.Sleep(3 * registry.Term)
 		for i, p := range all {
 			p.MustSee(t, "abc")
 			if epoch := p.Self().Epoch; epoch != uint64(i+1) {
@@ -233,20 +233,20 @@ func TestJoinRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer := memkv.Peers(1, nil)[0]
 		defer peer.Close()
-		for _, o := range []bridges.Options{{Name: strings.Repeat("x", bridges.MaxNameBytes+1)}, {Name: "a\x00"}, {Address: "\xff"}, {Address: strings.Repeat("x", bridges.MaxAddressBytes+1)}} {
-			if _, err := bridges.Join(t.Context(), peer, &o); !errors.Is(err, bridges.ErrInvalid) {
+		for _, o := range []registry.Options{{Name: strings.Repeat("x", registry.MaxNameBytes+1)}, {Name: "a\x00"}, {Address: "\xff"}, {Address: strings.Repeat("x", registry.MaxAddressBytes+1)}} {
+			if _, err := registry.Join(t.Context(), peer, &o); !errors.Is(err, registry.ErrInvalid) {
 				t.Errorf("%q %q: %v, want ErrInvalid", o.Name, o.Address, err)
 			}
 		}
-		for _, ahead := range []time.Duration{bridges.MaxSkew + time.Millisecond, -bridges.MaxSkew - time.Millisecond} {
-			if _, err := bridges.Join(t.Context(), &process{Peer: peer, ahead: ahead}, nil); !errors.Is(err, bridges.ErrSkew) {
+		for _, ahead := range []time.Duration{registry.MaxSkew + time.Millisecond, -registry.MaxSkew - time.Millisecond} {
+			if _, err := registry.Join(t.Context(), &process{Peer: peer, ahead: ahead}, nil); !errors.Is(err, registry.ErrSkew) {
 				t.Errorf("a clock that differs by %v: %v, want ErrSkew", ahead, err)
 			}
 		}
-		p := &process{Peer: peer, ahead: bridges.MaxSkew}
+		p := &process{Peer: peer, ahead: registry.MaxSkew}
 		p.MustJoin(t, "a")
-		if ahead := time.Until(p.Now()); ahead != bridges.MaxSkew {
-			t.Errorf("the store's clock is %v before, want %v", ahead, bridges.MaxSkew)
+		if ahead := time.Until(p.Now()); ahead != registry.MaxSkew {
+			t.Errorf("the store's clock is %v before, want %v", ahead, registry.MaxSkew)
 		}
 		if err := p.Registry.Close(); err != nil {
 			t.Error(err)
@@ -255,37 +255,22 @@ func TestJoinRefuses(t *testing.T) {
 }
 
 func TestNobodySharesWithoutRegistry(t *testing.T) {
-	var none *bridges.Registry
+	var none *registry.Registry
 	all, changed := none.All()
 	ended, err := none.Ended(t.Context(), "x@1")
-	if none.Self() != (bridges.Bridge{}) || none.Holder() != "" || len(all) > 0 || changed != nil || !ended || err != nil || none.Close() != nil {
+	if none.Self() != (registry.Bridge{}) || none.Holder() != "" || len(all) > 0 || changed != nil || !ended || err != nil || none.Close() != nil {
 		t.Error("no registry has somebody in it")
 	}
-	if bridges.Of(memkv.New(nil)) != nil {
+	if registry.Of(memkv.New(nil)) != nil {
 		t.Error("a store of one process has a registry")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		p := processes(t, 1)[0]
-		if bridges.Of(p) != p.Registry {
+		if registry.Of(p) != p.Registry {
 			t.Error("the registry of an engine is not found")
 		}
-		if all, _ := p.All(); !slices.Equal(all, []bridges.Bridge{p.Self()}) {
+		if all, _ := p.All(); !slices.Equal(all, []registry.Bridge{p.Self()}) {
 			t.Errorf("%v", all)
 		}
 	})
-}
-
-// A store that had a part of the tenants is refused, not served as if it had all of them.
-func TestStoreOfADivision(t *testing.T) {
-	peer := memkv.Peers(1, nil)[0]
-	t.Cleanup(func() { _ = peer.Close() })
-	batch := new(kv.Batch)
-	registry := kv.Ref{Keyspace: kv.System, Scope: kv.Scope{Tenant: "*", Kind: kv.OwnerSystem, Owner: "bridges"}}
-	batch.Put(kv.System, registry.Scope.Key('d'), []byte{8, 1})
-	if err := peer.Commit(t.Context(), kv.Commit{Guards: []kv.Guard{{Ref: registry, Any: true}}, Batch: batch, Unfenced: true}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bridges.Join(t.Context(), peer, nil); !errors.Is(err, bridges.ErrDivided) {
-		t.Errorf("join: %v", err)
-	}
 }

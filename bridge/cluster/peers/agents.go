@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 

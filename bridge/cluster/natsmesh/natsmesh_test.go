@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh/natsmesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/natsmesh"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/meshtest"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/natstest"
 )

@@ -1,4 +1,4 @@
-package bridges
+package registry
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func (r *Registry) Secret(ctx context.Context) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("bridges: secret of the mesh: %w", kv.ErrConflict)
+	return nil, fmt.Errorf("registry: secret of the mesh: %w", kv.ErrConflict)
 }
 
 // SetMesh says where the mesh of this bridge is reached, in this and later registrations.
@@ -59,7 +59,7 @@ func (r *Registry) SetMesh(ctx context.Context, address string) error {
 	c := kv.Commit{Guards: []kv.Guard{{Ref: ref, Any: true}}, Batch: new(kv.Batch)}
 	c.Batch.Put(kv.System, meshKey(r.id), []byte(address))
 	if err := r.engine.Commit(ctx, c); err != nil {
-		return fmt.Errorf("bridges: address of the mesh: %w", err)
+		return fmt.Errorf("registry: address of the mesh: %w", err)
 	}
 	_, err := r.read(ctx)
 	return err

@@ -1,4 +1,4 @@
-package bridges
+package registry
 
 import (
 	"errors"
@@ -24,14 +24,11 @@ const (
 
 var (
 	// ErrInvalid: a name or an address can't be registered.
-	ErrInvalid = errors.New("bridges: invalid")
+	ErrInvalid = errors.New("registry: invalid")
 	// ErrSkew: the clock of this machine is too far from that of the store.
-	ErrSkew = errors.New("bridges: the clock of this machine differs from that of the store")
-	// ErrDivided: the store has a part of the tenants, by a map of several stores that no
-	// server knows any more.
-	ErrDivided = errors.New("bridges: the store has a part of the tenants, which were divided over several stores; take them out with export and import of the version that divided them")
+	ErrSkew = errors.New("registry: the clock of this machine differs from that of the store")
 	// ErrTooMany: MaxBridges are registered.
-	ErrTooMany = fmt.Errorf("bridges: %d servers share the store already", MaxBridges)
+	ErrTooMany = fmt.Errorf("registry: %d servers share the store already", MaxBridges)
 )
 
 // Bridge is a server that is registered. It is comparable.
@@ -72,11 +69,6 @@ const (
 	tagBridge = 'b' // id: a registration
 	tagEpoch  = 'e' // the last epoch that was given
 	tagLease  = 'h' // id: when its lease runs out
-	// tagDivision is of a store that had a part of the tenants; it is not written any more, and a store
-	// that has it is refused.
-	tagDivision = 'd'
-	// tagStore marked such a store.
-	tagStore = 'i'
 )
 
 // Fields of a registration, of a lease, and of the last epoch.

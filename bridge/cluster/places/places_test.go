@@ -8,17 +8,17 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
-	"github.com/loom-bridge/loom-bridge/bridge/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // world is several servers on one store, each with a folder of its own.
 type world struct {
 	peers  []*memkv.Peer
-	joined []*bridges.Registry
+	joined []*registry.Registry
 	places []*places.Places
 	failed error // what a call to another server ends with
 }
@@ -42,7 +42,7 @@ func MustOpen(t *testing.T, n int, perAgent bool) *world {
 	w := &world{}
 	for i, peer := range memkv.Peers(n, nil) {
 		name := string(rune('a' + i))
-		registry, err := bridges.Join(t.Context(), peer, &bridges.Options{Name: name, Address: name + ":1", Workspace: name + ":/work"})
+		registry, err := registry.Join(t.Context(), peer, &registry.Options{Name: name, Address: name + ":1", Workspace: name + ":/work"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package meshes
+package cluster
 
 import (
 	"os"

@@ -10,7 +10,6 @@
 package migration
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -213,34 +212,4 @@ func add(sum hash.Hash, part []byte) {
 	binary.BigEndian.PutUint32(size[:], uint32(len(part))) //nolint:gosec // far less, by the contract
 	sum.Write(size[:])
 	sum.Write(part)
-}
-
-// Merge yields the pairs of two streams that are in the order of their keys in that order.
-func Merge(a, b iter.Seq2[kv.Pair, error]) iter.Seq2[kv.Pair, error] {
-	return func(yield func(kv.Pair, error) bool) {
-		next, stop := iter.Pull2(b)
-		defer stop()
-		other, err, more := next()
-		for pair, failed := range a {
-			if failed != nil {
-				yield(kv.Pair{}, failed)
-				return
-			}
-			for more && (err != nil || bytes.Compare(other.Key, pair.Key) < 0) {
-				if !yield(other, err) || err != nil {
-					return
-				}
-				other, err, more = next()
-			}
-			if !yield(pair, nil) {
-				return
-			}
-		}
-		for more {
-			if !yield(other, err) || err != nil {
-				return
-			}
-			other, err, more = next()
-		}
-	}
 }

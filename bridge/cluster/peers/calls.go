@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 )
 

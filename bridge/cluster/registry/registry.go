@@ -1,4 +1,4 @@
-package bridges
+package registry
 
 import (
 	"cmp"
@@ -132,6 +132,12 @@ func (r *Registry) Workspace() string {
 	return r.opts.Workspace
 }
 
+// Changed is closed when a server comes to the store or leaves it.
+func (r *Registry) Changed() <-chan struct{} {
+	_, changed := r.All()
+	return changed
+}
+
 // All returns the bridges that are registered, this one among them, in the order of their
 // epochs, and a channel that is closed when that, or Self, changes. The slice must not be
 // write to.
@@ -251,7 +257,7 @@ func (r *Registry) register(ctx context.Context) error {
 		r.set(self, r.all)
 		return nil
 	}
-	return fmt.Errorf("bridges: register: %w", kv.ErrConflict)
+	return fmt.Errorf("registry: register: %w", kv.ErrConflict)
 }
 
 func (r *Registry) tryRegister(ctx context.Context, now time.Time) (Bridge, error) {
@@ -262,9 +268,6 @@ func (r *Registry) tryRegister(ctx context.Context, now time.Time) (Bridge, erro
 	others, err := r.entries(ctx)
 	if err != nil {
 		return Bridge{}, err
-	}
-	if others.divided {
-		return Bridge{}, ErrDivided
 	}
 	if delete(others.bridges, r.id); len(others.bridges) >= MaxBridges {
 		return Bridge{}, ErrTooMany
@@ -289,8 +292,6 @@ type entries struct {
 	bridges map[string]entry
 	leases  map[string][]byte
 	meshes  map[string]string
-	// divided: the store had a part of the tenants, by a map of several stores.
-	divided bool
 	// reading is the number of the reading: one that was begun later is newer.
 	reading uint64
 }
@@ -324,8 +325,6 @@ func (r *Registry) entries(ctx context.Context) (entries, error) {
 			e.leases[id] = pair.Value
 		case tagMesh:
 			e.meshes[id] = string(pair.Value)
-		case tagDivision:
-			e.divided = true
 		}
 	}
 	return e, nil

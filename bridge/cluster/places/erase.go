@@ -10,7 +10,7 @@ import (
 // Erasure is what becomes of workspaces when a subject is erased: an agent has none any more.
 func Erasure() erase.Owner {
 	return erase.Owner{
-		Name: "bridge/places",
+		Name: "bridge/cluster/places",
 		Sorts: []erase.Sort{
 			{Keyspace: kv.System, Kinds: "y", Lists: []string{scopeOf("").Owner}, Tags: string(rune(tagWorkspace)), Texts: "names and folders of servers"},
 		},

@@ -9,15 +9,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/bridges"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // Owner is whose folder a workspace is.
 type Owner struct {
-	// Folder names it, as bridges.Bridge.Workspace.
+	// Folder names it, as registry.Bridge.Workspace.
 	Folder string
 	// Server and Address are those of the server when it was given the workspace.
 	Server, Address string
@@ -47,7 +47,7 @@ type Options struct {
 
 // Places are the workspaces. All methods are safe for concurrent use.
 type Places struct {
-	registry *bridges.Registry
+	registry *registry.Registry
 	engine   kv.Reader // the one that writer writes to
 	writer   *kv.Writer
 	opts     Options
@@ -59,7 +59,7 @@ type Handler func(ctx context.Context, payload []byte) []byte
 
 // New returns the workspaces of a server; nil where they have no owner: on a store that this
 // server has alone, and where all servers share one folder.
-func New(engine kv.Reader, writer *kv.Writer, registry *bridges.Registry, opts *Options) *Places {
+func New(engine kv.Reader, writer *kv.Writer, registry *registry.Registry, opts *Options) *Places {
 	if registry.Workspace() == "" {
 		return nil
 	}
@@ -75,7 +75,7 @@ func New(engine kv.Reader, writer *kv.Writer, registry *bridges.Registry, opts *
 
 // Check refuses a server that shares its folder on a store where others do not, or the
 // other way round, with ErrMixed.
-func Check(registry *bridges.Registry) error {
+func Check(registry *registry.Registry) error {
 	all, _ := registry.All()
 	self := registry.Self()
 	for _, b := range all {
@@ -137,7 +137,7 @@ func decode(value []byte) (o Owner) {
 }
 
 // at is an owner with its present state, and the server that has the folder.
-func (p *Places) at(o Owner) (Owner, bridges.Bridge) {
+func (p *Places) at(o Owner) (Owner, registry.Bridge) {
 	self := p.registry.Self()
 	o.Away = false
 	if o.Here = o.Folder == self.Workspace; o.Here {
@@ -150,7 +150,7 @@ func (p *Places) at(o Owner) (Owner, bridges.Bridge) {
 		}
 	}
 	o.Away = true
-	return o, bridges.Bridge{}
+	return o, registry.Bridge{}
 }
 
 // Of says whose folder the workspace of an agent is; false without an owner yet. A nil Places
@@ -216,7 +216,7 @@ func (p *Places) where(ctx context.Context, scope kv.Scope, take bool) (mesh.Pee
 	return mesh.Peer{ID: b.ID, Epoch: b.Epoch}, nil
 }
 
-func (p *Places) ownerOf(b bridges.Bridge) Owner {
+func (p *Places) ownerOf(b registry.Bridge) Owner {
 	return Owner{Folder: b.Workspace, Server: b.Name, Address: b.Address, Since: p.opts.Now().UTC().Truncate(time.Microsecond)}
 }
 
@@ -270,9 +270,9 @@ func (p *Places) Move(ctx context.Context, scope kv.Scope, to string) (before, a
 }
 
 // named is the server of a name or a folder.
-func (p *Places) named(to string) (bridges.Bridge, error) {
+func (p *Places) named(to string) (registry.Bridge, error) {
 	all, _ := p.registry.All()
-	var found bridges.Bridge
+	var found registry.Bridge
 	var names []string
 	for _, b := range all {
 		names = append(names, fmt.Sprintf("%q (%s)", b.Name, b.Workspace))
@@ -280,12 +280,12 @@ func (p *Places) named(to string) (bridges.Bridge, error) {
 			continue
 		}
 		if found.Workspace != "" && found.Workspace != b.Workspace {
-			return bridges.Bridge{}, fmt.Errorf("%w: %q is the name of several; name the folder: %s", ErrUnknown, to, strings.Join(names, ", "))
+			return registry.Bridge{}, fmt.Errorf("%w: %q is the name of several; name the folder: %s", ErrUnknown, to, strings.Join(names, ", "))
 		}
 		found = b
 	}
 	if found.Workspace == "" {
-		return bridges.Bridge{}, fmt.Errorf("%w: %q is not one of those that are registered: %s", ErrUnknown, to, strings.Join(names, ", "))
+		return registry.Bridge{}, fmt.Errorf("%w: %q is not one of those that are registered: %s", ErrUnknown, to, strings.Join(names, ", "))
 	}
 	return found, nil
 }
