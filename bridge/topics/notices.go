@@ -9,7 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
-	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -37,7 +37,7 @@ func (n Notices) Status(tenant string, c agents.Change) {
 }
 
 // Folded announces a batch of folds, as assemble.Options.OnBatch.
-func (n Notices) Folded(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
+func (n Notices) Folded(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch) {
 	n.emit(ctx, scope.Tenant, events.Event{Topic: Folded, Source: scope.Owner, SessionID: sessionID}, events.EmitOptions{}, map[string]any{
 		"session_id":    sessionID,
 		"batch":         b.Number,

@@ -4,15 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/read"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
 	"github.com/loom-bridge/loom-bridge/context/assemble/reuse"
-	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -37,12 +36,8 @@ const (
 // *session.Log is one, and documents the methods.
 type Log interface {
 	read.Log
-	// AppendFolds stores a batch, and MoveMark the boundary of a preset;
-	// session.ErrFoldsChanged when somebody else was first.
-	AppendFolds(ctx context.Context, scope kv.Scope, sessionID string, version uint64, made []history.Fold) error
-	MoveMark(ctx context.Context, scope kv.Scope, sessionID string, version uint64, preset string, to history.Mark) error
-	// Renew stores a renewal; session.ErrFoldsChanged as with AppendFolds.
-	Renew(ctx context.Context, scope kv.Scope, sessionID string, version uint64, r *session.Renewal, requestID string) (int, error)
+	fold.Journal
+	// SaveAnchor keeps what a provider counted.
 	SaveAnchor(ctx context.Context, scope kv.Scope, sessionID string, a tokens.Anchor) error
 }
 
@@ -66,7 +61,7 @@ type Options struct {
 	Templates step.Templates
 	// OnBatch is called for each batch of folds after it was stored, by the call that
 	// folded. It must not block. Default: nobody is told.
-	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch)
 	// Engine is what the log reads from. A prompt is read as of one moment of it. Default:
 	// each part is read as it is just then.
 	Engine read.Snapshots
@@ -109,9 +104,8 @@ type Assembler struct {
 	counter   *tokens.Counter
 	limit     int
 	reference step.ReferenceStyle
-	reducer   *step.Reducer
-	templates step.Templates
-	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b Batch)
+	folds     *fold.Stage
+	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch)
 	served    func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
 	stepOf    func(ctx context.Context, scope kv.Scope, sessionID, name string) string
 	depth     func(ctx context.Context, scope kv.Scope) int
@@ -122,35 +116,30 @@ type Assembler struct {
 	known     *known
 	past      *past.Store
 	finder    *rehydrate.Finder
-	memo      *history.Memo
 	kept      *reuse.Cache[Prompt]
 }
 
 // New returns an assembler that reads log and counts with counter. Give many
 // assemblers one counter: it remembers what it counted.
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
-	a := &Assembler{
-		source: read.New(log, nil, nil, 0),
-		log:    log, counter: counter, limit: DefaultToolResultTokens, known: newKnown(nil), memo: history.NewMemo(0),
-		finder: rehydrate.NewFinder(), clock: time.Now, reducer: step.NewReducer(nil),
-	}
+	o := Options{}
 	if opts != nil {
-		a.reference, a.templates, a.onBatch, a.served = opts.Reference, opts.Templates, opts.OnBatch, opts.Served
-		a.gatherer, a.past, a.stepOf, a.depth, a.forked = opts.Gatherer, opts.Past, opts.StepOf, opts.Depth, opts.Forked
-		a.source = read.New(log, opts.Engine, opts.Foresee, opts.ReadBytes)
-		if opts.Now != nil {
-			a.clock = opts.Now
-		}
-		a.known.models = opts.Models
-		if opts.ToolResultTokens > 0 {
-			a.limit = opts.ToolResultTokens
-		}
-		if opts.Reducer != nil {
-			a.reducer = opts.Reducer
-		}
-		if opts.CacheBytes != 0 {
-			a.kept = reuse.New[Prompt](max(opts.CacheBytes, 0))
-		}
+		o = *opts
+	}
+	if o.Reducer == nil {
+		o.Reducer = step.NewReducer(nil)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	a := &Assembler{
+		log: log, counter: counter, limit: cmp.Or(max(o.ToolResultTokens, 0), DefaultToolResultTokens), reference: o.Reference,
+		source: read.New(log, o.Engine, o.Foresee, o.ReadBytes), folds: fold.New(log, o.Reference, o.Reducer, o.Templates),
+		onBatch: o.OnBatch, served: o.Served, stepOf: o.StepOf, depth: o.Depth, forked: o.Forked, gatherer: o.Gatherer, past: o.Past,
+		clock: o.Now, known: newKnown(o.Models), finder: rehydrate.NewFinder(),
+	}
+	if o.CacheBytes != 0 {
+		a.kept = reuse.New[Prompt](max(o.CacheBytes, 0))
 	}
 	return a
 }
@@ -165,7 +154,7 @@ const maxRaces = 8
 // ErrTooLarge, a malformed request an *invalid.Error, and session.ErrFoldsChanged
 // that others kept folding the same session.
 func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
-	var folded *Batch
+	var folded *fold.Batch
 	live := false
 	for races := 0; ; {
 		p, t, err := a.attempt(ctx, r, live, folded)
@@ -181,19 +170,19 @@ func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
 			return p, err
 		}
 		if t != nil {
-			folded = t.folded
+			folded = t.folding.Before
 		}
 	}
 }
 
 // attempt makes a prompt from one moment. folded is what attempts before it folded.
-func (a *Assembler) attempt(ctx context.Context, r Request, live bool, folded *Batch) (Prompt, *task, error) {
+func (a *Assembler) attempt(ctx context.Context, r Request, live bool, folded *fold.Batch) (Prompt, *task, error) {
 	t, err := a.newTask(ctx, r, live)
 	if err != nil {
 		return Prompt{}, nil, err
 	}
 	defer t.moment.Close()
-	t.folded = folded
+	t.folding.Before = folded
 	if err := t.prepare(kv.Within(ctx, t.moment.View)); err != nil {
 		return Prompt{}, t, err
 	}
@@ -232,13 +221,13 @@ func (t *task) key(ctx context.Context) (reuse.Key, error) {
 	request := t.r
 	request.Settings, request.History.Prompt = &t.prompt, nil
 	last := t.a.known.last(t.r.Scope, t.r.SessionID).of(promptKind{model: t.r.Model, format: t.r.Format})
-	return reuse.KeyOf(request, t.policy, t.name, t.literal, t.preset, t.prices, t.turns, t.window, t.options.ResultTokens, t.working,
+	return reuse.KeyOf(request, t.rules.Policy, t.rules.Name, t.rules.Literal, t.rules.Preset, t.rules.Prices, t.rules.Turns, t.window, t.rules.ResultTokens, t.working,
 		t.gathered, t.back, t.moment.End.Through, life, t.moment.Folds.Version, t.moment.Folds.Batch, t.tools.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.places, last.settled, last.marks)
 }
 
 // made makes the prompt.
 func (t *task) made(ctx context.Context) (Prompt, error) {
-	s, err := t.read(ctx)
+	s, err := t.folding.Read(ctx)
 	if err != nil {
 		return Prompt{}, err
 	}
@@ -249,7 +238,7 @@ func (t *task) made(ctx context.Context) (Prompt, error) {
 	if err != nil {
 		return Prompt{}, err
 	}
-	if err := t.store(ctx, s, d); err != nil {
+	if err := t.folding.Store(ctx, s, d.Draft, t.requestID); err != nil {
 		return Prompt{}, err
 	}
 	return t.finish(ctx, s, d)
@@ -260,7 +249,7 @@ func (t *task) made(ctx context.Context) (Prompt, error) {
 const maxFigures = 3
 
 // drafted makes a draft within the budget, or within the window where nobody gave one.
-func (t *task) drafted(ctx context.Context, s *source) (*draft, error) {
+func (t *task) drafted(ctx context.Context, s *fold.Source) (*draft, error) {
 	fixed, err := t.fixed(ctx)
 	if err != nil {
 		return nil, err
@@ -292,26 +281,8 @@ func (t *task) drafted(ctx context.Context, s *source) (*draft, error) {
 	return t.lastResort(ctx, s, fixed, d, err)
 }
 
-// store keeps what was folded, before anybody sees it folded.
-func (t *task) store(ctx context.Context, s *source, d *draft) error {
-	var err error
-	switch {
-	case t.r.DryRun:
-	case d.renewal != nil: // with what was folded
-		_, err = t.a.log.Renew(ctx, t.r.Scope, t.r.SessionID, s.state.Version, d.renewal, t.requestID)
-	case len(d.made) > 0:
-		err = t.a.log.AppendFolds(ctx, t.r.Scope, t.r.SessionID, s.state.Version, d.made)
-	case d.moved:
-		err = t.a.log.MoveMark(ctx, t.r.Scope, t.r.SessionID, s.state.Version, t.name, d.mark)
-	}
-	if err != nil {
-		return fmt.Errorf("assemble: store folds: %w", err)
-	}
-	return nil
-}
-
 // tell reports a batch of a call that did not fail; nil is none.
-func (t *task) tell(ctx context.Context, b *Batch, err error) {
+func (t *task) tell(ctx context.Context, b *fold.Batch, err error) {
 	if err == nil && b != nil && !t.r.DryRun && t.a.onBatch != nil {
 		t.a.onBatch(ctx, t.r.Scope, t.r.SessionID, *b)
 	}

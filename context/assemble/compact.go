@@ -1,7 +1,6 @@
 package assemble
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -52,7 +52,7 @@ type CompactRequest struct {
 // Compaction is the folded part, or the text. It belongs to the caller.
 type Compaction struct {
 	// Batch is the folded part; nil when that was nothing.
-	Batch *Batch
+	Batch *fold.Batch
 	// Folds stand in the history now, in order.
 	Folds []history.Fold
 	// SummaryProblem says why the summary was left out; empty where it was not, or
@@ -79,15 +79,24 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 		return Compaction{}, err
 	}
 	defer t.moment.Close()
-	t.r.MaxTokens = r.MaxTokens
 	if r.Text {
-		return t.compactText(ctx, r)
+		steps, err := t.moment.Steps(ctx, r.Steps)
+		if err != nil {
+			return Compaction{}, err
+		}
+		text := a.folds.Lines(steps, r.Style, r.KeepRecent, r.MaxTokens, t.tally.Text)
+		return Compaction{Text: text, Tokens: t.tally.Tokens(t.tally.Text(text))}, t.tally.Err
 	}
 	for range maxRaces {
-		var c Compaction
-		if c, err = t.compact(ctx, r.Summary); !errors.Is(err, session.ErrFoldsChanged) {
+		var c fold.Compacted
+		c, err = t.folding.Compact(ctx, r.MaxTokens, r.Summary)
+		if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
+			t.r.MaxTokens = r.MaxTokens
+			return Compaction{}, t.overflow(nil, fixed{hard: r.MaxTokens}, overflow)
+		}
+		if !errors.Is(err, session.ErrFoldsChanged) {
 			t.tell(ctx, c.Batch, err)
-			return c, err
+			return Compaction{Batch: c.Batch, Folds: c.Folds, SummaryProblem: c.Problem, Tokens: t.tally.Tokens(c.Tokens)}, err
 		}
 		if err := t.moment.Again(ctx); err != nil {
 			return Compaction{}, err
@@ -112,32 +121,6 @@ func (r CompactRequest) check() error {
 	return nil
 }
 
-// compact makes a batch now.
-func (t *task) compact(ctx context.Context, summary string) (Compaction, error) {
-	s, err := t.read(ctx)
-	if err != nil {
-		return Compaction{}, err
-	}
-	h := t.given(ctx, s, t.r.MaxTokens)
-	h.Now, h.Summary = true, summary
-	v, _, err := t.fitted(s, h)
-	if t.err != nil {
-		return Compaction{}, t.err
-	}
-	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
-		return Compaction{}, t.overflow(s, fixed{hard: t.r.MaxTokens}, overflow)
-	}
-	if err != nil {
-		return Compaction{}, fmt.Errorf("assemble: %w", err)
-	}
-	d := &draft{}
-	d.take(v)
-	if err := t.store(ctx, s, d); err != nil {
-		return Compaction{}, err
-	}
-	return Compaction{Batch: t.folded.plus(d.batch), Folds: d.folds, SummaryProblem: v.SummaryProblem, Tokens: t.counted(v.Tokens)}, nil
-}
-
 // ConcludeRequest says that a task of a session is done.
 type ConcludeRequest struct {
 	// Scope is whose session it is.
@@ -159,7 +142,7 @@ type ConcludeRequest struct {
 // Concluded says the outcome of a task's steps.
 type Concluded struct {
 	// Batch is the fold that stands for them; nil where none does.
-	Batch *Batch
+	Batch *fold.Batch
 	// Problem says why none does; empty where one does.
 	Problem string
 }
@@ -197,40 +180,20 @@ func (a *Assembler) Conclude(ctx context.Context, r ConcludeRequest) (Concluded,
 		return Concluded{}, err
 	}
 	defer t.moment.Close()
-	if t.policy != session.PolicyLedger {
-		return Concluded{Problem: "the policy " + t.name + " folds no sub-tasks"}, nil
+	if t.rules.Policy != session.PolicyLedger {
+		return Concluded{Problem: "the policy " + t.rules.Name + " folds no sub-tasks"}, nil
 	}
 	for range maxRaces {
-		var c Concluded
-		if c, err = t.conclude(ctx, own); !errors.Is(err, session.ErrFoldsChanged) {
+		var c fold.Compacted
+		if c, err = t.folding.Conclude(ctx, own); !errors.Is(err, session.ErrFoldsChanged) {
 			t.tell(ctx, c.Batch, err)
-			return c, err
+			return Concluded{Batch: c.Batch, Problem: c.Problem}, err
 		}
 		if err := t.moment.Again(ctx); err != nil {
 			return Concluded{}, err
 		}
 	}
 	return Concluded{}, err
-}
-
-func (t *task) conclude(ctx context.Context, own history.Subtask) (Concluded, error) {
-	s, err := t.read(ctx)
-	if err != nil {
-		return Concluded{}, err
-	}
-	v, err := t.ledger.Conclude(t.given(ctx, s, 0), own)
-	if err == nil {
-		err = t.err
-	}
-	if err != nil {
-		return Concluded{}, fmt.Errorf("assemble: %w", err)
-	}
-	d := &draft{}
-	d.take(v)
-	if len(d.made) == 0 {
-		return Concluded{Problem: "it has no steps in the history that are longer than its conclusion"}, nil
-	}
-	return Concluded{Batch: d.batch}, t.store(ctx, s, d)
 }
 
 // subtask says which entries are a part of a task.
@@ -279,46 +242,4 @@ func (a *Assembler) subtask(ctx context.Context, log *session.Log, r ConcludeReq
 		return from < f.Spans[0].First && f.Spans[len(f.Spans)-1].Last <= to && !slices.ContainsFunc(others, f.IsSubtask)
 	}
 	return own, nil
-}
-
-// counted is a number of tokens with what counted them.
-func (t *task) counted(n int) tokens.Count {
-	// Counting nothing fails only where the text is too large.
-	c, _ := t.a.counter.Count(t.r.Model, "")
-	c.Tokens = n
-	return c
-}
-
-// compactText renders the steps.
-func (t *task) compactText(ctx context.Context, r CompactRequest) (Compaction, error) {
-	steps, err := t.moment.Steps(ctx, r.Steps)
-	if err != nil {
-		return Compaction{}, err
-	}
-	preset := t.a.styled(r.Style)
-	if r.KeepRecent > 0 {
-		preset.KeepRecent = r.KeepRecent
-	}
-	if r.MaxTokens > 0 && r.Style == history.StyleReduction {
-		preset.SectionTokens = r.MaxTokens
-	}
-	keep := cmp.Or(preset.KeepRecent, history.DefaultKeepRecent)
-	text := history.NewCompactor(t.count, preset).Render(steps, len(steps)-keep)
-	return Compaction{Text: text, Tokens: t.counted(t.count(text))}, t.err
-}
-
-// styled returns the preset of a style.
-func (a *Assembler) styled(style history.Style) history.Preset {
-	var p history.Preset
-	switch style {
-	case history.StyleDesign:
-		p = a.preset("design")
-	case history.StyleReduction, 0:
-		p = a.preset("reduction")
-	case history.StyleGrouped:
-		// Of the profile, the lines alone: the call says how much stays.
-		p = a.preset("research")
-		p.KeepRecent, p.GroupLines = 0, 0
-	}
-	return p
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
-	"github.com/loom-bridge/loom-bridge/context/history"
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
@@ -23,9 +21,6 @@ const (
 	maxKinds = 4
 	// maxPrompts of a session may still get a usage report.
 	maxPrompts = 4
-	// maxParts bounds the groups of entries of which it is known what a preset shows.
-	// One takes about a kilobyte.
-	maxParts = 1 << 14
 	// maxTexts bounds the text of last prompts, in bytes: those of some hundred sessions.
 	// What is not known of one is only where the next prompt differs from it.
 	maxTexts = 32 << 20
@@ -44,15 +39,10 @@ type known struct {
 	meters *cache.LRU[kv.Scope, *tokens.Meter]
 	sets   *cache.LRU[[sha256.Size]byte, toolset]
 	trails *cache.LRU[sessionKey, *render.Trail]
-	// briefs are calls in messages by the rules for steps.
-	briefs *cache.LRU[[sha256.Size]byte, step.Step]
 	// texts are the messages of sessions' last prompts.
 	texts *cache.LRU[sessionKey, lastTexts]
 	// asks are how often sessions asked for what had been folded away.
 	asks *cache.LRU[sessionKey, asked]
-	// parts are what presets see of groups, units what those of messages do.
-	parts *cache.LRU[partKey, history.Part]
-	units *cache.LRU[partKey, fadedUnit]
 }
 
 type sessionKey struct {
@@ -122,11 +112,8 @@ func newKnown(models *tokens.Models) *known {
 		meters:   cache.NewLRU[kv.Scope, *tokens.Meter](maxAgents),
 		sets:     cache.NewLRU[[sha256.Size]byte, toolset](maxToolsets),
 		trails:   cache.NewLRU[sessionKey, *render.Trail](render.MaxTrails),
-		briefs:   cache.NewLRU[[sha256.Size]byte, step.Step](maxReduced),
 		texts:    cache.NewLRU[sessionKey, lastTexts](maxTexts),
 		asks:     cache.NewLRU[sessionKey, asked](maxSessions),
-		parts:    cache.NewLRU[partKey, history.Part](maxParts),
-		units:    cache.NewLRU[partKey, fadedUnit](maxParts),
 	}
 }
 
@@ -135,6 +122,7 @@ func newKnown(models *tokens.Models) *known {
 func (a *Assembler) Forget(match func(kv.Scope) bool) {
 	a.known.forget(match)
 	a.source.Forget(match)
+	a.folds.Forget(match)
 	if a.gatherer != nil {
 		a.gatherer.Forget(match)
 	}
@@ -147,14 +135,11 @@ func (k *known) forget(match func(kv.Scope) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	of := func(s sessionKey) bool { return match(s.scope) }
-	ofPart := func(p partKey) bool { return match(p.session.scope) }
 	k.sessions.DeleteFunc(of)
 	k.meters.DeleteFunc(match)
 	k.trails.DeleteFunc(of)
 	k.texts.DeleteFunc(of)
 	k.asks.DeleteFunc(of)
-	k.parts.DeleteFunc(ofPart)
-	k.units.DeleteFunc(ofPart)
 }
 
 // tools returns a toolset that was kept.
@@ -168,45 +153,6 @@ func (k *known) keepTools(key [sha256.Size]byte, set toolset) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.sets.Put(key, set, 1)
-}
-
-// reduced returns a call in a message that was reduced before.
-func (k *known) reduced(key [sha256.Size]byte) (step.Step, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.briefs.Get(key)
-}
-
-func (k *known) keepReduced(key [sha256.Size]byte, s step.Step) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.briefs.Put(key, s, 1)
-}
-
-// part returns what a preset saw of a group before.
-func (k *known) part(key partKey) (history.Part, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.parts.Get(key)
-}
-
-func (k *known) keepPart(key partKey, p history.Part) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.parts.Put(key, p, 1)
-}
-
-// unit returns what a preset of messages saw of a group before.
-func (k *known) unit(key partKey) (fadedUnit, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.units.Get(key)
-}
-
-func (k *known) keepUnit(key partKey, u fadedUnit) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.units.Put(key, u, 1)
 }
 
 // trail returns what the session's last prompt began with, nil where it is not

@@ -2,14 +2,13 @@ package assemble
 
 import (
 	"context"
-	"math"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/settings"
-	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -26,7 +25,7 @@ type Receipt struct {
 	Folds []history.Fold
 	// Batch is what this call folded; nil when that was nothing. With DryRun it
 	// is what would be.
-	Batch *Batch
+	Batch *fold.Batch
 	// StableTokens is how much of the prompt, from its beginning, is what the
 	// session's prompt before of the same model and format had too, and StableBytes the
 	// same in bytes of the layout that PrefixSHA256 is of. Neither prompt takes fewer
@@ -79,32 +78,12 @@ type Receipt struct {
 	Sequences []gather.Sequence
 }
 
-// Batch is what one call folded, or which steps a preset shows as lines from
-// now on, and why. A call that read more than it holds at once folded several
-// times: Number and Reason are those of the last.
-type Batch struct {
-	// Number counts the batches of the session, from 1; 0 for a preset's.
-	Number uint64
-	// Reason is why.
-	Reason history.Reason
-	// Level is the level of pressure that it is of; 0 for others.
-	Level window.Level
-	// Refs name the steps and messages, such as "step_012" and "message_017", in
-	// order.
-	Refs []string
-	// Before is what they took, in tokens, After what stands for them.
-	Before, After int
-	// BreakEven is after how many turns it is paid back; 0 when that was not
-	// asked.
-	BreakEven float64
-}
-
 // finish returns the prompt with its receipt, and remembers it.
-func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) {
+func (t *task) finish(ctx context.Context, s *fold.Source, d *draft) (Prompt, error) {
 	kind := promptKind{model: t.r.Model, format: t.r.Format}
 	last := t.a.known.last(t.r.Scope, t.r.SessionID)
 	cached := last.of(kind)
-	now := lastPrompt{kind: kind, total: d.predicted.Tokens, places: d.b.Places, head: d.b.Head, settled: d.b.Settled.Tokens + d.saved}
+	now := lastPrompt{kind: kind, total: d.predicted.Tokens, places: d.b.Places, head: d.b.Head, settled: d.b.Settled.Tokens + d.Saved}
 	stable := now.shared(cached)
 	now.marks = t.marks(d.b, stable, cached)
 	// What was predicted may be less than what is counted here, as after a report.
@@ -120,16 +99,16 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 	settled := d.b.Settled
 	p.Tokens = d.predicted.Count
 	r := Receipt{
-		PromptID: d.asked.ID, Policy: t.name, Folds: d.folds, Batch: t.folded.plus(d.batch),
+		PromptID: d.asked.ID, Policy: t.rules.Name, Folds: d.Folds, Batch: t.folding.Before.Plus(d.Batch),
 		SettledTokens:    settled.Tokens,
-		AppendOnlyTokens: d.b.Total.Tokens + d.saved,
+		AppendOnlyTokens: d.b.Total.Tokens + d.Saved,
 		Pressure:         float64(p.Tokens.Tokens) / float64(t.r.MaxTokens),
 		ReserveTokens:    d.predicted.Reserve,
 		Layout:           t.table.Name, Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(),
 	}
 	r.Sprint = t.moment.Sprint
-	if d.renewal != nil && d.renewal.Snapshot.Sprint > 0 {
-		r.Sprint = d.renewal.Snapshot.Sprint
+	if d.Renewal != nil && d.Renewal.Snapshot.Sprint > 0 {
+		r.Sprint = d.Renewal.Snapshot.Sprint
 	}
 	r.Partitions = partitionsOf(r.Sections)
 	now.account = accountOf(&r, d.b, p.Tokens.Tokens, t.r.MaxTokens)
@@ -148,7 +127,7 @@ func (t *task) finish(ctx context.Context, s *source, d *draft) (Prompt, error) 
 		texts, size := sentTexts(d.b)
 		t.a.known.keepTexts(t.r.Scope, t.r.SessionID, texts, size)
 		t.a.known.ask(t.r.Scope, t.r.SessionID, asks)
-		t.a.known.leave(t.r.Scope, t.r.SessionID, d.b.Trail.With(t.r.Model, d.folds))
+		t.a.known.leave(t.r.Scope, t.r.SessionID, d.b.Trail.With(t.r.Model, d.Folds))
 		t.a.known.remember(t.r.Scope, t.r.SessionID, now, sentPrompt{
 			asked: d.asked, last: d.last, predicted: p.Tokens.Tokens, stable: stable.Tokens,
 		})
@@ -166,17 +145,8 @@ func (a *Assembler) Pressure(scope kv.Scope, sessionID string) float64 {
 // cost is what a prompt is billed, in units of one input token.
 func (t *task) cost(all, stable int) float64 {
 	stable = min(stable, all)
-	write := max(t.prices.CacheWrite, t.prices.Input)
-	return finite((t.prices.CachedInput*float64(stable) + write*float64(all-stable)) / t.prices.Input)
-}
-
-// finite is a number that every format can write: what prices are may differ by
-// more than fits one.
-func finite(f float64) float64 {
-	if math.IsNaN(f) {
-		return 0
-	}
-	return max(min(f, math.MaxFloat64), -math.MaxFloat64)
+	write := max(t.rules.Prices.CacheWrite, t.rules.Prices.Input)
+	return fold.Finite((t.rules.Prices.CachedInput*float64(stable) + write*float64(all-stable)) / t.rules.Prices.Input)
 }
 
 // shared is the end of what both prompts begin with.

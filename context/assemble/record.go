@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
@@ -29,12 +30,12 @@ type sentExtra struct {
 
 // record keeps what the prompt was made of, without waiting until it is written. A prompt
 // is sent although its record can't be; it can't be made again then.
-func (t *task) record(ctx context.Context, s *source, d *draft, p *Prompt, asked asked, planned []provider.Mark) {
+func (t *task) record(ctx context.Context, s *fold.Source, d *draft, p *Prompt, asked asked, planned []provider.Mark) {
 	if t.a.past == nil || t.r.DryRun {
 		return
 	}
 	user := t.prompt.UserID
-	extra, err := json.Marshal(sentExtra{Memory: past.Memory{User: &user}, Policy: t.name, Layout: t.table.Name, Asked: asked, Planned: planned, Shown: p.Marks})
+	extra, err := json.Marshal(sentExtra{Memory: past.Memory{User: &user}, Policy: t.rules.Name, Layout: t.table.Name, Asked: asked, Planned: planned, Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}
@@ -81,8 +82,8 @@ func sumOf(b *render.Builder, p *Prompt) (sum [32]byte) {
 }
 
 // recorded are the messages of a prompt as a record has them.
-func recorded(b *render.Builder, s *source) []past.Message {
-	places := s.places()
+func recorded(b *render.Builder, s *fold.Source) []past.Message {
+	places := placesOf(s)
 	out := make([]past.Message, len(b.Messages))
 	for i := range b.Messages {
 		m, o := &out[i], b.Origins[i]
@@ -106,9 +107,9 @@ type places struct {
 	positions map[*session.Message]uint64
 }
 
-func (s *source) places() places {
+func placesOf(s *fold.Source) places {
 	p := places{make(map[uint64]*session.Message), make(map[*session.Message]uint64)}
-	for _, g := range s.groups {
+	for _, g := range s.Groups {
 		for i := range g.Members {
 			if e := &g.Members[i].Entry; e.Message != nil {
 				p.messages[e.Position], p.positions[e.Message] = e.Message, e.Position

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
-	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
-	"github.com/loom-bridge/loom-bridge/context/excerpt"
-	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -41,7 +39,7 @@ type Renewed struct {
 	Sprint int
 	// Batch is what this call left out of the history; nil where the turn had a renewal, or
 	// another level, before.
-	Batch *Batch
+	Batch *fold.Batch
 	// Snapshot is what the agent was at.
 	Snapshot working.Snapshot
 }
@@ -76,14 +74,14 @@ func (a *Assembler) renew(ctx context.Context, r RenewRequest) (Renewed, error) 
 		return Renewed{}, err
 	}
 	defer t.moment.Close()
-	if !t.renews() {
-		return Renewed{}, fmt.Errorf("%w: it is %s", ErrNoRenewal, t.name)
+	if !t.rules.Renews() {
+		return Renewed{}, fmt.Errorf("%w: it is %s", ErrNoRenewal, t.rules.Name)
 	}
-	t.forced, t.requestID = true, r.RequestID
+	t.shrunk.Forced, t.requestID = true, r.RequestID
 	if err := t.prepare(ctx); err != nil {
 		return Renewed{}, err
 	}
-	s, err := t.read(ctx)
+	s, err := t.folding.Read(ctx)
 	if err != nil {
 		return Renewed{}, err
 	}
@@ -91,136 +89,26 @@ func (a *Assembler) renew(ctx context.Context, r RenewRequest) (Renewed, error) 
 	if err != nil {
 		return Renewed{}, err
 	}
-	if d.renewal == nil {
+	if d.Renewal == nil {
 		return Renewed{Sprint: t.moment.Sprint}, nil
 	}
-	if err := t.store(ctx, s, d); err != nil {
+	if err := t.folding.Store(ctx, s, d.Draft, t.requestID); err != nil {
 		return Renewed{}, err
 	}
-	t.tell(ctx, d.batch, nil)
-	return Renewed{Sprint: d.renewal.Snapshot.Sprint, Batch: d.batch}, nil
-}
-
-// renews tells whether the policy renews windows.
-func (t *task) renews() bool {
-	return t.policy == session.PolicyLedger || t.policy == session.PolicyPreset && t.preset.Style == history.StyleLevels
-}
-
-// renewed is the conversation in a fresh window: the handoff, and what is worth most of the
-// history. Where that is too much, texts are cut, too; drafted does the rest.
-func (p *pressed) renewed(d *draft, state window.State, mark history.Mark, size int) ([]pairing.Item, error) {
-	t := p.t
-	snapshot := p.snapshot(&state, size)
-	after := state.Press(window.Renewal, p.units, snapshot.Goal)
-	after.Sprint, after.Handoff, after.Memory = snapshot.Sprint, snapshot.Handoff(), 0
-	if t.trimmed {
-		after.Memory = t.memory + 1
-	}
-	items, shorter, err := p.show(after)
-	if err == nil && p.pressure(shorter) >= 1 {
-		after = after.Press(window.Reactive, p.units, snapshot.Goal)
-		items, shorter, err = p.show(after)
-	}
-	for err == nil && p.pressure(shorter) >= 1 && snapshot.Shorten() {
-		after.Handoff = snapshot.Handoff()
-		items, shorter, err = p.show(after)
-	}
-	if err != nil {
-		return nil, err
-	}
-	after.Turn, after.Level, after.Overflow = t.turn(), window.Renewal, ""
-	d.mark, d.saved = mark, p.whole-shorter
-	d.mark.Window = after.Encode()
-	d.batch = &Batch{Reason: history.ByBudget, Level: window.Renewal, Refs: p.refs(&state, &after), Before: size, After: shorter}
-	if t.forced {
-		d.batch.Reason = history.ByCaller
-	}
-	d.renewal = &session.Renewal{Snapshot: snapshot, Before: t.before, Swapped: t.swapped, Preset: t.name, Mark: d.mark}
-	t.evicts = p.pressure(shorter) >= 1
-	return items, p.fitsIn(p.budget-1, shorter, items)
-}
-
-// snapshot is what the agent is at as its window ends.
-func (p *pressed) snapshot(state *window.State, size int) working.Snapshot {
-	t := p.t
-	figures := t.figures
-	figures.Pressure = p.pressure(size)
-	figures.Budget = max(t.r.MaxTokens-p.beside-size, 0)
-	return working.Snapshot{
-		Sprint: t.moment.Sprint + 1, Time: t.a.clock(), Figures: figures, Working: t.before.Taken(),
-		Goal: p.goal(t.r.Goal), Artifacts: p.artifacts(state.Since),
-	}
-}
-
-// maxNeeded bounds the names in a handoff that are no results. Those that the calls of the
-// sprint used count lateNeed times as much as those of calls before.
-const (
-	maxNeeded = 192
-	lateNeed  = 3
-)
-
-// artifacts name what the sprint brought forth: the results that can be read by a name, and
-// the names that its calls used most.
-func (p *pressed) artifacts(since uint64) []string {
-	var refs []string
-	needed := excerpt.NewRanking()
-	for _, g := range p.groups {
-		lately := g.First() >= since
-		weight := 1
-		if lately {
-			weight = lateNeed
-		}
-		for _, t := range g.Turns {
-			for i := range t.Calls {
-				excerpt.EachIdentifier(t.Calls[i].Wish.Arguments, func(id string) {
-					needed.AddOne(excerpt.Identifier{Class: excerpt.Symbol, Text: id, Score: weight})
-				})
-			}
-		}
-		if !lately {
-			continue
-		}
-		for _, d := range p.done(g, p.outputs(g)) {
-			if path := d.act.OutcomePath; path != "" && len(path) <= working.MaxArtifactBytes && !slices.Contains(refs, path) {
-				refs = append(refs, path)
-			}
-		}
-	}
-	refs = refs[max(len(refs)-(working.MaxArtifacts-maxNeeded), 0):]
-	n := 0
-	for _, id := range needed.Best() {
-		if len(id.Text) > working.MaxArtifactBytes || slices.Contains(refs, id.Text) {
-			continue
-		}
-		if n++; n > maxNeeded {
-			break
-		}
-		refs = append(refs, id.Text)
-	}
-	return refs
-}
-
-// handoff is the message that a renewed history begins with.
-func (p *pressed) handoff(state *window.State) []pairing.Item {
-	if state.Handoff == "" {
-		return nil
-	}
-	return []pairing.Item{{Label: pairing.LabelHandoff, Message: session.Message{Role: session.User, Content: state.Handoff}}}
+	t.tell(ctx, d.Batch, nil)
+	return Renewed{Sprint: d.Renewal.Snapshot.Sprint, Batch: d.Batch}, nil
 }
 
 // windowState reads what a renewal before left to prompts beside the history.
 func (t *task) windowState() error {
-	t.before = t.working
-	if !t.renews() {
+	if !t.rules.Renews() {
 		return nil
 	}
-	state, err := window.Decode(t.moment.Folds.Marks[t.name].Window)
+	state, err := window.Decode(t.moment.Folds.Marks[t.rules.Name].Window)
 	if err != nil {
 		return fmt.Errorf("assemble: %w", err)
 	}
-	if state.Memory > 0 {
-		t.trimmed, t.memory = true, state.Memory-1
-	}
+	t.shrunk.Memory = state.Memory
 	return nil
 }
 
@@ -228,10 +116,10 @@ func (t *task) windowState() error {
 // are shown by their names, then what is known of the user and the task gives way, what is
 // worth least first. False where nothing is left to evict.
 func (t *task) evict(over int) (bool, error) {
-	if !t.evicts {
+	if !t.folding.Misses {
 		return false, nil
 	}
-	t.evicts, t.evicting = false, true
+	t.folding.Misses, t.shrunk.Evicting = false, true
 	if active := t.active(); len(active) > 0 {
 		t.swapped = append(t.swapped, active...)
 		t.working = t.working.With(working.Change{Deactivate: active}, t.a.clock())
@@ -241,15 +129,16 @@ func (t *task) evict(over int) (bool, error) {
 	if shown == 0 {
 		return false, nil
 	}
-	t.trimmed, t.memory = true, shown
 	// A section takes more than its cap counts, by what begins its message, and is cut
 	// between its parts: the first cap below what is shown may change nothing.
+	memory := shown
 	for less := max(over, 1); ; less *= 2 {
-		t.memory = max(t.memory-less, 0)
+		memory = max(memory-less, 0)
+		t.shrunk.Memory = memory + 1
 		if err := t.rearranged(); err != nil {
 			return false, err
 		}
-		if t.memory == 0 || t.memoryTokens() < shown {
+		if memory == 0 || t.memoryTokens() < shown {
 			return t.memoryTokens() < shown, nil
 		}
 	}
@@ -268,7 +157,7 @@ func (t *task) rearranged() (err error) {
 		return err
 	}
 	t.arrange()
-	return t.err
+	return t.tally.Err
 }
 
 // isMemory tells whether a section is of what is known of the user and the task.
@@ -291,10 +180,10 @@ func (t *task) memoryTokens() int {
 // trim caps the sections of what is known so that together they take what is left to them,
 // the last of them first.
 func (t *task) trim(all []inject.Injection) []inject.Injection {
-	if !t.trimmed {
+	if t.shrunk.Memory == 0 {
 		return all
 	}
-	left := t.memory
+	left := t.shrunk.Memory - 1
 	out := all[:0:0]
 	for i := range all {
 		in := all[i]
@@ -305,7 +194,7 @@ func (t *task) trim(all []inject.Injection) []inject.Injection {
 			if in.MaxTokens == 0 || in.MaxTokens > left {
 				in.MaxTokens = left
 			}
-			left -= min(in.MaxTokens, t.count(in.Text)+t.count(strings.Join(in.Parts, "\n")))
+			left -= min(in.MaxTokens, t.tally.Text(in.Text)+t.tally.Text(strings.Join(in.Parts, "\n")))
 		}
 		out = append(out, in)
 	}

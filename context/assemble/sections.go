@@ -43,7 +43,7 @@ func (t *task) prepare(ctx context.Context) error {
 	}
 	t.figures = working.Figures{Errors: t.moment.End.Errors(), Depth: t.a.depthOf(ctx, t.r.Scope)}
 	t.arrange()
-	return t.err
+	return t.tally.Err
 }
 
 // gather finds what stands elsewhere.
@@ -53,7 +53,7 @@ func (t *task) gather(ctx context.Context) (err error) {
 	}
 	t.gathered, err = t.a.gatherer.Gather(ctx, &gather.Ask{
 		Scope: t.r.Scope, SessionID: t.r.SessionID, Goal: t.r.Goal, Newest: t.moment.End.Newest, Layout: t.table.Name,
-		Settings: t.prompt, View: t.moment.View, Now: t.a.clock(), Count: t.count, DryRun: t.r.DryRun, KeepOnWrite: t.preset.KeepOnWrite,
+		Settings: t.prompt, View: t.moment.View, Now: t.a.clock(), Count: t.tally.Text, DryRun: t.r.DryRun, KeepOnWrite: t.rules.Preset.KeepOnWrite,
 	})
 	for _, s := range t.gathered.Skills {
 		if !slices.ContainsFunc(t.prompt.Skills, func(own settings.Skill) bool { return own.Name == s.Name }) {
@@ -69,7 +69,7 @@ func (t *task) arrange() {
 		Injections: t.injections(), Goal: t.r.Goal, Plan: t.plan(), Failures: t.moment.End.Failures(),
 		Session: t.r.SessionID, Turn: cmp.Or(t.r.TurnID, t.moment.End.Turn()),
 		Tokens: t.a.known.last(t.r.Scope, t.r.SessionID).tokens(), Settings: t.prompt,
-		Runtime: t.table.Goal == layout.GoalBlock, Count: t.count, Beside: t.tools.Count.Tokens,
+		Runtime: t.table.Goal == layout.GoalBlock, Count: t.tally.Text, Beside: t.tools.Count.Tokens,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
 	if t.fork != nil {
@@ -111,7 +111,7 @@ func (t *task) injections() []inject.Injection {
 	if t.showsWorking() {
 		shown := t.working
 		shown.Goal = t.r.Goal
-		all = append(all, inject.Working(shown.Text(t.figures, t.table.Name == settings.Partitioned, t.count)))
+		all = append(all, inject.Working(shown.Text(t.figures, t.table.Name == settings.Partitioned, t.tally.Text)))
 	}
 	all = append(all, t.gathered.Injections...)
 	all = append(all, t.taken()...)
@@ -148,7 +148,7 @@ func (t *task) skills() inject.Injection {
 	if _, given := t.prompt.Limits.Sections[settings.SkillTexts]; given {
 		beside = 0 // who caps the section means all of it
 	}
-	in := inject.Skills(t.prompt.Skills, t.active(), t.r.Goal, t.prompt.Cap(settings.SkillTexts), beside, t.count)
+	in := inject.Skills(t.prompt.Skills, t.active(), t.r.Goal, t.prompt.Cap(settings.SkillTexts), beside, t.tally.Text)
 	if t.table.Name == settings.Partitioned {
 		in.Phase, in.Cache, in.Priority = inject.UserContext, inject.Session, skillsLast
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
@@ -16,11 +17,11 @@ import (
 
 // takeUp finds the lines of folded results that the prompt takes up.
 func (t *task) takeUp(ctx context.Context) error {
-	if t.policy != session.PolicyLedger || t.prompt.Excludes(settings.Rehydrated) {
+	if t.rules.Policy != session.PolicyLedger || t.prompt.Excludes(settings.Rehydrated) {
 		return nil
 	}
 	lines, err := t.moment.TakenUp(ctx, t.a.finder, t.r.Goal)
-	t.back = rehydrate.Section(lines, t.prompt.Cap(settings.Rehydrated), t.count)
+	t.back = rehydrate.Section(lines, t.prompt.Cap(settings.Rehydrated), t.tally.Text)
 	return err
 }
 
@@ -39,13 +40,13 @@ type asked struct {
 // text among them. A fault is one that reads back what the folds of that prompt name, by
 // its reference or by where its result is stored, or that was made before, word for word,
 // and is folded.
-func (t *task) asks(ctx context.Context, s *source) asked {
+func (t *task) asks(ctx context.Context, s *fold.Source) asked {
 	before, ok := t.a.known.asked(t.r.Scope, t.r.SessionID)
 	if !ok {
 		before = t.a.asked(ctx, t.r.Scope, t.r.SessionID)
 	}
 	now := asked{Through: max(before.Through, t.moment.End.Through), Calls: before.Calls, Faults: before.Faults}
-	for _, g := range s.groups {
+	for _, g := range s.Groups {
 		for i := range g.Members {
 			m := &g.Members[i]
 			if m.Entry.Position <= before.Through {
@@ -53,7 +54,7 @@ func (t *task) asks(ctx context.Context, s *source) asked {
 			}
 			for _, call := range madeBy(g, i) {
 				now.newCalls++
-				if t.a.finder.Fault(s.state.Live, call, t.stored(ctx, s, call)) {
+				if t.a.finder.Fault(s.State.Live, call, t.stored(ctx, s, call)) {
 					now.newFaults++
 				}
 			}
@@ -65,8 +66,8 @@ func (t *task) asks(ctx context.Context, s *source) asked {
 }
 
 // stored are the references of steps whose stored results a call names.
-func (t *task) stored(ctx context.Context, s *source, call history.Call) []string {
-	if t.a.stepOf == nil || len(s.state.Live) == 0 {
+func (t *task) stored(ctx context.Context, s *fold.Source, call history.Call) []string {
+	if t.a.stepOf == nil || len(s.State.Live) == 0 {
 		return nil
 	}
 	var refs []string

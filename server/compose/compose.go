@@ -32,6 +32,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -285,7 +286,7 @@ func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err 
 	}
 	o.Reduction.Count = d.Tokens.Size
 	o.Assemble.Reducer = step.NewReducer(&o.Reduction)
-	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b assemble.Batch) {
+	o.Assemble.OnBatch = func(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch) {
 		topics.Notices{Bus: d.Events}.Folded(ctx, scope, sessionID, b)
 	}
 	o.Assemble.Served, o.Assemble.Engine, o.Assemble.Now, o.Assemble.Forked = d.served, engine, o.Now, d.Family.Fork

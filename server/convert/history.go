@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -94,7 +95,7 @@ func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
 	return out
 }
 
-func batchOf(b *assemble.Batch) *loombridgev1.FoldBatch {
+func batchOf(b *fold.Batch) *loombridgev1.FoldBatch {
 	if b == nil {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble"
+	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/window"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -106,7 +106,7 @@ func (m *Metrics) Asked(calls, faults int64) {
 }
 
 // Folded adds a batch that was stored; nil is none.
-func (m *Metrics) Folded(b *assemble.Batch) {
+func (m *Metrics) Folded(b *fold.Batch) {
 	if m == nil || b == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package assemble
+package fold
 
 import (
 	"encoding/json"
@@ -26,38 +26,41 @@ const (
 	shareBits = 5
 )
 
-// fitted is what a ledger makes of a history, and the source that it is shown from. Where
+// fitting makes what a ledger shows of a history fit.
+type fitting struct{ *Folding }
+
+// fitted is what a ledger makes of a history, and the Source that it is shown from. Where
 // the newest results would be folded, or do not fit, they are shortened together. Where
 // that does not help, steps are folded whose message may still come.
-func (t *task) fitted(s *source, h history.History) (history.View, *source, error) {
-	v, err := t.ledger.Compact(h)
-	if t.err != nil {
+func (c fitting) fitted(s *Source, h history.History) (history.View, *Source, error) {
+	v, err := c.ledger.Compact(h)
+	if c.Err != nil {
 		return v, s, err
 	}
 	from := s.newest()
-	if from < len(s.groups) && (errors.As(err, new(*history.OverflowError)) || slices.ContainsFunc(v.Made, func(f history.Fold) bool {
-		return f.Spans[len(f.Spans)-1].Last >= s.groups[from].First()
+	if from < len(s.Groups) && (errors.As(err, new(*history.OverflowError)) || slices.ContainsFunc(v.Made, func(f history.Fold) bool {
+		return f.Spans[len(f.Spans)-1].Last >= s.Groups[from].First()
 	})) {
-		if short, own, ok := t.shortened(s, h, from); ok {
-			return short, own, t.err
+		if short, own, ok := c.shortened(s, h, from); ok {
+			return short, own, c.Err
 		}
 	}
-	if err == nil || s.firm || t.err != nil || !s.release() {
+	if err == nil || s.Firm || c.Err != nil || !s.release() {
 		return v, s, err
 	}
-	v, err = t.ledger.Compact(h)
+	v, err = c.ledger.Compact(h)
 	return v, s, err
 }
 
 // newest is the index of the first group with results that the model has not seen; that of
 // no group where there are none.
-func (s *source) newest() int {
-	at := len(s.groups)
-	for i, g := range slices.Backward(s.groups) {
+func (s *Source) newest() int {
+	at := len(s.Groups)
+	for i, g := range slices.Backward(s.Groups) {
 		switch {
-		case at == len(s.groups) && !gives(g) && !g.Answers():
+		case at == len(s.Groups) && !gives(g) && !g.Answers():
 			continue // what the user said behind the results
-		case !gives(g), at < len(s.groups) && !g.Awaited && g.Answers():
+		case !gives(g), at < len(s.Groups) && !g.Awaited && g.Answers():
 			return at
 		}
 		at = i
@@ -78,10 +81,10 @@ func hasResults(m *session.Message) bool {
 
 // shortened is a history in which the groups from one on show a fair part of each of their
 // results, as much as there is room for. It is not ok where not even the least fits.
-func (t *task) shortened(s *source, h history.History, from int) (v history.View, own *source, ok bool) {
+func (c fitting) shortened(s *Source, h history.History, from int) (v history.View, own *Source, ok bool) {
 	h.Now = true // what the model has seen makes room first
 	var sizes []int
-	v, own, err := t.shared(s, h, from, leastShown, &sizes)
+	v, own, err := c.shared(s, h, from, leastShown, &sizes)
 	if err != nil || len(sizes) == 0 {
 		return v, own, false
 	}
@@ -94,7 +97,7 @@ func (t *task) shortened(s *source, h history.History, from int) (v history.View
 		if share <= leastShown {
 			break
 		}
-		more, shown, err := t.shared(s, h, from, share, nil)
+		more, shown, err := c.shared(s, h, from, share, nil)
 		if err == nil {
 			return more, shown, true
 		}
@@ -119,22 +122,22 @@ func fairShare(sizes []int, room int) int {
 
 // shared is a history in which no result of the groups from one on takes more than a share.
 // Their sizes are added to sizes where that is not nil.
-func (t *task) shared(s *source, h history.History, from, share int, sizes *[]int) (history.View, *source, error) {
+func (c fitting) shared(s *Source, h history.History, from, share int, sizes *[]int) (history.View, *Source, error) {
 	own := *s
-	own.groups = slices.Clone(s.groups)
-	first := s.groups[from].First()
+	own.Groups = slices.Clone(s.Groups)
+	first := s.Groups[from].First()
 	at := slices.IndexFunc(s.entries, func(e history.Entry) bool { return e.Group >= first })
 	own.entries = slices.Clone(s.entries[:at])
-	for i := from; i < len(own.groups); i++ {
-		g, err := t.withShares(own.groups[i], share, sizes)
+	for i := from; i < len(own.Groups); i++ {
+		g, err := c.withShares(own.Groups[i], share, sizes)
 		if err != nil {
 			return history.View{}, s, err
 		}
-		own.groups[i] = g.Group
+		own.Groups[i] = g.Group
 		own.entries = append(own.entries, g.entries...)
 	}
 	h.Entries = own.entries
-	v, err := t.ledger.Compact(h)
+	v, err := c.ledger.Compact(h)
 	v.Decision.Reason = madeByBudget(v.Decision.Reason)
 	for i := range v.Made {
 		v.Made[i].Reason = madeByBudget(v.Made[i].Reason)
@@ -156,17 +159,17 @@ type entered struct {
 }
 
 // withShares is a group that stays, and of whose results none takes more than a share.
-func (t *task) withShares(g *pairing.Group, share int, sizes *[]int) (entered, error) {
+func (c fitting) withShares(g *pairing.Group, share int, sizes *[]int) (entered, error) {
 	fit := func(e *history.Entry) func(text string) string {
 		return func(text string) string {
-			size := t.count(text)
+			size := c.Text(text)
 			if sizes != nil {
 				*sizes = append(*sizes, size)
 			}
 			if size <= share {
 				return text
 			}
-			return t.ledger.Cut(e, text, share)
+			return c.ledger.Cut(e, text, share)
 		}
 	}
 	refs := pairing.EntriesOf(g)
@@ -184,8 +187,8 @@ func (t *task) withShares(g *pairing.Group, share int, sizes *[]int) (entered, e
 		own.Replace(m.Entry.Position, said, &short)
 	}
 	entries := pairing.EntriesOf(own)
-	pairing.Show(own, entries, t.a.reference, t.reader())
-	if err := t.weigh(own, entries); err != nil {
+	pairing.Show(own, entries, c.stage.reference, c.reader)
+	if err := weigh(c.Tally, c.ledger, own, entries); err != nil {
 		return entered{}, err
 	}
 	for i := range entries {
@@ -196,10 +199,10 @@ func (t *task) withShares(g *pairing.Group, share int, sizes *[]int) (entered, e
 		}
 		e.Limit = share
 		if sizes != nil {
-			*sizes = append(*sizes, t.count(t.ledger.Shown(&history.Entry{Shown: e.Shown, Output: e.Output})))
+			*sizes = append(*sizes, c.Text(c.ledger.Shown(&history.Entry{Shown: e.Shown, Output: e.Output})))
 		}
 	}
-	return entered{own, entries}, t.err
+	return entered{own, entries}, c.Err
 }
 
 // shareOf are the blocks of a result with other texts.

@@ -1,14 +1,12 @@
-package assemble
+package fold
 
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/converter"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
-	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -20,7 +18,7 @@ import (
 // form are the messages of a group that is no line, with their sizes.
 func (r *reading) form(g *pairing.Group, form history.Form) ([]pairing.Item, error) {
 	if form == history.AsItIs {
-		return r.counted(g.Items(r.outputs(g)))
+		return r.c.Items(g.Items(r.outputs(g)))
 	}
 	full, bare, err := r.forms(g)
 	if form == history.Bare {
@@ -35,7 +33,7 @@ func (r *reading) form(g *pairing.Group, form history.Form) ([]pairing.Item, err
 // stays as it is.
 func (r *reading) forms(g *pairing.Group) (full, bare []pairing.Item, err error) {
 	if r.omits(g) {
-		full, err = r.counted(r.withoutResults(g))
+		full, err = r.c.Items(r.withoutResults(g))
 		return full, full, err
 	}
 	whole := r.outputs(g)
@@ -43,11 +41,11 @@ func (r *reading) forms(g *pairing.Group) (full, bare []pairing.Item, err error)
 	w := wording{own: g.Copied(), texts: make(map[uint64]string), within: make(map[string]string)}
 	r.leaveOutWritten(w.own, all)
 	r.replace(&w, all, whole, false)
-	if full, err = r.counted(w.items(whole)); err != nil {
+	if full, err = r.c.Items(w.items(whole)); err != nil {
 		return nil, nil, err
 	}
 	r.replace(&w, all, whole, true)
-	bare, err = r.counted(w.items(whole))
+	bare, err = r.c.Items(w.items(whole))
 	return full, bare, err
 }
 
@@ -64,7 +62,7 @@ func (r *reading) replace(w *wording, all []done, whole pairing.Output, bare boo
 		}
 		text := r.result(d, result, bare)
 		if r.marker != nil {
-			if line, marked := r.marker(d); marked && r.t.count(line) < r.t.count(text) {
+			if line, marked := r.marker(d); marked && r.c.Text(line) < r.c.Text(text) {
 				text = line
 			}
 		}
@@ -76,18 +74,6 @@ func (r *reading) replace(w *wording, all []done, whole pairing.Output, bare boo
 
 // inBlocks reports whether a result stands in blocks.
 func (d *done) inBlocks() bool { return d.call != nil && (d.call.Answered || len(d.call.Blocks) > 0) }
-
-// counted sets the sizes of messages.
-func (r *reading) counted(items []pairing.Item) ([]pairing.Item, error) {
-	for i := range items {
-		n, err := render.CountMessage(r.t.a.counter, r.t.r.Model, render.Counted(r.t.r.Format.Renamed(items[i].Message)))
-		if err != nil {
-			return nil, fmt.Errorf("assemble: count %s: %w", items[i].Label, err)
-		}
-		items[i].Tokens = n.Tokens
-	}
-	return items, nil
-}
 
 // wording shows a group with other texts in the place of results.
 type wording struct {
@@ -143,7 +129,7 @@ func (w *wording) items(whole pairing.Output) []pairing.Item {
 
 // leaveOutWritten takes out of a group what its calls wrote: the tool has it, and
 // the log. all are the calls in the order of the turns.
-func (r *reading) leaveOutWritten(g *pairing.Group, all []done) {
+func (r *calls) leaveOutWritten(g *pairing.Group, all []done) {
 	for _, t := range g.Turns {
 		inputs := make(map[string]string)
 		for i := range t.Calls {
@@ -168,8 +154,8 @@ func (r *reading) leaveOutWritten(g *pairing.Group, all []done) {
 
 // withoutWritten are the arguments of a call without the text that it wrote; false
 // where there is none.
-func (r *reading) withoutWritten(wish session.ToolCall) (string, bool) {
-	kept := r.t.a.reducer.KeptArg(r.t.a.reducer.ToolName(wish.Name))
+func (r *calls) withoutWritten(wish session.ToolCall) (string, bool) {
+	kept := r.reducer.KeptArg(r.reducer.ToolName(wish.Name))
 	if kept == "" || !strings.Contains(wish.Arguments, kept) {
 		return "", false
 	}
@@ -184,14 +170,14 @@ func (r *reading) withoutWritten(wish session.ToolCall) (string, bool) {
 // omits reports whether the results of a group stand in no prompt. Pinned ones do, and
 // those of a turn that waits for more.
 func (r *reading) omits(g *pairing.Group) bool {
-	return r.t.preset.Results == history.ResultsOmit && !g.Pinned() && !g.Open
+	return r.c.Preset.Results == history.ResultsOmit && !g.Pinned() && !g.Open
 }
 
 // withoutResults are the messages of a group with its calls as text, and without what
 // tools gave.
 func (r *reading) withoutResults(g *pairing.Group) []pairing.Item {
 	spoken := make(map[string]pairing.Item)
-	for _, it := range r.spokenItems(g) {
+	for _, it := range spokenItems(g) {
 		spoken[it.Label] = it
 	}
 	var out []pairing.Item
@@ -216,7 +202,7 @@ func (r *reading) withoutResults(g *pairing.Group) []pairing.Item {
 }
 
 // calling is the text of a call.
-func (r *reading) calling(c *pairing.Call) string {
+func (r *calls) calling(c *pairing.Call) string {
 	args := c.Wish.Arguments
 	if kept, ok := r.withoutWritten(c.Wish); ok {
 		args = kept
@@ -226,10 +212,10 @@ func (r *reading) calling(c *pairing.Call) string {
 
 // result is what stands for the result of a call.
 func (r *reading) result(d *done, whole string, bare bool) string {
-	if r.t.preset.Results == history.ResultsCompressed && !bare {
+	if r.c.Preset.Results == history.ResultsCompressed && !bare {
 		return r.compressed(&d.act, whole)
 	}
-	return r.compactor.Result(&d.act, whole, bare)
+	return r.c.compactor.Result(&d.act, whole, bare)
 }
 
 // compressed is the short form of a result, or the whole where that is no longer. The
@@ -239,10 +225,10 @@ func (r *reading) compressed(a *history.Act, whole string) string {
 		return whole
 	}
 	code, _ := a.Exit()
-	short := r.t.compressor.Compress(compress.Result{
+	short := r.c.compressor.Compress(compress.Result{
 		Content: a.Inline, Tool: a.ToolName, Path: pathOf(a.MinimalArgs), ExitCode: code, Ref: refOf(a), RefPath: cmp.Or(a.OutcomePath, a.ID()),
 	})
-	if !short.IsCompressed || r.t.count(short.Text) >= r.t.count(whole) {
+	if !short.IsCompressed || r.c.Text(short.Text) >= r.c.Text(whole) {
 		return whole
 	}
 	return short.Text

@@ -1,4 +1,4 @@
-package assemble
+package fold
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/compress"
 	"github.com/loom-bridge/loom-bridge/context/content"
@@ -18,9 +17,16 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
+// shapes are the forms of groups in a preset of messages.
+type shapes struct {
+	reading
+	// older is how many calls without a result leave each group.
+	older map[*pairing.Group]int
+}
+
 // faded is a conversation as a preset of messages sees it: a unit for each group.
 type faded struct {
-	reading
+	shapes
 	groups []*pairing.Group
 	units  []decay.Unit
 	// whole is what the conversation takes with nothing folded.
@@ -29,30 +35,25 @@ type faded struct {
 	lostCalls int
 }
 
-// fadedHistory is the conversation as a preset of messages shows it.
-func (t *task) fadedHistory(ctx context.Context, s *source, d *draft, budget int) ([]pairing.Item, error) {
-	if s.faded == nil {
-		if err := t.fade(ctx, s); err != nil {
-			return nil, err
-		}
-	}
-	f := s.faded
+// history is the conversation as a preset of messages shows it.
+func (f *faded) history(s *Source, d *Draft, budget int) ([]pairing.Item, error) {
+	c := f.c
 	conv := decay.Conversation{
-		Units: f.units, Mark: s.state.Marks[t.name], Literal: t.literal, Budget: budget, Since: s.state.Since,
-		Lost: f.lostCalls, ExpectedTurns: t.turns, Goal: f.goal(t.r.Goal),
-		Zoned: t.preset.Style == history.StyleZones,
+		Units: f.units, Mark: s.State.Marks[c.Name], Literal: c.Literal, Budget: budget, Since: s.State.Since,
+		Lost: f.lostCalls, ExpectedTurns: c.Turns, Goal: f.goal(c.ask.Goal),
+		Zoned: c.Preset.Style == history.StyleZones,
 	}
-	l := decay.Show(conv, t.count, &t.options)
-	if t.err != nil {
-		return nil, t.err
+	l := decay.Show(conv, c.Text, &c.options)
+	if c.Err != nil {
+		return nil, c.Err
 	}
 	if l.Tokens > budget {
 		return nil, f.overflow(l, budget)
 	}
-	d.saved = f.whole - l.Tokens
-	d.mark, d.moved = l.Mark, l.Mark != conv.Mark
+	d.Saved = f.whole - l.Tokens
+	d.Mark, d.Moved = l.Mark, l.Mark != conv.Mark
 	if l.Reason != 0 {
-		d.batch = &Batch{Reason: l.Reason, Refs: append(l.Refs, f.lostRefs(l.Mark.Lost-conv.Mark.Lost)...), Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: finite(l.BreakEven)}
+		d.Batch = &Batch{Reason: l.Reason, Refs: append(l.Refs, f.lostRefs(l.Mark.Lost-conv.Mark.Lost)...), Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: Finite(l.BreakEven)}
 	}
 	return f.items(l)
 }
@@ -91,13 +92,13 @@ func (f *faded) show(shown decay.Shown) ([]pairing.Item, error) {
 	if err != nil || shown.Room == 0 || len(items) != 1 {
 		return items, err
 	}
-	room := shown.Room - (items[0].Tokens - f.t.count(items[0].Message.Content))
-	items[0].Message.Content = decay.CutTask(items[0].Message.Content, session.MessageID(g.First()), room, f.t.count)
-	return f.counted(items)
+	room := shown.Room - (items[0].Tokens - f.c.Text(items[0].Message.Content))
+	items[0].Message.Content = decay.CutTask(items[0].Message.Content, session.MessageID(g.First()), room, f.c.Text)
+	return f.c.Items(items)
 }
 
 // formed are the messages of a group in a form.
-func (r *reading) formed(g *pairing.Group, turn int, form decay.Form) ([]pairing.Item, error) {
+func (r *shapes) formed(g *pairing.Group, turn int, form decay.Form) ([]pairing.Item, error) {
 	own := g
 	if !r.omits(g) {
 		own = r.repaired(g)
@@ -122,7 +123,7 @@ func (r *reading) formed(g *pairing.Group, turn int, form decay.Form) ([]pairing
 		}
 		m.BlocksJSON = pairing.Undescribed(m.BlocksJSON)
 	}
-	return r.counted(items)
+	return r.c.Items(items)
 }
 
 // overflow says what takes most of a layout that does not fit.
@@ -145,14 +146,14 @@ func (f *faded) overflow(l decay.Layout, budget int) error {
 }
 
 // fade makes units of the groups.
-func (t *task) fade(ctx context.Context, s *source) error {
+func fade(ctx context.Context, c *Folding, s *Source) error {
 	f := &faded{
-		reading: reading{t: t, compactor: t.compactor()},
-		groups:  s.groups, units: make([]decay.Unit, len(s.groups)),
+		shapes: shapes{reading: reading{calls: c.stage.calls, c: c}},
+		groups: s.Groups, units: make([]decay.Unit, len(s.Groups)),
 	}
 	f.older = f.lost()
 	turn, leading := 0, true
-	for i, g := range s.groups {
+	for i, g := range s.Groups {
 		if g.Begins() {
 			turn++
 		}
@@ -172,7 +173,7 @@ func (t *task) fade(ctx context.Context, s *source) error {
 	}
 	f.protect()
 	s.faded = f
-	return t.err
+	return c.Err
 }
 
 // protect marks the current task, the first wish of the user and the newest failures. Where
@@ -188,7 +189,7 @@ func (f *faded) protect() {
 			}
 		}
 	}
-	asked := f.t.preset.Style == history.StyleNewest && f.t.table.Goal == layout.GoalTask && f.t.r.Goal != ""
+	asked := f.c.Preset.Style == history.StyleNewest && f.c.ask.AsTask && f.c.ask.Goal != ""
 	if task >= 0 {
 		u := &f.units[task]
 		u.Yields = asked && task < len(f.groups)-1 && !u.Kept
@@ -218,27 +219,27 @@ type fadedUnit struct {
 }
 
 // known is the unit of a group, and what that takes as it is.
-func (r *reading) known(g *pairing.Group, turn int) (decay.Unit, int, error) {
-	key := r.t.partKey(g)
-	if u, ok := r.t.a.known.unit(key); ok && u.unit.Turn == turn && r.older[g] == 0 {
+func (r *shapes) known(g *pairing.Group, turn int) (decay.Unit, int, error) {
+	key := r.c.partKey(g)
+	if u, ok := r.c.stage.units.Get(key); ok && u.unit.Turn == turn && r.older[g] == 0 {
 		return u.unit, u.whole, nil
 	}
 	u, err := r.unit(g, turn)
-	if err != nil || r.t.err != nil {
-		return decay.Unit{}, 0, cmp.Or(err, r.t.err)
+	if err != nil || r.c.Err != nil {
+		return decay.Unit{}, 0, cmp.Or(err, r.c.Err)
 	}
 	whole, err := r.form(g, history.AsItIs)
 	if err != nil {
 		return decay.Unit{}, 0, err
 	}
 	if r.older[g] == 0 {
-		r.t.a.known.keepUnit(key, fadedUnit{u, sizeOf(whole)})
+		r.c.stage.units.Put(key, fadedUnit{u, sizeOf(whole)}, 1)
 	}
 	return u, sizeOf(whole), nil
 }
 
 // unit makes a unit of a group.
-func (r *reading) unit(g *pairing.Group, turn int) (decay.Unit, error) {
+func (r *shapes) unit(g *pairing.Group, turn int) (decay.Unit, error) {
 	u := decay.Unit{Position: g.First(), Turn: turn, Asked: g.Answers(), Said: r.said(g), Refs: refsOf(g)}
 	sizes := []*int{&u.Full, &u.Aged, &u.Folded, &u.FoldedAged}
 	for i, form := range []decay.Form{decay.InFull, decay.Aged, decay.Folded, decay.FoldedAged} {
@@ -255,7 +256,7 @@ func (r *reading) unit(g *pairing.Group, turn int) (decay.Unit, error) {
 
 // spokenItems are the messages of a group without the results of its calls, which
 // are texts in none of them.
-func (r *reading) spokenItems(g *pairing.Group) []pairing.Item {
+func spokenItems(g *pairing.Group) []pairing.Item {
 	given := make(map[string]bool)
 	for i := range g.Members {
 		if m := &g.Members[i]; m.Use == pairing.Observed || m.Use == pairing.Stray || m.Use == pairing.Again {
@@ -291,14 +292,14 @@ func withoutAnswers(blocks json.RawMessage) json.RawMessage {
 
 // folded are the messages of a group in the zone of folds: shortened texts, and a line
 // for each call. full are those in full.
-func (r *reading) folded(g *pairing.Group, turn int, full []pairing.Item) []pairing.Item {
+func (r *shapes) folded(g *pairing.Group, turn int, full []pairing.Item) []pairing.Item {
 	var done []done
 	if !r.omits(g) {
 		done = r.answered(g)
 	}
 	items := full
 	if len(done) > 0 {
-		items = r.spokenItems(g)
+		items = spokenItems(g)
 	}
 	out := make([]pairing.Item, 0, len(items)+1)
 	for _, it := range items {
@@ -317,7 +318,7 @@ func (r *reading) folded(g *pairing.Group, turn int, full []pairing.Item) []pair
 
 // answered are the calls of a group with their results, without results that no call
 // waits for.
-func (r *reading) answered(g *pairing.Group) []done {
+func (r *shapes) answered(g *pairing.Group) []done {
 	return slices.DeleteFunc(r.done(g, r.outputs(g)), func(d done) bool { return d.call == nil && g.UseOf(d.result) == pairing.Stray })
 }
 
@@ -329,7 +330,7 @@ const mostTitles = 3
 
 // outcome is what came of a call on one line: of a search its first titles, of others
 // what was observed, and where the whole lies.
-func (r *reading) outcome(a *history.Act) string {
+func (r *shapes) outcome(a *history.Act) string {
 	kind := compress.StrategyOf(compress.Result{Tool: a.ToolName, Content: text.Head(a.Inline, 1)})
 	if a.Success() && kind == compress.Search {
 		if n, titles := compress.Titles(a.Inline, mostTitles); len(titles) > 0 {
@@ -370,9 +371,9 @@ const maxWeighed = 1 << 10
 
 // said is what a summary may say of a group: its messages, and for each call what
 // came of it.
-func (r *reading) said(g *pairing.Group) []decay.Said {
+func (r *shapes) said(g *pairing.Group) []decay.Said {
 	all := make([]decay.Said, 0, len(g.Members))
-	for _, it := range r.spokenItems(g) {
+	for _, it := range spokenItems(g) {
 		m := &it.Message
 		words := pairing.Words(m)
 		sentence := decay.Sentence(words)

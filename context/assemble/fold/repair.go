@@ -1,4 +1,4 @@
-package assemble
+package fold
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ func (f *faded) lost() map[*pairing.Group]int {
 	for _, g := range slices.Backward(f.groups) {
 		if n := g.Lost(); n > 0 {
 			f.lostCalls += n
-			if n > left && f.t.literal {
+			if n > left && f.c.Literal {
 				older[g] = n - left
 			}
 			left = max(left-n, 0)
@@ -53,7 +53,7 @@ func (f *faded) lostRefs(calls int) []string {
 // repaired is a copy of a group without calls that have no result, and without results
 // that no call waits for. The newest calls are listed as text; the first older
 // ones leave.
-func (r *reading) repaired(g *pairing.Group) *pairing.Group {
+func (r *shapes) repaired(g *pairing.Group) *pairing.Group {
 	older := r.older[g]
 	own := g.Copied()
 	given := make(map[string]bool)
@@ -126,7 +126,7 @@ func withBlock(blocks, block json.RawMessage) json.RawMessage {
 }
 
 // earlierCall describes a call that has no result.
-func (r *reading) earlierCall(wish session.ToolCall) string {
+func (r *calls) earlierCall(wish session.ToolCall) string {
 	if kept, ok := r.withoutWritten(wish); ok {
 		wish.Arguments = kept
 	}

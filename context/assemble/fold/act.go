@@ -1,4 +1,4 @@
-package assemble
+package fold
 
 import (
 	"crypto/sha256"
@@ -10,10 +10,19 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
 // nameObserved names an action without a name.
 const nameObserved = "action"
+
+// calls reads the calls of groups by the rules for steps. Its methods are safe for
+// concurrent use.
+type calls struct {
+	reducer *step.Reducer
+	// briefs are calls in messages.
+	briefs *cache.Cache[[sha256.Size]byte, step.Step]
+}
 
 // done is a call of a group with what it gave.
 type done struct {
@@ -28,7 +37,7 @@ type done struct {
 // done are the calls of a group in order: each has a step, a message or a block of
 // one for its result, or nothing.
 // whole is what a prompt shows of its outputs with nothing folded.
-func (r *reading) done(g *pairing.Group, whole pairing.Output) []done {
+func (r *calls) done(g *pairing.Group, whole pairing.Output) []done {
 	var all []done
 	for _, t := range g.Turns {
 		for i := range t.Calls {
@@ -56,7 +65,7 @@ func actsOf(all []done) []history.Act {
 }
 
 // called is a call of a message, or a step that none asked for.
-func (r *reading) called(g *pairing.Group, c *pairing.Call) done {
+func (r *calls) called(g *pairing.Group, c *pairing.Call) done {
 	var e session.Entry
 	text := ""
 	switch {
@@ -75,11 +84,11 @@ func (r *reading) called(g *pairing.Group, c *pairing.Call) done {
 }
 
 // unanswered is a call without a result.
-func (r *reading) unanswered(g *pairing.Group, c *pairing.Call) history.Act {
-	name := r.t.a.reducer.ToolName(c.Wish.Name)
+func (r *calls) unanswered(g *pairing.Group, c *pairing.Call) history.Act {
+	name := r.reducer.ToolName(c.Wish.Name)
 	return history.Act{
 		Step: step.Step{
-			ToolName: name, CalledAs: c.Wish.Name, MinimalArgs: r.t.a.reducer.MinimalArgs(name, objectOf(c.Wish.Arguments)),
+			ToolName: name, CalledAs: c.Wish.Name, MinimalArgs: r.reducer.MinimalArgs(name, objectOf(c.Wish.Arguments)),
 			Outcome: step.Unknown, Observation: pairing.NoResult,
 		},
 		Ref: session.MessageID(g.First()),
@@ -87,7 +96,7 @@ func (r *reading) unanswered(g *pairing.Group, c *pairing.Call) history.Act {
 }
 
 // observations are what messages observed of an action that was text.
-func (r *reading) observations(g *pairing.Group) []done {
+func (r *calls) observations(g *pairing.Group) []done {
 	var all []done
 	name, args := nameObserved, "{}"
 	for i := range g.Members {
@@ -108,8 +117,8 @@ func (r *reading) observations(g *pairing.Group) []done {
 
 // told is a call with a message as its result. What the preset hides can be read by
 // the message's name.
-func (r *reading) told(e session.Entry, name, args, result string) history.Act {
-	s := r.t.a.reduced(name, args, result)
+func (r *calls) told(e session.Entry, name, args, result string) history.Act {
+	s := r.reduced(name, args, result)
 	s.Inline, s.Pinned = result, e.Message.Pinned
 	id := session.MessageID(e.Position)
 	if s.OutcomeRef != "" {
@@ -118,21 +127,17 @@ func (r *reading) told(e session.Entry, name, args, result string) history.Act {
 	return history.Act{Step: s, Ref: id}
 }
 
-// maxReduced bounds the calls in messages whose reduced forms are remembered. One
-// takes about a kilobyte.
-const maxReduced = 1 << 13
-
 // reduced is a call in a message by the rules for steps, but for its Inline. It has
 // an OutcomeRef if its result would be offloaded. Nobody says whether such a call
 // failed.
-func (a *Assembler) reduced(name, args, result string) step.Step {
+func (r *calls) reduced(name, args, result string) step.Step {
 	key := reducedKey(name, args, result)
-	if s, ok := a.known.reduced(key); ok {
+	if s, ok := r.briefs.Get(key); ok {
 		return s
 	}
-	c := step.Call{Tool: a.reducer.ToolName(name), Args: objectOf(args)}
+	c := step.Call{Tool: r.reducer.ToolName(name), Args: objectOf(args)}
 	c.Result = resultOf(c.Tool, result)
-	got := a.reducer.Reduce(c)
+	got := r.reducer.Reduce(c)
 	s := step.Step{
 		ToolName: c.Tool, CalledAs: name, MinimalArgs: got.MinimalArgs, Observation: text.Valid(got.Observation),
 		Outcome: got.Outcome, Error: got.Error, Metadata: got.Metadata,
@@ -140,7 +145,7 @@ func (a *Assembler) reduced(name, args, result string) step.Step {
 	if got.Offload {
 		s.OutcomeRef = "kept"
 	}
-	a.known.keepReduced(key, s)
+	r.briefs.Put(key, s, 1)
 	return s
 }
 
