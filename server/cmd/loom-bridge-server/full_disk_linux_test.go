@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"path/filepath"
 	"syscall"
@@ -16,15 +15,19 @@ import (
 func TestFullDiskIsFreedByItsClient(t *testing.T) {
 	t.Parallel()
 	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=200m"); err != nil {
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=100m"); err != nil {
 		t.Skipf("a disk of its own needs root: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(disk, "store"), "--workspace", t.TempDir(), "--log-level", "off")
 	save := func() (string, error) {
-		random := make([]byte, 190<<10)
-		_, _ = rand.Read(random) // never fails
-		saved, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: base64.StdEncoding.EncodeToString(random)})
+		// Without words, since those would be indexed, and nothing that packs well.
+		text := make([]byte, 250<<10)
+		_, _ = rand.Read(text) // never fails
+		for i := range text {
+			text[i] = '!' + text[i]%15
+		}
+		saved, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: string(text)})
 		return saved.GetId(), err
 	}
 	var ids []string
