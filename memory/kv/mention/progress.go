@@ -37,17 +37,21 @@ func (c progress) encode() []byte {
 	return b
 }
 
-// progress reads the progress of a tenant. That of other rules counts for nothing.
+// progress reads the progress of a tenant.
 func (b *Backfill) progress(ctx context.Context, tenant string) (progress, error) {
 	values, err := b.engine.Get(ctx, kv.System, progressKey(tenant))
 	if err != nil {
 		return progress{}, fmt.Errorf("mention: read the progress of tenant %q: %w", tenant, err)
 	}
-	var at progress
+	return decodeProgress(values[0]), nil
+}
+
+// decodeProgress returns the start if the value can't be read or is of other rules.
+func decodeProgress(value []byte) (at progress) {
 	found := uint64(0)
-	for f, err := range wire.Fields(values[0]) {
+	for f, err := range wire.Fields(value) {
 		if err != nil {
-			return progress{}, nil // it begins anew
+			return progress{}
 		}
 		switch f.Number {
 		case fieldRules:
@@ -61,7 +65,7 @@ func (b *Backfill) progress(ctx context.Context, tenant string) (progress, error
 		}
 	}
 	if found != rules {
-		return progress{}, nil
+		return progress{}
 	}
-	return at, nil
+	return at
 }
