@@ -297,8 +297,11 @@ func TestPresetsOverRecordedRunsSoak(t *testing.T) {
 		{"swe_agent_demos", 7, 40, []int32{100_000, 6_000}},
 	} {
 		runs := MustRuns(t, filepath.Join(dir, "trajectories", kind.name+".jsonl"))
-		if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
+		switch {
+		case os.Getenv("LOOM_SOAK_ROUNDS") != "":
 			kind.every, kind.prompts = 1, 1<<20
+		case testing.Short():
+			kind.every, kind.prompts = len(runs), 20
 		}
 		for _, budget := range kind.budgets {
 			for _, preset := range allPresets() {
