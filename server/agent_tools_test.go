@@ -7,14 +7,14 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // use calls a tool as a model does, and returns its output, or why it failed.
 func use(tb testing.TB, s *servertest.Server, agent, name, args string) (output, problem string) {
 	tb.Helper()
-	got, err := s.Bridge.Tool(tb.Context(), &loombridgev1.ToolRequest{
+	got, err := s.Bridge.Tool(convert.AskText(tb.Context()), &loombridgev1.ToolRequest{
 		AgentId: agent, Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: args},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	if err != nil {
 		return "", err.Error()

@@ -134,7 +134,7 @@ func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.Attac
 		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now, signals: s.signals, children: s.children,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
 		interval: convert.Interval(hello), before: before, topics: topicSet{},
-		framer: framer{form: hello.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log},
+		framer: framer{asText: convert.AsText(ctx), limit: s.limits.MaxSendBytes, log: s.log},
 	}
 	a.topics.add(hello.GetTopics())
 	selections, err := convert.Selections(hello.GetTopics())

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
@@ -89,7 +88,7 @@ const (
 
 // framer makes the frames of one stream. It is for one goroutine.
 type framer struct {
-	form    loombridgev1.JsonForm
+	asText  bool
 	limit   int // of a frame's bytes; 0 for none
 	log     *slog.Logger
 	scratch []byte
@@ -174,18 +173,18 @@ func (w *framer) event(e events.Event) (body, tail []byte) {
 	for _, tag := range e.Tags {
 		b = protowire.AppendString(protowire.AppendTag(b, eventTags, protowire.BytesType), tag)
 	}
-	b, tail = appendPayload(b, e, w.form)
+	b, tail = appendPayload(b, e, w.asText)
 	w.keep(b)
 	return b, tail
 }
 
 // appendPayload falls back to text for JSON that a Value would blow up beyond
 // what clients take: one event must not end a stream, again and again.
-func appendPayload(b []byte, e events.Event, form loombridgev1.JsonForm) (body, tail []byte) {
+func appendPayload(b []byte, e events.Event, asText bool) (body, tail []byte) {
 	number := protowire.Number(eventPayloadJSON)
 	if e.PayloadKind == events.Bytes {
 		number = eventPayloadBytes
-	} else if value, ok := convert.PleasantValue(e.Payload, form); ok {
+	} else if value, ok := convert.PleasantValue(e.Payload, asText); ok {
 		if encoded, err := proto.Marshal(value); err == nil {
 			return protowire.AppendBytes(protowire.AppendTag(b, eventPayload, protowire.BytesType), encoded), nil
 		}

@@ -55,11 +55,11 @@ func fullMessage() *loombridgev1.Event {
 }
 
 func TestEventFrames(t *testing.T) {
-	text := loombridgev1.JsonForm_JSON_FORM_TEXT
+	text := true
 	large := `"` + strings.Repeat("x", 100_000) + `"`
 	for _, test := range []struct {
 		name string
-		form loombridgev1.JsonForm
+		form bool
 		edit func(*events.Event, *loombridgev1.Event)
 	}{
 		{"full", text, func(*events.Event, *loombridgev1.Event) {}},
@@ -68,15 +68,15 @@ func TestEventFrames(t *testing.T) {
 			proto.Reset(m)
 			m.PayloadForm = &loombridgev1.Event_PayloadJson{}
 		}},
-		{"as struct", 0, func(_ *events.Event, m *loombridgev1.Event) {
+		{"as struct", false, func(_ *events.Event, m *loombridgev1.Event) {
 			value, _ := structpb.NewValue(map[string]any{"a": 1})
 			m.PayloadForm = &loombridgev1.Event_Payload{Payload: value}
 		}},
-		{"deep", 0, func(e *events.Event, m *loombridgev1.Event) {
+		{"deep", false, func(e *events.Event, m *loombridgev1.Event) {
 			deep := strings.Repeat("[", 30) + strings.Repeat("]", 30)
 			e.Payload, m.PayloadForm = []byte(deep), &loombridgev1.Event_PayloadJson{PayloadJson: deep}
 		}},
-		{"bytes", 0, func(e *events.Event, m *loombridgev1.Event) {
+		{"bytes", false, func(e *events.Event, m *loombridgev1.Event) {
 			e.PayloadKind, m.PayloadForm = events.Bytes, &loombridgev1.Event_PayloadBytes{PayloadBytes: []byte(`{"a":1}`)}
 		}},
 		{"large", text, func(e *events.Event, m *loombridgev1.Event) {
@@ -87,7 +87,7 @@ func TestEventFrames(t *testing.T) {
 			e, m := fullEvent(), fullMessage()
 			test.edit(&e, m)
 			for _, dropped := range []int64{0, 7, 1 << 50} {
-				w := &framer{form: test.form}
+				w := &framer{asText: test.form}
 				var attached loombridgev1.AttachResponse
 				MustRead(t, w.attachEvent(events.Delivery{Event: e, Dropped: dropped}), &attached)
 				want := &loombridgev1.AttachEvent{Event: m, Dropped: dropped}
@@ -122,7 +122,7 @@ func TestAnswerFrames(t *testing.T) {
 // Frames of one stream do not touch each other, and what a large one needed is
 // given back.
 func TestFramesAreApart(t *testing.T) {
-	w := &framer{form: loombridgev1.JsonForm_JSON_FORM_TEXT}
+	w := &framer{asText: true}
 	e := fullEvent()
 	first := *w.attachEvent(events.Delivery{Event: e})
 	e.ID, e.Payload, e.Headers = "other", []byte("2"), map[string]string{"k": strings.Repeat("x", 2*keepScratch)}
@@ -153,7 +153,7 @@ func FuzzEventFrame(f *testing.F) {
 			e.PayloadKind, e.Payload = events.JSON, []byte(strings.ToValidUTF8(string(payload), ""))
 			form.PayloadForm = &loombridgev1.Event_PayloadJson{PayloadJson: string(e.Payload)}
 		}
-		w := &framer{form: loombridgev1.JsonForm_JSON_FORM_TEXT}
+		w := &framer{asText: true}
 		var got loombridgev1.AttachResponse
 		MustRead(t, w.attachEvent(events.Delivery{Event: e, Dropped: dropped}), &got)
 		if diff := cmp.Diff(&loombridgev1.AttachEvent{Event: form, Dropped: dropped}, got.GetEvent(), protocmp.Transform()); diff != "" {
@@ -165,7 +165,7 @@ func FuzzEventFrame(f *testing.F) {
 // BenchmarkEventFrame beside BenchmarkEventMessage is what writing frames by
 // hand saves.
 func BenchmarkEventFrame(b *testing.B) {
-	c, w, d := newCodec(DefaultLimits()), &framer{form: loombridgev1.JsonForm_JSON_FORM_TEXT}, events.Delivery{Event: fullEvent()}
+	c, w, d := newCodec(DefaultLimits()), &framer{asText: true}, events.Delivery{Event: fullEvent()}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.Marshal(w.attachEvent(d)); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // attachPatience bounds how long a test waits for anything on a stream.
@@ -53,7 +54,7 @@ func topicsOf(names ...string) []*loombridgev1.TopicPosition {
 // helloOf is an agent that takes JSON as text.
 func helloOf(agentID string, topics ...string) *loombridgev1.AttachHello {
 	return &loombridgev1.AttachHello{
-		AgentId: agentID, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT, Topics: topicsOf(topics...),
+		AgentId: agentID, Topics: topicsOf(topics...),
 	}
 }
 
@@ -61,7 +62,7 @@ func helloOf(agentID string, topics ...string) *loombridgev1.AttachHello {
 func MustOpen(tb testing.TB, ctx context.Context, client loombridgev1.BridgeServiceClient, messages ...*loombridgev1.AttachRequest) *attachment {
 	tb.Helper()
 	// A message that never comes fails one test, not all of them.
-	ctx, cancel := context.WithTimeout(ctx, attachPatience)
+	ctx, cancel := context.WithTimeout(convert.AskText(ctx), attachPatience)
 	tb.Cleanup(cancel)
 	stream, err := client.Attach(ctx)
 	must(tb, err)

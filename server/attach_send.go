@@ -89,7 +89,7 @@ func (a *attachment) SendEvent(_ context.Context, d events.Delivery) error {
 
 // SendCall passes a tool call on. One that no client could take fails at once.
 func (a *attachment) SendCall(_ context.Context, call agents.PushedCall) error {
-	m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_ToolCall{ToolCall: convert.AttachToolCall(call, a.framer.form)}}
+	m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_ToolCall{ToolCall: convert.AttachToolCall(call, a.framer.asText)}}
 	if size := proto.Size(m); size > a.framer.limit {
 		a.link.Complete(call.ID, convert.TooLarge(size, a.framer.limit))
 		return nil

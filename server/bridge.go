@@ -76,7 +76,7 @@ func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQ
 	if err != nil {
 		return nil, err
 	}
-	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
+	view := convert.RecordView{AsText: convert.AsText(ctx), Embeddings: r.GetIncludeEmbeddings()}
 	query := convert.Query(r)
 	query.MaxBytes = s.limits.MaxSendBytes
 	for before := question.MaxLimit + 1; ; {
@@ -131,7 +131,7 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return convert.ToolResponse(answer, r.GetJsonForm(), s.limits.MaxSendBytes, publicText), nil
+	return convert.ToolResponse(answer, convert.AsText(ctx), s.limits.MaxSendBytes, publicText), nil
 }
 
 // Emit publishes one event.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 const agent = "researcher-1"
@@ -99,9 +100,9 @@ func TestMemorySaveKeepsEveryField(t *testing.T) {
 		Embedding: []float32{0.5, -0.25}, EmbeddingSpace: "test-2d", Supersedes: first.GetId(), DerivedFrom: []string{first.GetId()},
 		Origin: loombridgev1.Origin_ORIGIN_TOOL,
 	})
-	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{
+	got, err := s.Memory.GetRecord(convert.AskText(t.Context()), &loombridgev1.GetRecordRequest{
 		AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "btc.close"},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT, IncludeEmbeddings: true,
+		IncludeEmbeddings: true,
 	})
 	must(t, err)
 	want := &loombridgev1.Record{
@@ -202,8 +203,8 @@ func TestToolRunsAndRecords(t *testing.T) {
 func TestToolJSONForms(t *testing.T) {
 	s := servertest.Start(t, nil)
 	MustWrite(t, s, "a.txt", "one\ntwo\nthree\n")
-	got, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
-		AgentId: agent, Name: "fs:read_file", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	got, err := s.Bridge.Tool(convert.AskText(t.Context()), &loombridgev1.ToolRequest{
+		AgentId: agent, Name: "fs:read_file",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"path":"a.txt","offset":2,"limit":1}`},
 	})
 	must(t, err)

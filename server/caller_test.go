@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // caller is an agent with one session, "s". Several share a server: each has steps
@@ -56,7 +57,7 @@ func (c caller) say(messages ...*loombridgev1.Message) {
 // step reads a step with its arguments as text.
 func (c caller) step(id string) *loombridgev1.Step {
 	c.tb.Helper()
-	got, err := c.Context.GetStep(c.tb.Context(), &loombridgev1.GetStepRequest{AgentId: c.id, StepId: id, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	got, err := c.Context.GetStep(convert.AskText(c.tb.Context()), &loombridgev1.GetStepRequest{AgentId: c.id, StepId: id})
 	must(c.tb, err)
 	return got.GetStep()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // emitter publishes on a topic as an agent, and returns why it was refused, or nothing.
@@ -71,8 +72,8 @@ func TestSpawnByEvents(t *testing.T) {
 				for i, topic := range topics {
 					all[i] = &loombridgev1.TopicPosition{Topic: topic}
 				}
-				stream, _ := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{
-					AgentId: agent, Topics: all, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+				stream, _ := MustSubscribe(t, convert.AskText(t.Context()), s.Events, &loombridgev1.SubscribeRequest{
+					AgentId: agent, Topics: all,
 				})
 				return stream
 			}
@@ -304,9 +305,8 @@ func TestWhatDoesNotCross(t *testing.T) {
 
 	tool := func(agent, name, args string) string {
 		t.Helper()
-		got, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
+		got, err := s.Bridge.Tool(convert.AskText(t.Context()), &loombridgev1.ToolRequest{
 			AgentId: agent, Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: args},
-			JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 		})
 		must(t, err)
 		return got.GetOutputJson() + got.GetErrorMessage()
@@ -379,7 +379,7 @@ func TestEventsOfASession(t *testing.T) {
 	defer stop()
 	heard := map[string]func() string{}
 	for name, session := range map[string]string{"s1": "s1", "all": ""} {
-		stream, _ := MustSubscribe(t, ctx, s.Events, &loombridgev1.SubscribeRequest{AgentId: "b", Topics: topics(session), JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+		stream, _ := MustSubscribe(t, convert.AskText(ctx), s.Events, &loombridgev1.SubscribeRequest{AgentId: "b", Topics: topics(session)})
 		heard[name] = func() string { return MustNext(t, stream).GetEvent().GetType() }
 	}
 	attached := MustAttach(t, ctx, s.Bridge, &loombridgev1.AttachHello{AgentId: "b", Topics: topics("s1")})

@@ -90,7 +90,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 		if err != nil {
 			return nil, err
 		}
-		return &loombridgev1.ListStepsResponse{Steps: convert.Steps(last, r.GetJsonForm())}, nil
+		return &loombridgev1.ListStepsResponse{Steps: convert.Steps(last, convert.AsText(ctx))}, nil
 	}
 	after, _ := page.ParseToken(r.GetPageToken())
 	// One more than asked for reports whether there is a next page.
@@ -98,7 +98,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 	if err != nil {
 		return nil, err
 	}
-	return convert.StepPage(found, int(r.GetPageSize()), s.limits.MaxSendBytes, r.GetJsonForm()), nil
+	return convert.StepPage(found, int(r.GetPageSize()), s.limits.MaxSendBytes, convert.AsText(ctx)), nil
 }
 
 // GetStep returns one step.
@@ -112,7 +112,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.GetStepResponse{Step: convert.Step(*entry.Step, entry.Position, r.GetJsonForm())}, nil
+	return &loombridgev1.GetStepResponse{Step: convert.Step(*entry.Step, entry.Position, convert.AsText(ctx))}, nil
 }
 
 // Assemble builds the prompt of a session.
@@ -181,7 +181,7 @@ func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskReq
 		return nil, err
 	}
 	out := &loombridgev1.GetTaskResponse{
-		Task: convert.Task(found.Task, r.GetJsonForm()), SessionId: found.Task.SessionID,
+		Task: convert.Task(found.Task, convert.AsText(ctx)), SessionId: found.Task.SessionID,
 	}
 	for _, tier := range found.Tiers {
 		out.Tiers = append(out.Tiers, convert.Int32(tier))

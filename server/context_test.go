@@ -18,6 +18,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // MustRead runs fs:read_file.
@@ -25,8 +26,8 @@ func MustRead(tb testing.TB, s *servertest.Server, agentID, path string) *loombr
 	tb.Helper()
 	args, err := json.Marshal(map[string]string{"path": path})
 	must(tb, err)
-	got, err := s.Bridge.Tool(tb.Context(), &loombridgev1.ToolRequest{
-		AgentId: agentID, Name: "fs:read_file", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	got, err := s.Bridge.Tool(convert.AskText(tb.Context()), &loombridgev1.ToolRequest{
+		AgentId: agentID, Name: "fs:read_file",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(args)},
 	})
 	must(tb, err)
@@ -353,7 +354,7 @@ func TestListTools(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
-	exact, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, Levels: []int32{1}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	exact, err := s.Tools.ListTools(convert.AskText(t.Context()), &loombridgev1.ListToolsRequest{AgentId: agent, Levels: []int32{1}})
 	must(t, err)
 	if len(exact.GetTools()) != len(want) || !json.Valid([]byte(exact.GetTools()[0].GetParametersSchemaJson())) {
 		t.Errorf("level 1 as text = %v", exact)

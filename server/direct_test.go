@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // MustMessage sends a direct message from a to b.
@@ -122,9 +123,9 @@ func TestBadDirectMessages(t *testing.T) {
 // C07, C09
 func TestDirectMessagesAreTold(t *testing.T) {
 	s := servertest.Start(t, nil)
-	stream, _ := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{
-		AgentId: "b", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
-		Topics: []*loombridgev1.TopicPosition{{Topic: "agent.b.messages"}, {Topic: "node.*"}},
+	stream, _ := MustSubscribe(t, convert.AskText(t.Context()), s.Events, &loombridgev1.SubscribeRequest{
+		AgentId: "b",
+		Topics:  []*loombridgev1.TopicPosition{{Topic: "agent.b.messages"}, {Topic: "node.*"}},
 	})
 	for range 2 {
 		MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "first", TaskId: "t1", SessionId: "s"})

@@ -61,7 +61,7 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 	if err := stream.Send(&loombridgev1.SubscribeResponse{Item: &loombridgev1.SubscribeResponse_Ready{Ready: ready}}); err != nil {
 		return err
 	}
-	return sendEvents(stream.Context(), subscription, framer{form: r.GetJsonForm(), limit: s.limits.MaxSendBytes, log: s.log}, stream)
+	return sendEvents(stream.Context(), subscription, framer{asText: convert.AsText(stream.Context()), limit: s.limits.MaxSendBytes, log: s.log}, stream)
 }
 
 func sendEvents(ctx context.Context, from *events.Subscription, frames framer, to grpc.ServerStream) error {

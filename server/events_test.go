@@ -16,6 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 type subscription = grpc.ServerStreamingClient[loombridgev1.SubscribeResponse]
@@ -79,9 +80,9 @@ func TestSubscribeResumes(t *testing.T) {
 			AgentId: agent, Topic: "news", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: fmt.Sprintf(`{"n":%d}`, i)},
 		})
 	}
-	stream, _ := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{
-		AgentId: "listener", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
-		Topics: []*loombridgev1.TopicPosition{{Topic: "news", AfterSequence: new(int64(2))}},
+	stream, _ := MustSubscribe(t, convert.AskText(t.Context()), s.Events, &loombridgev1.SubscribeRequest{
+		AgentId: "listener",
+		Topics:  []*loombridgev1.TopicPosition{{Topic: "news", AfterSequence: new(int64(2))}},
 	})
 	for n := int64(3); n <= 5; n++ {
 		event := MustNext(t, stream).GetEvent()
@@ -115,9 +116,9 @@ func TestPayloadForms(t *testing.T) {
 	emit(&loombridgev1.EmitRequest{})
 	emit(&loombridgev1.EmitRequest{PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: deep}})
 	emit(&loombridgev1.EmitRequest{PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: string(wide)}})
-	read := func(form loombridgev1.JsonForm) []*loombridgev1.Event {
-		stream, _ := MustSubscribe(t, t.Context(), s.Events, &loombridgev1.SubscribeRequest{
-			AgentId: agent, JsonForm: form, Topics: []*loombridgev1.TopicPosition{{Topic: "forms", AfterSequence: new(int64(0))}},
+	read := func(ctx context.Context) []*loombridgev1.Event {
+		stream, _ := MustSubscribe(t, ctx, s.Events, &loombridgev1.SubscribeRequest{
+			AgentId: agent, Topics: []*loombridgev1.TopicPosition{{Topic: "forms", AfterSequence: new(int64(0))}},
 		})
 		var all []*loombridgev1.Event
 		for range 5 {
@@ -125,11 +126,11 @@ func TestPayloadForms(t *testing.T) {
 		}
 		return all
 	}
-	text := read(loombridgev1.JsonForm_JSON_FORM_TEXT)
+	text := read(convert.AskText(t.Context()))
 	if text[0].GetPayloadJson() != exact || string(text[1].GetPayloadBytes()) != "\x00\xff" || text[2].GetPayloadJson() != "null" {
 		t.Errorf("as text: %v", text[:3])
 	}
-	pleasant := read(loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED)
+	pleasant := read(t.Context())
 	if _, null := pleasant[2].GetPayload().GetKind().(*structpb.Value_NullValue); !null || pleasant[0].GetPayload().GetStructValue() == nil {
 		t.Errorf("as struct: %v", pleasant[:3])
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // work is an agent's session of made-up coding work: what it records is known,
@@ -289,8 +290,8 @@ func (w *work) read(ref string) string {
 // readPart returns a part of a text and where it goes on; 0 is the end.
 func (w *work) readPart(args map[string]any) (text string, next int64) {
 	w.tb.Helper()
-	answer, err := w.server.Bridge.Tool(w.tb.Context(), &loombridgev1.ToolRequest{
-		AgentId: agent, SessionId: "reader", Name: "fs:read_file", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	answer, err := w.server.Bridge.Tool(convert.AskText(w.tb.Context()), &loombridgev1.ToolRequest{
+		AgentId: agent, SessionId: "reader", Name: "fs:read_file",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(mustJSON(w.tb, args))},
 	})
 	must(w.tb, err)

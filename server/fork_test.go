@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // forking is a parent with a past, of which it has sent prompts.
@@ -156,8 +157,8 @@ func TestForksReadNothingElse(t *testing.T) {
 		t.Errorf("the same request again (-want +got):\n%s", diff)
 	}
 	for _, name := range []string{"step_001", "workspace/outputs/read_001.txt"} {
-		read, err := f.s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
-			AgentId: c.GetChildId(), SessionId: c.GetSessionId(), Name: "fs:read_file", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		read, err := f.s.Bridge.Tool(convert.AskText(t.Context()), &loombridgev1.ToolRequest{
+			AgentId: c.GetChildId(), SessionId: c.GetSessionId(), Name: "fs:read_file",
 			ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"path":%q}`, name)},
 		})
 		if err != nil || read.GetSuccess() {

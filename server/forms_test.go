@@ -19,6 +19,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // JSON has its keys sorted and its numbers and letters in one form, in steps and in
@@ -223,7 +224,7 @@ func TestDescriptionsOfTools(t *testing.T) {
 	s := servertest.Start(t, nil)
 	list := func() map[string]*loombridgev1.ToolDescriptor {
 		t.Helper()
-		got, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+		got, err := s.Tools.ListTools(convert.AskText(t.Context()), &loombridgev1.ListToolsRequest{AgentId: agent})
 		must(t, err)
 		all := map[string]*loombridgev1.ToolDescriptor{}
 		for _, tool := range got.GetTools() {

@@ -162,7 +162,7 @@ func (s *contextService) ListConversation(ctx context.Context, r *loombridgev1.L
 	from, _ := page.ParseConversationToken(r.GetPageToken(), newestFirst)
 	items := s.conversations.Items(ctx, scope, r.GetSessionId(), newestFirst, from)
 	size := cmp.Or(int(r.GetPageSize()), defaultListed)
-	return convert.ConversationPage(items, size, s.limits.MaxSendBytes, newestFirst, r.GetJsonForm())
+	return convert.ConversationPage(items, size, s.limits.MaxSendBytes, newestFirst, convert.AsText(ctx))
 }
 
 // past answers with a prompt that was sent before.

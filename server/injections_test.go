@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject/vary"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 const (
@@ -535,8 +536,8 @@ func TestPlaybooksInPrompts(t *testing.T) {
 	}
 	// Its use is counted, and a month after it was used last it is too old.
 	MustBecome(t, "counted", func() bool {
-		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{
-			AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "book"}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		got, err := s.Memory.GetRecord(convert.AskText(t.Context()), &loombridgev1.GetRecordRequest{
+			AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "book"},
 		})
 		must(t, err)
 		return strings.Contains(got.GetRecord().GetMetadataJson(), `"usage_count":1`)

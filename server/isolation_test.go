@@ -11,6 +11,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 const (
@@ -119,8 +120,8 @@ func (f *forest) plant(ctx context.Context, tree int) {
 			MustSpawn(f, f.s, spawn)
 			a.parent, a.depth = above.id, above.depth+1
 		}
-		a.heard, _ = MustSubscribe(f, ctx, f.s.Events, &loombridgev1.SubscribeRequest{
-			AgentId: a.id, Topics: []*loombridgev1.TopicPosition{{Topic: "agent.*"}, {Topic: "end"}}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		a.heard, _ = MustSubscribe(f, convert.AskText(ctx), f.s.Events, &loombridgev1.SubscribeRequest{
+			AgentId: a.id, Topics: []*loombridgev1.TopicPosition{{Topic: "agent.*"}, {Topic: "end"}},
 		})
 		f.fill(a)
 		f.all = append(f.all, a)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // A session that ends with a reward of at least 0.7 becomes a playbook of what was done, one
@@ -56,7 +57,7 @@ func TestSessionsBecomePlaybooks(t *testing.T) {
 	if again := end("just", 0.8); again != id || id == "" {
 		t.Errorf("a second one: %s, %s", id, again)
 	}
-	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	got, err := s.Memory.GetRecord(convert.AskText(t.Context()), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
 	must(t, err)
 	var entry map[string]any
 	must(t, json.Unmarshal([]byte(got.GetRecord().GetMetadataJson()), &entry))

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 const (
@@ -30,11 +31,11 @@ type listing struct {
 func (l listing) all(sessionID string, order loombridgev1.ConversationOrder, size int32) ([]*loombridgev1.ConversationEntry, int) {
 	l.tb.Helper()
 	r := &loombridgev1.ListConversationRequest{
-		AgentId: agent, SessionId: sessionID, Order: order, PageSize: size, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId: agent, SessionId: sessionID, Order: order, PageSize: size,
 	}
 	var entries []*loombridgev1.ConversationEntry
 	for pages := 1; ; pages++ {
-		got, err := l.Context.ListConversation(l.tb.Context(), r)
+		got, err := l.Context.ListConversation(convert.AskText(l.tb.Context()), r)
 		must(l.tb, err)
 		entries = append(entries, got.GetEntries()...)
 		if r.PageToken = got.GetNextPageToken(); r.PageToken == "" {
@@ -115,7 +116,7 @@ func TestConversationComesBack(t *testing.T) {
 	if got := entries[4].GetTask(); got.GetResult() != "ran" || got.GetAction() != "execute" {
 		t.Errorf("the task is %v", got)
 	}
-	step, err := l.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: agent, StepId: "step_001", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	step, err := l.Context.GetStep(convert.AskText(t.Context()), &loombridgev1.GetStepRequest{AgentId: agent, StepId: "step_001"})
 	must(t, err)
 	if !proto.Equal(entries[3].GetStep(), step.GetStep()) {
 		t.Errorf("the step is %v, want %v", entries[3].GetStep(), step.GetStep())

@@ -96,7 +96,7 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 	if err != nil {
 		return nil, err
 	}
-	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
+	view := convert.RecordView{AsText: convert.AsText(ctx), Embeddings: r.GetIncludeEmbeddings()}
 	return &loombridgev1.GetRecordResponse{Record: view.Record(found)}, nil
 }
 
@@ -120,7 +120,7 @@ func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVe
 		found.Embedding, found.EmbeddingSpace = nil, ""
 		earlier = slices.Insert(earlier, 0, found)
 	}
-	view := convert.RecordView{JSON: r.GetJsonForm()}
+	view := convert.RecordView{AsText: convert.AsText(ctx)}
 	out := &loombridgev1.ListVersionsResponse{}
 	for i, sent := 0, 0; i < len(earlier); i++ {
 		next := view.Record(earlier[i])
@@ -168,7 +168,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	if err != nil {
 		return nil, &valuesError{err}
 	}
-	return &loombridgev1.UpdateRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(updated)}, nil
+	return &loombridgev1.UpdateRecordResponse{Record: convert.RecordView{AsText: convert.AsText(ctx)}.Record(updated)}, nil
 }
 
 // ReviewRecord ends the review of a record.
@@ -183,7 +183,7 @@ func (s *memoryService) ReviewRecord(ctx context.Context, r *loombridgev1.Review
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ReviewRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(reviewed)}, nil
+	return &loombridgev1.ReviewRecordResponse{Record: convert.RecordView{AsText: convert.AsText(ctx)}.Record(reviewed)}, nil
 }
 
 // ArchiveRecord puts a record into the archive, or takes it out.
@@ -199,7 +199,7 @@ func (s *memoryService) ArchiveRecord(ctx context.Context, r *loombridgev1.Archi
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ArchiveRecordResponse{Record: convert.RecordView{JSON: r.GetJsonForm()}.Record(archived)}, nil
+	return &loombridgev1.ArchiveRecordResponse{Record: convert.RecordView{AsText: convert.AsText(ctx)}.Record(archived)}, nil
 }
 
 // DeleteRecord takes a record out of memory.
@@ -227,7 +227,7 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 		Filter: r.GetFilter(), PageSize: int(r.GetPageSize()), PageToken: r.GetPageToken(),
 		NewestFirst: r.GetNewestFirst(), Tiers: convert.Tiers(r.GetTiers()), WithVectors: r.GetIncludeEmbeddings(), Peek: r.GetPeek(), Moment: convert.Moment(r),
 	}
-	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
+	view := convert.RecordView{AsText: convert.AsText(ctx), Embeddings: r.GetIncludeEmbeddings()}
 	for {
 		page, err := s.memory.List(ctx, scope, listing)
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // Whatever is wrong with the new values of a record, and whoever finds it, the
@@ -133,13 +134,17 @@ func TestMemoryQueryFitsOneMessage(t *testing.T) {
 		query *loombridgev1.MemoryQueryRequest
 		least int
 	}{
-		{"as text", &loombridgev1.MemoryQueryRequest{JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT}, 8},
+		{"as text", &loombridgev1.MemoryQueryRequest{}, 8},
 		{"as a Struct", &loombridgev1.MemoryQueryRequest{}, 4},
 		{"with vectors", &loombridgev1.MemoryQueryRequest{IncludeEmbeddings: true, Explain: true}, 3},
 		{"within tokens", &loombridgev1.MemoryQueryRequest{MaxTokens: 1 << 20}, 4},
 	} {
 		test.query.AgentId, test.query.Query, test.query.Limit = agent, "apple", 100
-		found, err := s.Bridge.MemoryQuery(t.Context(), test.query)
+		ctx := t.Context()
+		if test.name == "as text" {
+			ctx = convert.AskText(ctx)
+		}
+		found, err := s.Bridge.MemoryQuery(ctx, test.query)
 		must(t, err)
 		hits, receipt := len(found.GetHits()), found.GetReceipt()
 		if hits < test.least || hits == records || int(receipt.GetOverMaxBytes()) != records-hits || receipt.GetOverLimit() != 0 {

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,18 +17,19 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // MustUpdate changes a record by its key.
 func MustUpdate(tb testing.TB, s *servertest.Server, key string, draft *loombridgev1.RecordDraft, paths ...string) *loombridgev1.Record {
 	tb.Helper()
 	r := &loombridgev1.UpdateRecordRequest{
-		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: key}, Record: draft, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: key}, Record: draft,
 	}
 	if len(paths) > 0 {
 		r.UpdateMask = &fieldmaskpb.FieldMask{Paths: paths}
 	}
-	updated, err := s.Memory.UpdateRecord(tb.Context(), r)
+	updated, err := s.Memory.UpdateRecord(convert.AskText(tb.Context()), r)
 	must(tb, err)
 	return updated.GetRecord()
 }
@@ -317,20 +319,20 @@ func TestListedPagesCanBeSent(t *testing.T) {
 			Embedding: make([]float32, 4096), EmbeddingSpace: "zeros",
 		})
 	}
-	for _, form := range []loombridgev1.JsonForm{loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED, loombridgev1.JsonForm_JSON_FORM_TEXT} {
+	for form, ctx := range map[string]context.Context{"as a Struct": t.Context(), "as text": convert.AskText(t.Context())} {
 		listed, token := 0, ""
 		for pages := 0; pages == 0 || token != ""; pages++ {
-			page, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{
-				AgentId: agent, PageSize: 100, PageToken: token, JsonForm: form, IncludeEmbeddings: true,
+			page, err := s.Memory.ListRecords(ctx, &loombridgev1.ListRecordsRequest{
+				AgentId: agent, PageSize: 100, PageToken: token, IncludeEmbeddings: true,
 			})
 			must(t, err)
 			if listed += len(page.GetRecords()); len(page.GetRecords()) == 0 {
-				t.Fatalf("%v: empty page after %d records", form, listed)
+				t.Fatalf("%s: empty page after %d records", form, listed)
 			}
 			token = page.GetNextPageToken()
 		}
 		if listed != records {
-			t.Errorf("%v: %d records listed, want %d", form, listed, records)
+			t.Errorf("%s: %d records listed, want %d", form, listed, records)
 		}
 	}
 }

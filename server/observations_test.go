@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // What a client is told of the calls of every tool: one line, the arguments that
@@ -98,7 +99,7 @@ func TestObservationsOfEveryTool(t *testing.T) {
 		if got.GetObservation() != want && !strings.HasPrefix(got.GetObservation(), strings.TrimSuffix(want, " Saved")+". Saved to workspace/outputs/") {
 			t.Errorf("%s: %q, want %q", test.tool, got.GetObservation(), want)
 		}
-		listed, err := s.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: agent, StepId: step.GetId(), JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+		listed, err := s.Context.GetStep(convert.AskText(t.Context()), &loombridgev1.GetStepRequest{AgentId: agent, StepId: step.GetId()})
 		must(t, err)
 		if listed.GetStep().GetMinimalArgsJson() != test.minimal {
 			t.Errorf("%s: arguments %s, want %s", test.tool, listed.GetStep().GetMinimalArgsJson(), test.minimal)

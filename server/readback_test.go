@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // said is one message of each form, in the session "said".
@@ -94,8 +95,8 @@ func (b *readBench) file(tb testing.TB, session string, args map[string]any) *lo
 	tb.Helper()
 	text, err := json.Marshal(args)
 	must(tb, err)
-	got, err := b.Bridge.Tool(tb.Context(), &loombridgev1.ToolRequest{
-		AgentId: agent, SessionId: session, Name: "fs:read_file", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	got, err := b.Bridge.Tool(convert.AskText(tb.Context()), &loombridgev1.ToolRequest{
+		AgentId: agent, SessionId: session, Name: "fs:read_file",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
 	})
 	must(tb, err)
@@ -407,11 +408,10 @@ func TestReadBackOnce(t *testing.T) {
 		request := &loombridgev1.ToolRequest{
 			AgentId: agent, SessionId: "said", Name: "fs:read_file", RequestId: "once " + name,
 			ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"path":"` + name + `"}`},
-			JsonForm:      loombridgev1.JsonForm_JSON_FORM_TEXT,
 		}
-		first, err := b.Bridge.Tool(t.Context(), request)
+		first, err := b.Bridge.Tool(convert.AskText(t.Context()), request)
 		must(t, err)
-		again, err := b.Bridge.Tool(t.Context(), request)
+		again, err := b.Bridge.Tool(convert.AskText(t.Context()), request)
 		must(t, err)
 		if first.GetOutputJson() != again.GetOutputJson() || again.GetStep().GetId() != first.GetStep().GetId() {
 			t.Errorf("%s: %v, then %v", name, first, again)

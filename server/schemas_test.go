@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // brokenSchemas are texts that break the prompts of all who see the tool, or that
@@ -93,7 +94,7 @@ func TestBrokenSchemasOfLoom(t *testing.T) {
 	must(t, stream.Send(&loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Ack{Ack: &loomv1pb.Ack{MessageId: "old"}}}))
 	_, err = stream.Header()
 	must(t, err)
-	list, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: "a", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	list, err := s.Tools.ListTools(convert.AskText(t.Context()), &loombridgev1.ListToolsRequest{AgentId: "a"})
 	must(t, err)
 	for _, tool := range list.GetTools() {
 		if !wanted[tool.GetName()] {

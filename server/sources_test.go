@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // wholeText is a prompt's text: all messages, each behind its role.
@@ -111,7 +112,7 @@ func TestMemoryEntersByItself(t *testing.T) {
 		t.Errorf("the playbook's refs are %v", refs)
 	}
 	eventually(t, func() bool {
-		now, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: playbook.GetId()}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+		now, err := s.Memory.GetRecord(convert.AskText(t.Context()), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: playbook.GetId()}})
 		must(t, err)
 		var m struct {
 			UsageCount int `json:"usage_count"`

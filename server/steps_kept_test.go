@@ -16,14 +16,14 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // call has the server run a tool.
 func (c caller) call(tool, args string) *loombridgev1.ToolResponse {
 	c.tb.Helper()
-	got, err := c.Bridge.Tool(c.tb.Context(), &loombridgev1.ToolRequest{
+	got, err := c.Bridge.Tool(convert.AskText(c.tb.Context()), &loombridgev1.ToolRequest{
 		AgentId: c.id, SessionId: "s", Name: tool, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: args},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	must(c.tb, err)
 	return got
@@ -54,7 +54,7 @@ func TestFieldsOfSteps(t *testing.T) {
 		t.Errorf("a failure: %v", got)
 	}
 	made.Step.MinimalArgsForm = want.MinimalArgsForm // the answer has it as a Struct
-	listed, err := s.Context.ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: agent, SessionId: "s", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	listed, err := s.Context.ListSteps(convert.AskText(t.Context()), &loombridgev1.ListStepsRequest{AgentId: agent, SessionId: "s"})
 	must(t, err)
 	for where, got := range map[string]*loombridgev1.Step{"GetStep": c.step("step_001"), "RecordStep": made.GetStep(), "ListSteps": listed.GetSteps()[0]} {
 		got.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

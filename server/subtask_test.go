@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // worker takes tasks up and works on them.
@@ -155,8 +156,8 @@ func TestCompleteTaskOfSteps(t *testing.T) {
 		t.Errorf("the prompt:\n%s", text)
 	}
 	for _, n := range []int{1, 3, 5} {
-		got, err := w.s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
-			AgentId: agent, SessionId: "other", Name: "fs:read_file", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		got, err := w.s.Bridge.Tool(convert.AskText(t.Context()), &loombridgev1.ToolRequest{
+			AgentId: agent, SessionId: "other", Name: "fs:read_file",
 			ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"path":"step_%03d"}`, n)},
 		})
 		if err != nil || !strings.Contains(got.GetOutputJson(), fmt.Sprintf("word%03d", n)) {

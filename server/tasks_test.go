@@ -23,6 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // layer is what a memory tool answers.
@@ -44,9 +45,8 @@ func (l layer) values(key string) []string {
 // MustAsk calls a memory tool in a session.
 func MustAsk(t *testing.T, s *servertest.Server, sessionID, tool, args string) layer {
 	t.Helper()
-	got, err := s.Bridge.Tool(t.Context(), &loombridgev1.ToolRequest{
+	got, err := s.Bridge.Tool(convert.AskText(t.Context()), &loombridgev1.ToolRequest{
 		AgentId: agent, SessionId: sessionID, Name: tool, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: args},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	must(t, err)
 	if !got.GetSuccess() {
@@ -405,8 +405,8 @@ func TestMemorySaveTool(t *testing.T) {
 	if !got.GetSuccess() || id == "" {
 		t.Fatalf("answer %v", got)
 	}
-	saved, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{
-		AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	saved, err := s.Memory.GetRecord(convert.AskText(t.Context()), &loombridgev1.GetRecordRequest{
+		AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id},
 	})
 	must(t, err)
 	if r := saved.GetRecord(); r.GetSessionId() != "s1" || r.GetKind() != "note" || r.GetImportance() != .9 || r.GetTier() != 4 ||

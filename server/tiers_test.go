@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // addTask adds a task to session s1 as an event.
@@ -229,8 +230,8 @@ func TestRecordsOfTasks(t *testing.T) {
 	}
 	record := func(id string) (*loombridgev1.Record, map[string]any) {
 		t.Helper()
-		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{
-			AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "task/" + id}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		got, err := s.Memory.GetRecord(convert.AskText(t.Context()), &loombridgev1.GetRecordRequest{
+			AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "task/" + id},
 		})
 		must(t, err)
 		var metadata map[string]any

@@ -63,15 +63,15 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 	}
 	after, _ := page.ParseToolToken(r.GetPageToken())
 	list := slices.DeleteFunc(s.tools.List(scope.Tenant, after, levels...), func(o tools.Offer) bool { return !given.Has(o.Name) })
-	return toolPage(list, r, s.limits.MaxSendBytes), nil
+	return toolPage(list, r, s.limits.MaxSendBytes, convert.AsText(ctx)), nil
 }
 
 // toolPage is the first of the tools, as many as were asked for and fit.
-func toolPage(list []tools.Offer, r *loombridgev1.ListToolsRequest, limit int) *loombridgev1.ListToolsResponse {
+func toolPage(list []tools.Offer, r *loombridgev1.ListToolsRequest, limit int, asText bool) *loombridgev1.ListToolsResponse {
 	out := &loombridgev1.ListToolsResponse{}
 	size := 2 * tools.MaxNameBytes // the token, in base64
 	for _, o := range list {
-		d := convert.Descriptor(o, r.GetJsonForm())
+		d := convert.Descriptor(o, asText)
 		size += protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(d))
 		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == validate.MaxToolPage
 		if full || size > limit && len(out.Tools) > 0 {

@@ -29,7 +29,7 @@ func (s *memoryService) WatchRecords(r *loombridgev1.WatchRecordsRequest, stream
 	if err != nil {
 		return err
 	}
-	view := convert.RecordView{JSON: r.GetJsonForm(), Embeddings: r.GetIncludeEmbeddings()}
+	view := convert.RecordView{AsText: convert.AsText(stream.Context()), Embeddings: r.GetIncludeEmbeddings()}
 	room := unread.SlotOf(stream.Context())
 	following := memory.Following{After: r.GetAfter(), WithVectors: r.GetIncludeEmbeddings(), Room: func(ctx context.Context, size int) error { return room.Take(ctx, size) }}
 	return holding.End(s.memory.Follow(holding.Context, holding.Scope, following, func(found memory.Changes) error {

@@ -73,12 +73,12 @@ func Interval(hello *loombridgev1.AttachHello) time.Duration {
 }
 
 // AttachToolCall is a call as the agent gets it.
-func AttachToolCall(c agents.PushedCall, form loombridgev1.JsonForm) *loombridgev1.AttachToolCall {
+func AttachToolCall(c agents.PushedCall, asText bool) *loombridgev1.AttachToolCall {
 	out := &loombridgev1.AttachToolCall{CallId: c.ID, Name: c.Name, CallerId: c.CallerID, Headers: c.Headers}
 	if !c.Deadline.IsZero() {
 		out.Timeout = durationpb.New(max(time.Until(c.Deadline), 0))
 	}
-	if arguments, ok := pleasantStruct(json.RawMessage(c.Arguments), form); ok {
+	if arguments, ok := pleasantStruct(json.RawMessage(c.Arguments), asText); ok {
 		out.ArgumentsForm = &loombridgev1.AttachToolCall_Arguments{Arguments: arguments}
 	} else {
 		out.ArgumentsForm = &loombridgev1.AttachToolCall_ArgumentsJson{ArgumentsJson: c.Arguments}

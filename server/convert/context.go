@@ -56,7 +56,7 @@ func messageOf(m session.Message) *loombridgev1.Message {
 }
 
 // Step writes a step of the log that stands at a position.
-func Step(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridgev1.Step {
+func Step(s step.Step, position uint64, asText bool) *loombridgev1.Step {
 	out := &loombridgev1.Step{
 		Id: s.ID(), ToolName: s.ToolName, Observation: utf8Text(s.Observation),
 		OutcomeRef: s.OutcomeRef, OutcomePath: s.OutcomePath, CreateTime: Timestamp(s.Time),
@@ -67,7 +67,7 @@ func Step(s step.Step, position uint64, form loombridgev1.JsonForm) *loombridgev
 	}
 	// Figures are flat and made by the reducer, so they always have this form.
 	out.Metadata, _ = structOf(s.Metadata)
-	if args, ok := pleasantStruct(s.MinimalArgs, form); ok {
+	if args, ok := pleasantStruct(s.MinimalArgs, asText); ok {
 		out.MinimalArgsForm = &loombridgev1.Step_MinimalArgs{MinimalArgs: args}
 	} else {
 		out.MinimalArgsForm = &loombridgev1.Step_MinimalArgsJson{MinimalArgsJson: string(s.MinimalArgs)}
@@ -86,23 +86,23 @@ func outcomeOf(o step.Outcome) loombridgev1.StepOutcome {
 }
 
 // Steps writes entries of the log, all of which are steps.
-func Steps(entries []session.Entry, form loombridgev1.JsonForm) []*loombridgev1.Step {
+func Steps(entries []session.Entry, asText bool) []*loombridgev1.Step {
 	out := make([]*loombridgev1.Step, len(entries))
 	for i, e := range entries {
-		out[i] = Step(*e.Step, e.Position, form)
+		out[i] = Step(*e.Step, e.Position, asText)
 	}
 	return out
 }
 
 // StepPage is the first page of found that has at most size steps and fits
 // into limit bytes; the token leads to the rest.
-func StepPage(found []session.Entry, size, limit int, form loombridgev1.JsonForm) *loombridgev1.ListStepsResponse {
+func StepPage(found []session.Entry, size, limit int, asText bool) *loombridgev1.ListStepsResponse {
 	out := &loombridgev1.ListStepsResponse{}
 	// The frame of a step in the page, and the token at its end.
 	const overhead = 64
 	used := 0
 	for i, e := range found {
-		one := Step(*e.Step, e.Position, form)
+		one := Step(*e.Step, e.Position, asText)
 		used += proto.Size(one) + overhead
 		if i == size || (i > 0 && used > limit) {
 			out.NextPageToken = page.Token(found[i-1].Position)

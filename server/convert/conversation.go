@@ -34,7 +34,7 @@ func SessionPage(sessions iter.Seq2[session.Summary, error], size int) (*loombri
 
 // ConversationPage is the first page of items that has at most size of them and
 // fits into limit bytes.
-func ConversationPage(items iter.Seq2[conversation.Item, error], size, limit int, newestFirst bool, form loombridgev1.JsonForm) (*loombridgev1.ListConversationResponse, error) {
+func ConversationPage(items iter.Seq2[conversation.Item, error], size, limit int, newestFirst bool, asText bool) (*loombridgev1.ListConversationResponse, error) {
 	out := &loombridgev1.ListConversationResponse{}
 	// The frame of an entry in the page, and the token at its end.
 	const overhead = 64
@@ -44,7 +44,7 @@ func ConversationPage(items iter.Seq2[conversation.Item, error], size, limit int
 		if err != nil {
 			return nil, err
 		}
-		one := conversationEntry(item, form)
+		one := conversationEntry(item, asText)
 		used += proto.Size(one) + overhead
 		if n := len(out.Entries); n == size || n > 0 && used > limit {
 			out.NextPageToken = page.ConversationToken(last, newestFirst)
@@ -55,15 +55,15 @@ func ConversationPage(items iter.Seq2[conversation.Item, error], size, limit int
 	return out, nil
 }
 
-func conversationEntry(item conversation.Item, form loombridgev1.JsonForm) *loombridgev1.ConversationEntry {
+func conversationEntry(item conversation.Item, asText bool) *loombridgev1.ConversationEntry {
 	out := &loombridgev1.ConversationEntry{
 		Position: int64(item.Position), CreateTime: Timestamp(item.Time), FoldBatch: int64(item.Batch),
 	}
 	switch {
 	case item.Task != nil:
-		out.Entry = &loombridgev1.ConversationEntry_Task{Task: Task(*item.Task, form)}
+		out.Entry = &loombridgev1.ConversationEntry_Task{Task: Task(*item.Task, asText)}
 	case item.Step != nil:
-		out.Entry = &loombridgev1.ConversationEntry_Step{Step: Step(*item.Step, item.Position, form)}
+		out.Entry = &loombridgev1.ConversationEntry_Step{Step: Step(*item.Step, item.Position, asText)}
 	default:
 		message := messageOf(*item.Message)
 		message.Pinned, message.Observation = item.Message.Pinned, item.Message.Observation

@@ -14,13 +14,10 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
-	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // asText reports whether JSON is to travel as exact text.
-func asText(form loombridgev1.JsonForm) bool { return form == loombridgev1.JsonForm_JSON_FORM_TEXT }
-
 // jsonOf writes a Value as JSON text: keys sorted, whole numbers without a
 // fraction. Numbers that JSON lacks break the rule of field.
 func jsonOf(field string, v *structpb.Value) (json.RawMessage, error) {
@@ -134,8 +131,8 @@ const (
 
 // PleasantValue is JSON as a Value, unless exact text was asked for or is all
 // that clients can take.
-func PleasantValue(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.Value, bool) {
-	if asText(form) || len(text) > maxPleasantBytes || tools.Depth(text) > maxPleasantDepth {
+func PleasantValue(text json.RawMessage, asText bool) (*structpb.Value, bool) {
+	if asText || len(text) > maxPleasantBytes || tools.Depth(text) > maxPleasantDepth {
 		return nil, false
 	}
 	value, err := valueOf(text)
@@ -143,8 +140,8 @@ func PleasantValue(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.
 }
 
 // pleasantStruct is the same for an object.
-func pleasantStruct(text json.RawMessage, form loombridgev1.JsonForm) (*structpb.Struct, bool) {
-	value, ok := PleasantValue(text, form)
+func pleasantStruct(text json.RawMessage, asText bool) (*structpb.Struct, bool) {
+	value, ok := PleasantValue(text, asText)
 	if !ok || value.GetStructValue() == nil {
 		return nil, false
 	}

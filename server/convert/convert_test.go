@@ -54,26 +54,26 @@ func TestPleasantValue(t *testing.T) {
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for _, test := range []struct {
 		name, text string
-		form       loombridgev1.JsonForm
+		asText     bool
 		ok         bool
 	}{
-		{"object", `{"a":1}`, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED, true},
-		{"asked for text", `{"a":1}`, loombridgev1.JsonForm_JSON_FORM_TEXT, false},
-		{"as deep as allowed", deep(24), loombridgev1.JsonForm_JSON_FORM_STRUCT, true},
-		{"too deep", deep(25), loombridgev1.JsonForm_JSON_FORM_STRUCT, false},
-		{"brackets in text", `"` + strings.Repeat("[", 50) + `\"["`, loombridgev1.JsonForm_JSON_FORM_STRUCT, true},
-		{"too large", `"` + strings.Repeat("x", 256<<10) + `"`, loombridgev1.JsonForm_JSON_FORM_STRUCT, false},
+		{"object", `{"a":1}`, false, true},
+		{"asked for text", `{"a":1}`, true, false},
+		{"as deep as allowed", deep(24), false, true},
+		{"too deep", deep(25), false, false},
+		{"brackets in text", `"` + strings.Repeat("[", 50) + `\"["`, false, true},
+		{"too large", `"` + strings.Repeat("x", 256<<10) + `"`, false, false},
 	} {
-		if _, ok := PleasantValue(json.RawMessage(test.text), test.form); ok != test.ok {
+		if _, ok := PleasantValue(json.RawMessage(test.text), test.asText); ok != test.ok {
 			t.Errorf("%s: %v", test.name, ok)
 		}
 	}
-	huge, _ := PleasantValue(json.RawMessage(`[1e400,-1e400,9007199254740993]`), 0)
+	huge, _ := PleasantValue(json.RawMessage(`[1e400,-1e400,9007199254740993]`), false)
 	numbers := huge.GetListValue().GetValues()
 	if numbers[0].GetNumberValue() != math.MaxFloat64 || numbers[1].GetNumberValue() != -math.MaxFloat64 || numbers[2].GetNumberValue() != 1<<53 {
 		t.Errorf("numbers = %v", numbers)
 	}
-	if _, ok := pleasantStruct(json.RawMessage(`[1]`), 0); ok {
+	if _, ok := pleasantStruct(json.RawMessage(`[1]`), false); ok {
 		t.Error("an array became a Struct")
 	}
 }

@@ -81,7 +81,7 @@ func Batch(b memory.Batch) *loombridgev1.BatchSaveResponse {
 
 // RecordView is what of a record a caller wants to see.
 type RecordView struct {
-	JSON       loombridgev1.JsonForm
+	AsText     bool
 	Embeddings bool
 }
 
@@ -120,7 +120,7 @@ func (v RecordView) Record(r record.Record) *loombridgev1.Record {
 	if len(r.Metadata) == 0 {
 		return out
 	}
-	if object, ok := pleasantStruct(r.Metadata, v.JSON); ok {
+	if object, ok := pleasantStruct(r.Metadata, v.AsText); ok {
 		out.MetadataForm = &loombridgev1.Record_Metadata{Metadata: object}
 	} else {
 		out.MetadataForm = &loombridgev1.Record_MetadataJson{MetadataJson: string(r.Metadata)}

@@ -111,7 +111,7 @@ func BlobView(f loombridgev1.BlobForm) step.View { return step.View(f) }
 // Recorded converts the answer to a report.
 func Recorded(a hand.Answer) *loombridgev1.RecordStepResponse {
 	out := &loombridgev1.RecordStepResponse{
-		Step:        Step(*a.Step, a.Position, loombridgev1.JsonForm_JSON_FORM_UNSPECIFIED),
+		Step:        Step(*a.Step, a.Position, false),
 		Observation: utf8Text(a.Observation),
 		TaskId:      a.TaskID, Replayed: a.Replayed, OutputCollected: a.Collected, Redacted: a.Redacted,
 	}

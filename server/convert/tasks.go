@@ -41,7 +41,7 @@ func taskOf(t *loombridgev1.Task) (*session.Task, error) {
 }
 
 // Task is the inverse of taskOf.
-func Task(t session.Task, form loombridgev1.JsonForm) *loombridgev1.Task {
+func Task(t session.Task, asText bool) *loombridgev1.Task {
 	out := &loombridgev1.Task{
 		TaskId: t.ID, Action: t.Action, SourceAgent: t.SourceAgent, TargetAgent: t.TargetAgent, ParentTaskId: t.ParentTaskID,
 		Result: utf8Text(t.Result), Tags: t.Tags, Importance: proto.Float64(t.Importance), CreateTime: Timestamp(t.CreateTime),
@@ -49,7 +49,7 @@ func Task(t session.Task, form loombridgev1.JsonForm) *loombridgev1.Task {
 	if len(t.Parameters) == 0 {
 		return out
 	}
-	if object, ok := pleasantStruct(t.Parameters, form); ok {
+	if object, ok := pleasantStruct(t.Parameters, asText); ok {
 		out.ParametersForm = &loombridgev1.Task_Parameters{Parameters: object}
 	} else {
 		out.ParametersForm = &loombridgev1.Task_ParametersJson{ParametersJson: string(t.Parameters)}

@@ -17,13 +17,13 @@ import (
 )
 
 // Descriptor describes a tool.
-func Descriptor(d tools.Offer, form loombridgev1.JsonForm) *loombridgev1.ToolDescriptor {
+func Descriptor(d tools.Offer, asText bool) *loombridgev1.ToolDescriptor {
 	out := &loombridgev1.ToolDescriptor{
 		Name: d.Name, Description: d.Description, Level: Int32(d.Level),
 		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates, AgentId: d.AgentID, CliEquivalents: d.CLIEquivalents,
 		Tokens: Int32(d.Tokens),
 	}
-	if schema, ok := pleasantStruct(d.Schema, form); ok {
+	if schema, ok := pleasantStruct(d.Schema, asText); ok {
 		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchema{ParametersSchema: schema}
 	} else {
 		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchemaJson{ParametersSchemaJson: string(d.Schema)}
@@ -54,7 +54,7 @@ func eitherJSON(field, text string, given bool, value *structpb.Value) (json.Raw
 // ToolResponse converts an answer. The call has been made and recorded, so an
 // output too large to send is left out rather than refused: its blob has it. Public is
 // what an error may be called outside the server.
-func ToolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int, public func(error) string) *loombridgev1.ToolResponse {
+func ToolResponse(a hand.Answer, asText bool, limit int, public func(error) string) *loombridgev1.ToolResponse {
 	out := &loombridgev1.ToolResponse{
 		Success: a.Success, ErrorMessage: utf8Text(a.ErrorMessage), ErrorCode: errorCodeOf(a.ErrorCode),
 		OutputTruncated: a.Truncated, Observation: utf8Text(a.Observation),
@@ -67,10 +67,10 @@ func ToolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int, public f
 		out.OutputBlob = BlobInfo(*a.Blob)
 	}
 	if a.Step != nil {
-		out.Step = Step(*a.Step, a.Position, form)
+		out.Step = Step(*a.Step, a.Position, asText)
 		out.Step.Inline = "" // the output says it already
 	}
-	setOutput(out, a.Output, form)
+	setOutput(out, a.Output, asText)
 	if a.Bytes != nil {
 		out.OutputForm = &loombridgev1.ToolResponse_OutputBytes{
 			OutputBytes: &loombridgev1.ResultBytes{Data: a.Bytes.Data, MediaType: utf8Text(a.Bytes.MediaType)},
@@ -83,11 +83,11 @@ func ToolResponse(a hand.Answer, form loombridgev1.JsonForm, limit int, public f
 	return out
 }
 
-func setOutput(out *loombridgev1.ToolResponse, text json.RawMessage, form loombridgev1.JsonForm) {
+func setOutput(out *loombridgev1.ToolResponse, text json.RawMessage, asText bool) {
 	if len(text) == 0 {
 		return
 	}
-	if value, ok := PleasantValue(text, form); ok {
+	if value, ok := PleasantValue(text, asText); ok {
 		out.OutputForm = &loombridgev1.ToolResponse_Output{Output: value}
 		return
 	}

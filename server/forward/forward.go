@@ -14,6 +14,7 @@ import (
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // Route describes the calls of one method.
@@ -136,6 +138,7 @@ func (f *Forwarder) handle(ctx context.Context, method string, route Route, payl
 const (
 	fieldIdentity = iota + 1
 	fieldMessage
+	fieldAsText
 	fieldStatus
 )
 
@@ -148,7 +151,11 @@ func encodeCall(ctx context.Context, request proto.Message) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("forward: %w", err)
 	}
-	return wire.AppendItem(wire.AppendText(nil, fieldIdentity, id.Encode()), fieldMessage, text), nil
+	payload := wire.AppendItem(wire.AppendText(nil, fieldIdentity, id.Encode()), fieldMessage, text)
+	if convert.AsText(ctx) {
+		payload = wire.AppendUint(payload, fieldAsText, 1)
+	}
+	return payload, nil
 }
 
 // decodeCall reads a call into its request, and returns ctx as that of its caller.
@@ -167,6 +174,8 @@ func decodeCall(ctx context.Context, payload []byte, request proto.Message) (con
 			if err := proto.Unmarshal(field.Bytes, request); err != nil {
 				return nil, err
 			}
+		case fieldAsText:
+			ctx = metadata.NewIncomingContext(ctx, metadata.Pairs(convert.JSONKey, convert.JSONText))
 		}
 	}
 	return auth.With(ctx, id), nil

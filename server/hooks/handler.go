@@ -19,6 +19,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -131,8 +132,8 @@ func (h *Handler) end(ctx context.Context, e Event, id string) (*loombridgev1.Co
 	}
 	var page *loombridgev1.ListConversationResponse
 	err := again(ctx, func() (err error) {
-		page, err = h.contexts.ListConversation(ctx, &loombridgev1.ListConversationRequest{
-			AgentId: h.agent, SessionId: e.Session, PageSize: 1, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		page, err = h.contexts.ListConversation(convert.AskText(ctx), &loombridgev1.ListConversationRequest{
+			AgentId: h.agent, SessionId: e.Session, PageSize: 1,
 			Order: loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST,
 		})
 		return err

@@ -98,8 +98,8 @@ func readEvents(c call, a eventArguments) (any, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
 	stream, err := c.s.events.Subscribe(ctx, &loombridgev1.SubscribeRequest{
-		AgentId: c.agent, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
-		Topics: []*loombridgev1.TopicPosition{{Topic: a.Topic, AfterSequence: &a.After}},
+		AgentId: c.agent,
+		Topics:  []*loombridgev1.TopicPosition{{Topic: a.Topic, AfterSequence: &a.After}},
 	})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 const (
@@ -57,9 +58,10 @@ func overflows(err error) bool {
 
 // newest is as much of a session as fits, the newest entries first.
 func newest(ctx context.Context, contexts loombridgev1.ContextServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
+	ctx = convert.AskText(ctx)
 	room := int(ask.GetMaxTokens()) * bytesPerToken
 	list := &loombridgev1.ListConversationRequest{
-		AgentId: ask.GetAgentId(), SessionId: ask.GetSessionId(), PageSize: 1, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId: ask.GetAgentId(), SessionId: ask.GetSessionId(), PageSize: 1,
 	}
 	oldest, err := contexts.ListConversation(ctx, list)
 	if err != nil {

@@ -125,7 +125,6 @@ type queryArguments struct {
 func queryMemory(c call, a queryArguments) (any, error) {
 	request := &loombridgev1.MemoryQueryRequest{
 		AgentId: c.agent, UserId: a.User, SpaceId: a.Space, Query: a.Query, Limit: a.Limit, Filter: a.Filter, MaxTokens: a.MaxTokens,
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	}
 	if a.Related {
 		request.Related = &loombridgev1.RelatedOptions{}
@@ -213,7 +212,7 @@ func getMemory(c call, a nameArguments) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	request := &loombridgev1.GetRecordRequest{AgentId: c.agent, UserId: a.User, SpaceId: a.Space, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT}
+	request := &loombridgev1.GetRecordRequest{AgentId: c.agent, UserId: a.User, SpaceId: a.Space}
 	request.Name = &loombridgev1.GetRecordRequest_Id{Id: a.ID}
 	if a.Key != "" {
 		request.Name = &loombridgev1.GetRecordRequest_Key{Key: a.Key}

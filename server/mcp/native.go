@@ -85,7 +85,7 @@ func listTools(c call, a listArguments) (any, error) {
 // by name.
 func (s *Server) matching(who caller, words []string) ([]*loombridgev1.ToolDescriptor, error) {
 	var found []*loombridgev1.ToolDescriptor
-	request := &loombridgev1.ListToolsRequest{AgentId: who.agent, Levels: []int32{1, 2, 3}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT}
+	request := &loombridgev1.ListToolsRequest{AgentId: who.agent, Levels: []int32{1, 2, 3}}
 	for {
 		page, err := s.tools.ListTools(who.ctx, request)
 		if err != nil {
@@ -118,7 +118,7 @@ const defaultToolTime = 30 * time.Second
 
 func runTool(c call, a runArguments) (any, error) {
 	request := &loombridgev1.ToolRequest{
-		AgentId: c.agent, SessionId: cmp.Or(a.Session, c.session), Name: a.Name, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId: c.agent, SessionId: cmp.Or(a.Session, c.session), Name: a.Name,
 		CallId: "mcp-" + rand.Text(), // a call that the model got wrong is a step, too
 	}
 	if len(a.Arguments) > 0 {

@@ -33,7 +33,7 @@ func (s *Server) addPrompts() {
 func (s *Server) recall(ctx context.Context, request *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
 	who, query := s.callerOf(ctx, request), request.Params.Arguments["query"]
 	found, err := s.bridge.MemoryQuery(who.ctx, &loombridgev1.MemoryQueryRequest{
-		AgentId: who.agent, SpaceId: request.Params.Arguments["space"], Query: query, Limit: recalled, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId: who.agent, SpaceId: request.Params.Arguments["space"], Query: query, Limit: recalled,
 	})
 	if err != nil {
 		return nil, plain(err)

@@ -116,7 +116,7 @@ func (s *Server) blobResource(who caller, uri, name string) (*sdk.ResourceConten
 }
 
 func (s *Server) stepResource(who caller, uri, name string) (*sdk.ResourceContents, error) {
-	got, err := s.contexts.GetStep(who.ctx, &loombridgev1.GetStepRequest{AgentId: who.agent, StepId: name, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	got, err := s.contexts.GetStep(who.ctx, &loombridgev1.GetStepRequest{AgentId: who.agent, StepId: name})
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s *Server) stepResource(who caller, uri, name string) (*sdk.ResourceConten
 
 func (s *Server) recordResource(who caller, uri, name string) (*sdk.ResourceContents, error) {
 	got, err := s.memory.GetRecord(who.ctx, &loombridgev1.GetRecordRequest{
-		AgentId: who.agent, Name: &loombridgev1.GetRecordRequest_Id{Id: name}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId: who.agent, Name: &loombridgev1.GetRecordRequest_Id{Id: name},
 	})
 	if err != nil {
 		return nil, err

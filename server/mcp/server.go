@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/writer"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 const (
@@ -137,7 +138,7 @@ func (s *Server) callerOf(ctx context.Context, request sdk.Request) caller {
 		header = extra.Header
 	}
 	who := caller{agent: cmp.Or(header.Get(HeaderAgent), s.own.Agent), session: cmp.Or(header.Get(HeaderSession), s.own.Session)}
-	pairs := []string{auth.WriterKey, writer.Model.String()} // whatever a host calls, its model has said so
+	pairs := []string{auth.WriterKey, writer.Model.String(), convert.JSONKey, convert.JSONText} // whatever a host calls, its model has said so
 	authorization := header.Get("Authorization")
 	if authorization == "" && s.own.Token != "" {
 		authorization = "Bearer " + s.own.Token

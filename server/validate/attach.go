@@ -59,7 +59,6 @@ func AttachHello(r *loombridgev1.AttachHello) error {
 	}
 	c.name("parent_id", r.GetParentId(), kv.MaxOwnerBytes)
 	c.span("heartbeat_interval", r.GetHeartbeatInterval(), minHeartbeat, maxHeartbeat)
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 

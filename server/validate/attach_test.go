@@ -22,7 +22,7 @@ func TestAttachHello(t *testing.T) {
 		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "t"}, {Topic: "t.*"}}, Tools: []*loombridgev1.ProvidedTool{providedTool("a:b_c.d-e/F9")},
 	}
 	runChecks(t, good, AttachHello, []checkCase[r]{
-		{"all at once", func(m r) { *m = loombridgev1.AttachHello{JsonForm: 9} }, []string{"agent_id", "json_form"}},
+		{"all at once", func(m r) { *m = loombridgev1.AttachHello{} }, []string{"agent_id"}},
 		{"no topics and tools", func(m r) { m.Topics, m.Tools = nil, nil }, nil},
 		{"agent with NUL", func(m r) { m.AgentId = "a\x00" }, []string{"agent_id"}},
 		{"session over its limit", func(m r) { m.SessionId = long(257) }, []string{"session_id"}},

@@ -71,7 +71,6 @@ func ListStepsRequest(r *loombridgev1.ListStepsRequest) error {
 	if _, ok := page.ParseToken(r.GetPageToken()); !ok {
 		c.add("page_token", "did not come from ListSteps")
 	}
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 
@@ -82,7 +81,6 @@ func GetStepRequest(r *loombridgev1.GetStepRequest) error {
 	if _, ok := step.ParseID(r.GetStepId()); !ok {
 		c.add("step_id", "is not `step_` and a number of at least three digits")
 	}
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 

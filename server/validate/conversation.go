@@ -30,7 +30,6 @@ func ListConversationRequest(r *loombridgev1.ListConversationRequest) error {
 	if _, ok := page.ParseConversationToken(r.GetPageToken(), newestFirst); !ok {
 		c.add("page_token", "did not come from ListConversation in this order")
 	}
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 

@@ -175,7 +175,6 @@ func MemoryQueryRequest(r *loombridgev1.MemoryQueryRequest) error {
 	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.enum("mode", r.GetMode())
 	c.share("min_score", r.GetMinScore())
-	c.enum("json_form", r.GetJsonForm())
 	c.between("max_tokens", int64(r.GetMaxTokens()), 0, maxQueryTokens)
 	c.embedding(r.GetEmbedding(), r.GetEmbeddingSpace())
 	c.share("recency_weight", r.GetRecencyWeight())
@@ -232,7 +231,6 @@ func (c *checker) record(r named, name any) {
 func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
 	var c checker
 	c.record(r, r.GetName())
-	c.enum("json_form", r.GetJsonForm())
 	c.time("as_of", r.GetAsOf())
 	return c.err()
 }
@@ -241,7 +239,6 @@ func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
 func ListVersionsRequest(r *loombridgev1.ListVersionsRequest) error {
 	var c checker
 	c.record(r, r.GetName())
-	c.enum("json_form", r.GetJsonForm())
 	c.between("page_size", int64(r.GetPageSize()), 0, maxVersions)
 	c.between("before_version", r.GetBeforeVersion(), 0, math.MaxInt64)
 	return c.err()
@@ -269,7 +266,6 @@ func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 	c.mask(r)
 	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 
@@ -284,7 +280,6 @@ func ReviewRecordRequest(r *loombridgev1.ReviewRecordRequest) error {
 	}
 	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 
@@ -294,7 +289,6 @@ func ArchiveRecordRequest(r *loombridgev1.ArchiveRecordRequest) error {
 	c.record(r, r.GetName())
 	c.version(r.ExpectedVersion)
 	c.request(r.GetRequestId())
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 
@@ -371,7 +365,6 @@ func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxPageSize)
 	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
-	c.enum("json_form", r.GetJsonForm())
 	c.tiers(r.GetTiers())
 	c.time("as_of", r.GetAsOf())
 	c.time("valid_at", r.GetValidAt())
@@ -386,7 +379,6 @@ func WatchRecordsRequest(r *loombridgev1.WatchRecordsRequest) error {
 	var c checker
 	c.owner(r)
 	c.text("after", r.GetAfter(), maxPositionBytes)
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 

@@ -31,6 +31,5 @@ func GetTaskRequest(r *loombridgev1.GetTaskRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.requiredName("task_id", r.GetTaskId(), session.MaxTaskIDBytes+len(tiers.Key("")))
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }

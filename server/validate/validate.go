@@ -80,7 +80,6 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
 	c.name("call_id", r.GetCallId(), MaxIDBytes)
 	c.request(r.GetRequestId())
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 
@@ -110,7 +109,6 @@ func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 			c.between(Item("levels", i), int64(level), tools.LevelFunction, tools.LevelScript)
 		}
 	}
-	c.enum("json_form", r.GetJsonForm())
 	c.between("page_size", int64(r.GetPageSize()), 0, MaxToolPage)
 	if _, ok := page.ParseToolToken(r.GetPageToken()); !ok {
 		c.add("page_token", "did not come from ListTools")
@@ -149,7 +147,6 @@ func SubscribeRequest(r *loombridgev1.SubscribeRequest) error {
 		c.add("topics", "is required")
 	}
 	c.topics(r.GetTopics(), nil)
-	c.enum("json_form", r.GetJsonForm())
 	return c.err()
 }
 

@@ -113,7 +113,6 @@ func TestMemoryQueryRequest(t *testing.T) {
 		{"filter over its limit", func(m r) { m.Filter = long(4<<10 + 1) }, []string{"filter"}},
 		{"unknown mode", func(m r) { m.Mode = 9 }, []string{"mode"}},
 		{"score over 1", func(m r) { m.MinScore = 1.1 }, []string{"min_score"}},
-		{"unknown form", func(m r) { m.JsonForm = -1 }, []string{"json_form"}},
 	})
 }
 
@@ -253,7 +252,6 @@ func TestListConversationRequest(t *testing.T) {
 		{"unknown order", func(m r) { m.Order, m.PageToken = 9, "" }, []string{"order"}},
 		{"token of the other order", func(m r) { m.Order = 0 }, []string{"page_token"}},
 		{"token over its limit", func(m r) { m.PageToken = long(129) }, []string{"page_token", "page_token"}},
-		{"unknown form", func(m r) { m.JsonForm = 9 }, []string{"json_form"}},
 	})
 }
 

@@ -269,7 +269,6 @@ async def test_json_keeps_every_digit_both_ways(fake: Fake, ctx: loombridge.Clie
     await ctx.memory_save("t", metadata={"n": big, "name": "Zoë"})
     assert fake.requests[0].metadata_json == f'{{"n":{big},"name":"Zoë"}}'
     assert (await ctx.memory.get(id="r1")).metadata == {"n": big}
-    assert fake.requests[1].json_form == memory_pb2.JSON_FORM_TEXT
 
 
 async def test_any_mapping_and_sequence_is_json(fake: Fake, ctx: loombridge.Client) -> None:
@@ -300,7 +299,6 @@ async def test_query_takes_a_mapping_a_string_or_keywords(
         query="price",
         limit=5,
         mode=memory_pb2.QUERY_MODE_LEXICAL,
-        json_form=memory_pb2.JSON_FORM_TEXT,
     )
     assert others == [first, first]
 

@@ -72,7 +72,6 @@ async def test_query_sends_all_it_was_given(fake: Fake, ctx: loombridge.Client) 
         filter="pinned = true",
         mode=pb.QUERY_MODE_VECTOR,
         min_score=0.25,
-        json_form=pb.JSON_FORM_TEXT,
         include_embeddings=True,
         max_tokens=300,
         expand=True,
@@ -232,7 +231,6 @@ async def test_list_turns_the_pages(fake: Fake, ctx: loombridge.Client) -> None:
         newest_first=True,
         tiers=[2, 3],
         include_embeddings=True,
-        json_form=pb.JSON_FORM_TEXT,
         page_size=500,
     )
     async for _ in ctx.memory.list():

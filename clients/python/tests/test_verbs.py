@@ -141,7 +141,6 @@ async def test_memory_get_by_key(fake: Fake, ctx: loombridge.Client) -> None:
         agent_id="a1",
         user_id="u",
         key="k",
-        json_form=memory_pb2.JSON_FORM_TEXT,
         include_embeddings=True,
     )
 

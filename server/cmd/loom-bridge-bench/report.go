@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // bench is one run: two servers and where to print.
@@ -117,8 +118,8 @@ func (b *bench) saveAs(ctx context.Context, c *client, agent string) error {
 }
 
 func (b *bench) tool(ctx context.Context, c *client) error {
-	_, err := loombridgev1.NewBridgeServiceClient(c.conn).Tool(ctx, &loombridgev1.ToolRequest{
-		AgentId: agent(c.number), Name: "fs:read_file", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	_, err := loombridgev1.NewBridgeServiceClient(c.conn).Tool(convert.AskText(ctx), &loombridgev1.ToolRequest{
+		AgentId: agent(c.number), Name: "fs:read_file",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(toolArguments())},
 	})
 	return err

@@ -18,6 +18,7 @@ import (
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // What a tool of a peer is asked to do.
@@ -103,9 +104,9 @@ func (c toolCall) make(ctx context.Context, conn *grpc.ClientConn) (end string, 
 }
 
 func (c toolCall) callNative(ctx context.Context, conn *grpc.ClientConn, arguments string) (output, code string, err error) {
-	r, err := loombridgev1.NewBridgeServiceClient(conn).Tool(ctx, &loombridgev1.ToolRequest{
+	r, err := loombridgev1.NewBridgeServiceClient(conn).Tool(convert.AskText(ctx), &loombridgev1.ToolRequest{
 		AgentId: c.caller, Name: c.tool, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: arguments},
-		Timeout: durationpb.New(c.timeout), JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		Timeout: durationpb.New(c.timeout),
 	})
 	switch {
 	case status.Code(err) == codes.NotFound:

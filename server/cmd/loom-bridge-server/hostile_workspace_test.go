@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // hostileTree makes what a workspace should not have. argv: a file outside.
@@ -116,8 +117,8 @@ func (w *shellWorld) answered(tool string, args object) {
 	must(w.tb, err)
 	ctx, cancel := context.WithTimeout(w.tb.Context(), answerLimit)
 	defer cancel()
-	got, err := w.bridge().Tool(ctx, &loombridgev1.ToolRequest{
-		AgentId: "a", SessionId: "s1", Name: tool, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	got, err := w.bridge().Tool(convert.AskText(ctx), &loombridgev1.ToolRequest{
+		AgentId: "a", SessionId: "s1", Name: tool, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
 	})
 	what := fmt.Sprintf("%s %.80s", tool, text)
 	switch code := status.Code(err); {

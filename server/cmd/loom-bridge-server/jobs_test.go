@@ -10,6 +10,7 @@ import (
 	"time"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // jobTold is what the tools tell of a job.
@@ -34,9 +35,8 @@ func (c caller) try(name string, args object) *loombridgev1.ToolResponse {
 	c.tb.Helper()
 	text, err := json.Marshal(args)
 	must(c.tb, err)
-	got, err := c.bridge().Tool(c.tb.Context(), &loombridgev1.ToolRequest{
+	got, err := c.bridge().Tool(convert.AskText(c.tb.Context()), &loombridgev1.ToolRequest{
 		AgentId: c.agent, SessionId: c.session, Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	if err != nil {
 		return &loombridgev1.ToolResponse{ErrorMessage: err.Error()}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // ledger is what is known of one topic: what the server has said to be there,
@@ -156,7 +157,7 @@ func (b book) ends(ctx context.Context, conn *grpc.ClientConn) (map[string]int64
 	for topic := range b {
 		request.Topics = append(request.Topics, &loombridgev1.TopicPosition{Topic: topic})
 	}
-	stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(ctx, request)
+	stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(convert.AskText(ctx), request)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (b book) ends(ctx context.Context, conn *grpc.ClientConn) (map[string]int64
 func (b book) read(ctx context.Context, conn *grpc.ClientConn, ends map[string]int64, whole bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	request := &loombridgev1.SubscribeRequest{AgentId: "reader", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT}
+	request := &loombridgev1.SubscribeRequest{AgentId: "reader"}
 	next, left := map[string]int64{}, int64(0)
 	for topic, l := range b {
 		after := int64(len(l.stored))
@@ -185,7 +186,7 @@ func (b book) read(ctx context.Context, conn *grpc.ClientConn, ends map[string]i
 		left += ends[topic] - after
 		request.Topics = append(request.Topics, &loombridgev1.TopicPosition{Topic: topic, AfterSequence: &after})
 	}
-	stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(ctx, request)
+	stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(convert.AskText(ctx), request)
 	for err == nil && left > 0 {
 		var m *loombridgev1.SubscribeResponse
 		if m, err = stream.Recv(); err != nil || m.GetEvent() == nil {

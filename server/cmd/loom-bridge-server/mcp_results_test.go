@@ -19,6 +19,7 @@ import (
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // cancelled counts the calls that a server in this process was told to end.
@@ -71,8 +72,8 @@ func addRich(s *sdk.Server) {
 // use calls a tool as agents of the native API do.
 func (p *process) use(tb testing.TB, name, arguments string) *loombridgev1.ToolResponse {
 	tb.Helper()
-	got, err := p.bridge().Tool(tb.Context(), &loombridgev1.ToolRequest{
-		AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: arguments}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT, CallId: "call-" + name,
+	got, err := p.bridge().Tool(convert.AskText(tb.Context()), &loombridgev1.ToolRequest{
+		AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: arguments}, CallId: "call-" + name,
 	})
 	must(tb, err)
 	return got

@@ -19,6 +19,7 @@ import (
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // asMCPServer makes this test binary a server of the Model Context Protocol that behaves
@@ -199,7 +200,7 @@ func TestMCPServers(t *testing.T) {
 	}
 	p.forward(t, "one:more", `{}`)
 	p.waitFor(t, "one:new")
-	answer, err := p.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{AgentId: "a", Name: "one:echo", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	answer, err := p.bridge().Tool(convert.AskText(t.Context()), &loombridgev1.ToolRequest{AgentId: "a", Name: "one:echo"})
 	must(t, err)
 	if !answer.GetSuccess() || answer.GetStep().GetToolName() != "one:echo" || answer.GetOutputJson() != `"{}"` {
 		t.Errorf("the native call: %v", answer)

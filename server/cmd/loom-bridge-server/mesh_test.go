@@ -13,12 +13,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/internal/testkit/natstest"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // attach attaches an agent, and returns its stream when it is attached.
 func (p *process) attach(ctx context.Context, tb testing.TB, id string, topics []string, tools ...string) loombridgev1.BridgeService_AttachClient {
 	tb.Helper()
-	hello := &loombridgev1.AttachHello{AgentId: id, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT}
+	hello := &loombridgev1.AttachHello{AgentId: id}
 	for _, topic := range topics {
 		hello.Topics = append(hello.Topics, &loombridgev1.TopicPosition{Topic: topic})
 	}
@@ -26,7 +27,7 @@ func (p *process) attach(ctx context.Context, tb testing.TB, id string, topics [
 		hello.Tools = append(hello.Tools, &loombridgev1.ProvidedTool{Name: name, Description: "does " + name})
 	}
 	// What never comes fails this test, not all of them.
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(convert.AskText(ctx), time.Minute)
 	tb.Cleanup(cancel)
 	stream, err := p.bridge().Attach(ctx)
 	must(tb, err)

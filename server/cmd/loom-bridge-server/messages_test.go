@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // The direct messages of a storm: so many senders say so many things to each target, while
@@ -112,9 +113,8 @@ func (s *storm) checkTold(t *testing.T, id string, want map[string]bool) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	stream, err := (*s.events.Load()).Subscribe(ctx, &loombridgev1.SubscribeRequest{
+	stream, err := (*s.events.Load()).Subscribe(convert.AskText(ctx), &loombridgev1.SubscribeRequest{
 		AgentId: id, Topics: []*loombridgev1.TopicPosition{{Topic: "agent." + id + ".messages", AfterSequence: new(int64(0))}},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	must(t, err)
 	told := make(map[string]bool)

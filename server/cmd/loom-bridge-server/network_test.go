@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // webFile are settings under which the agent web reaches the hosts of a site, and the agent
@@ -59,9 +60,9 @@ func (w *shellWorld) as(agent, name string, args map[string]any) *loombridgev1.T
 	w.tb.Helper()
 	text, err := json.Marshal(args)
 	must(w.tb, err)
-	got, err := w.bridge().Tool(w.tb.Context(), &loombridgev1.ToolRequest{
+	got, err := w.bridge().Tool(convert.AskText(w.tb.Context()), &loombridgev1.ToolRequest{
 		AgentId: agent, Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT, CallId: "call-1",
+		CallId: "call-1",
 	})
 	must(w.tb, err)
 	return got

@@ -14,6 +14,7 @@ import (
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // beatInterval is what attached peers agree to: long enough that a test that
@@ -114,7 +115,7 @@ func (p *peer) open(ctx context.Context, conn *grpc.ClientConn) (*peerStream, er
 }
 
 func (p *peer) openNative(ctx context.Context, conn *grpc.ClientConn) (wire, error) {
-	stream, err := loombridgev1.NewBridgeServiceClient(conn).Attach(ctx)
+	stream, err := loombridgev1.NewBridgeServiceClient(conn).Attach(convert.AskText(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (p *peer) openNative(ctx context.Context, conn *grpc.ClientConn) (wire, err
 
 func (p *peer) hello() *loombridgev1.AttachHello {
 	hello := &loombridgev1.AttachHello{
-		AgentId: p.id, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId:           p.id,
 		HeartbeatInterval: durationpb.New(beatInterval),
 	}
 	for _, topic := range p.topics {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // policyWorld is a server with profiles, and folders outside of its workspace.
@@ -40,9 +41,8 @@ func (w *shellWorld) callAs(agent, session, name string, args map[string]any) *l
 	w.tb.Helper()
 	text, err := json.Marshal(args)
 	must(w.tb, err)
-	got, err := w.bridge().Tool(context.WithoutCancel(w.tb.Context()), &loombridgev1.ToolRequest{
+	got, err := w.bridge().Tool(convert.AskText(context.WithoutCancel(w.tb.Context())), &loombridgev1.ToolRequest{
 		AgentId: agent, SessionId: session, Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	if err != nil {
 		return &loombridgev1.ToolResponse{ErrorMessage: err.Error()}

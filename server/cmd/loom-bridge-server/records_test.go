@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // records runs the command on a server, and returns what it said.
@@ -224,7 +225,7 @@ type follower struct {
 func (c *follower) watch(ctx context.Context, from loombridgev1.MemoryServiceClient, most int) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	stream, err := from.WatchRecords(ctx, &loombridgev1.WatchRecordsRequest{AgentId: "a", After: c.position, IncludeEmbeddings: true, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	stream, err := from.WatchRecords(convert.AskText(ctx), &loombridgev1.WatchRecordsRequest{AgentId: "a", After: c.position, IncludeEmbeddings: true})
 	if err != nil {
 		return err
 	}
@@ -250,7 +251,8 @@ func (c *follower) watch(ctx context.Context, from loombridgev1.MemoryServiceCli
 // differs says where the copy is not the memory.
 func (c *follower) differs(ctx context.Context, from loombridgev1.MemoryServiceClient) error {
 	seen := 0
-	r := &loombridgev1.ListRecordsRequest{AgentId: "a", PageSize: 500, IncludeEmbeddings: true, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT}
+	ctx = convert.AskText(ctx)
+	r := &loombridgev1.ListRecordsRequest{AgentId: "a", PageSize: 500, IncludeEmbeddings: true}
 	for {
 		page, err := from.ListRecords(ctx, r)
 		if err != nil {

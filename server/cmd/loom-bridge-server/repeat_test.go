@@ -19,7 +19,6 @@ func noted(more string) *loombridgev1.ToolRequest {
 	return &loombridgev1.ToolRequest{
 		AgentId: "a", SessionId: "s", Name: "shell:run", TurnId: "t", CallId: "c",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"command":"echo x >> log; %s"}`, more)},
-		JsonForm:      loombridgev1.JsonForm_JSON_FORM_TEXT,
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // How a result is recorded.
@@ -239,8 +240,8 @@ func (s *resultsSoak) sameFile(conn *grpc.ClientConn, g given, a *acknowledged, 
 	defer cancel()
 	s.names++
 	s.files++
-	got, err := loombridgev1.NewBridgeServiceClient(conn).Tool(ctx, &loombridgev1.ToolRequest{
-		AgentId: soakAgent, SessionId: a.session, Name: "fs:read_file", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	got, err := loombridgev1.NewBridgeServiceClient(conn).Tool(convert.AskText(ctx), &loombridgev1.ToolRequest{
+		AgentId: soakAgent, SessionId: a.session, Name: "fs:read_file",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"path":%q}`, name)},
 	})
 	var out struct{ Content string }

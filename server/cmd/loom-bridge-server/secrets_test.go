@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // echoesOf are forms in which whoever has a token may print it, or a part of it.
@@ -68,8 +69,8 @@ func TestEchoedSecrets(t *testing.T) {
 		t.Helper()
 		text, err := json.Marshal(args)
 		must(t, err)
-		got, err := p.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{
-			AgentId: "a", SessionId: "s", Name: tool, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		got, err := p.bridge().Tool(convert.AskText(t.Context()), &loombridgev1.ToolRequest{
+			AgentId: "a", SessionId: "s", Name: tool, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
 		})
 		must(t, err)
 		clean(tool, got.String())

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // effect shows that a started server with a setting behaves otherwise than one
@@ -188,9 +189,8 @@ func (s *stand) tool(name, args string) string { return s.toolIn("", name, args)
 // toolIn is tool within a session.
 func (s *stand) toolIn(session, name, args string) string {
 	s.tb.Helper()
-	got, err := s.bridge().Tool(s.ctx, &loombridgev1.ToolRequest{
+	got, err := s.bridge().Tool(convert.AskText(s.ctx), &loombridgev1.ToolRequest{
 		AgentId: s.agent, SessionId: session, Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: args},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	switch {
 	case err != nil:

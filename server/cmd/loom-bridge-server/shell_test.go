@@ -22,6 +22,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // shellWorld is a server that runs programs in one tier.
@@ -69,9 +70,8 @@ func (w *shellWorld) call(ctx context.Context, name string, args map[string]any)
 	w.tb.Helper()
 	text, err := json.Marshal(args)
 	must(w.tb, err)
-	got, err := w.bridge().Tool(ctx, &loombridgev1.ToolRequest{
+	got, err := w.bridge().Tool(convert.AskText(ctx), &loombridgev1.ToolRequest{
 		AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 	must(w.tb, err)
 	return got

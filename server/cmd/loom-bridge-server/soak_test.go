@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 const (
@@ -218,9 +219,9 @@ func (w *writer) verifyEvents(ctx context.Context, t *testing.T, conn *grpc.Clie
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
-		AgentId: w.agent, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
-		Topics: []*loombridgev1.TopicPosition{{Topic: "soak." + w.agent, AfterSequence: &w.verified}},
+	stream, err := loombridgev1.NewEventServiceClient(conn).Subscribe(convert.AskText(ctx), &loombridgev1.SubscribeRequest{
+		AgentId: w.agent,
+		Topics:  []*loombridgev1.TopicPosition{{Topic: "soak." + w.agent, AfterSequence: &w.verified}},
 	})
 	for next := w.verified + 1; err == nil && next <= last; {
 		var message *loombridgev1.SubscribeResponse

@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // labelled are 200 tools (name, description, arguments) of servers such as there are, and
@@ -49,8 +50,8 @@ func (p *process) search(tb testing.TB, arguments object) (names []string, outpu
 	tb.Helper()
 	text, err := json.Marshal(arguments)
 	must(tb, err)
-	got, err := p.bridge().Tool(tb.Context(), &loombridgev1.ToolRequest{
-		AgentId: "a", Name: "tools:search", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	got, err := p.bridge().Tool(convert.AskText(tb.Context()), &loombridgev1.ToolRequest{
+		AgentId: "a", Name: "tools:search", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
 	})
 	must(tb, err)
 	var found struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/native/web"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // asking is a server whose tools ask a site, and nothing else; forecast is where there the
@@ -119,8 +120,8 @@ func TestPages(t *testing.T) {
 	p, _ := asking(t, nil, "/forecast")
 	call := func(name, args string) map[string]any {
 		t.Helper()
-		got, err := p.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{
-			AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: args}, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		got, err := p.bridge().Tool(convert.AskText(t.Context()), &loombridgev1.ToolRequest{
+			AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: args},
 		})
 		must(t, err)
 		var values map[string]any

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // routed is two servers on one store with a mesh, of which the first, in a process of its
@@ -48,8 +49,8 @@ func (r *routed) reads(t *testing.T) {
 
 // run has a command line run by way of the other server, once for each id.
 func (r *routed) run(ctx context.Context, id, line string) (*loombridgev1.ToolResponse, error) {
-	return r.other.bridge().Tool(ctx, &loombridgev1.ToolRequest{
-		AgentId: "x", SessionId: "s", Name: "system:shell", RequestId: id, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+	return r.other.bridge().Tool(convert.AskText(ctx), &loombridgev1.ToolRequest{
+		AgentId: "x", SessionId: "s", Name: "system:shell", RequestId: id,
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: fmt.Sprintf(`{"command":%q}`, line)},
 	})
 }

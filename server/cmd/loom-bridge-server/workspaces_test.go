@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // MustPlace starts a server with a folder of its own, which holds nothing else, on a store
@@ -34,9 +35,8 @@ func (p *process) tryTool(tb testing.TB, agent, name string, args object) (*loom
 	tb.Helper()
 	text, err := json.Marshal(args)
 	must(tb, err)
-	return p.bridge().Tool(tb.Context(), &loombridgev1.ToolRequest{
+	return p.bridge().Tool(convert.AskText(tb.Context()), &loombridgev1.ToolRequest{
 		AgentId: agent, SessionId: "s", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
-		JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
 	})
 }
 
@@ -138,7 +138,7 @@ func TestWorkspaceOfServerThatIsDown(t *testing.T) {
 	}
 
 	once := &loombridgev1.ToolRequest{
-		AgentId: "x", SessionId: "s", Name: "fs:write_file", RequestId: "r1", JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT,
+		AgentId: "x", SessionId: "s", Name: "fs:write_file", RequestId: "r1",
 		ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"path":"once.txt","content":"x"}`},
 	}
 	first, err := a.bridge().Tool(t.Context(), once)

@@ -20,7 +20,7 @@ from loombridge import (
     _threads,
 )
 from loombridge.v1 import attach_pb2 as pb
-from loombridge.v1 import errors_pb2, events_pb2, memory_pb2
+from loombridge.v1 import errors_pb2, events_pb2
 
 HEARTBEAT = 5.0
 """Seconds between two heartbeats, unless `attach` is told otherwise."""
@@ -299,7 +299,6 @@ class Attachment:
             metadata=dict(self._about.metadata),
             capabilities=self._about.capabilities,
             parent_id=self._about.parent_id,
-            json_form=memory_pb2.JSON_FORM_TEXT,
         )
         hello.heartbeat_interval.FromTimedelta(timedelta(seconds=self._about.heartbeat))
         return hello

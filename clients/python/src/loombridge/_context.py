@@ -19,7 +19,7 @@ from loombridge import (
     _tasks,
     _values,
 )
-from loombridge.v1 import children_pb2, memory_pb2
+from loombridge.v1 import children_pb2
 from loombridge.v1 import context_pb2 as pb
 
 STEPS_PER_PAGE = 100
@@ -281,7 +281,6 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         request = pb.GetTaskRequest(
             agent_id=self._agent_id,
             task_id=_values.text("task_id", task_id),
-            json_form=memory_pb2.JSON_FORM_TEXT,
         )
         return _tasks.found_task(
             await self._transport.call(_rpc.GET_TASK, request, timeout=timeout)
@@ -359,7 +358,6 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         return pb.ListStepsRequest(
             agent_id=self._agent_id,
             session_id=self._session(session_id),
-            json_form=memory_pb2.JSON_FORM_TEXT,
         )
 
     async def step(self, step_id: str, *, timeout: _values.Seconds | None = None) -> _steps.Step:
@@ -371,7 +369,6 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         request = pb.GetStepRequest(
             agent_id=self._agent_id,
             step_id=_values.text("step_id", step_id),
-            json_form=memory_pb2.JSON_FORM_TEXT,
         )
         answer = await self._transport.call(_rpc.GET_STEP, request, timeout=timeout)
         return _steps.step(answer.step)

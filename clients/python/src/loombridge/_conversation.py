@@ -17,7 +17,6 @@ from loombridge import (
     _values,
 )
 from loombridge.v1 import context_pb2 as pb
-from loombridge.v1 import memory_pb2
 
 ENTRIES_PER_PAGE = 100
 """Entries, or sessions, that are asked for at a time; a page has fewer where they would
@@ -131,7 +130,6 @@ class Conversations(_session.InSession):
             session_id=self._session(session_id),
             order=order,
             page_size=ENTRIES_PER_PAGE,
-            json_form=memory_pb2.JSON_FORM_TEXT,
         )
         return _stream.Pages(self._pages_of_conversation(request, timeout), _entry)
 

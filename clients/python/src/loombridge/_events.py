@@ -10,7 +10,6 @@ import grpc
 
 from loombridge import _brief, _errors, _progress, _rpc, _spelling, _statuses, _stream, _values
 from loombridge.v1 import events_pb2 as pb
-from loombridge.v1 import memory_pb2
 
 RECONNECT_FOR = 300.0
 """Seconds a subscription that once stood looks for the server: longer than a
@@ -121,7 +120,7 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
         super().__init__(
             transport,
             _rpc.SUBSCRIBE,
-            pb.SubscribeRequest(agent_id=agent_id, json_form=memory_pb2.JSON_FORM_TEXT),
+            pb.SubscribeRequest(agent_id=agent_id),
             timeout,
             _stream.Resume.ALWAYS if reconnect else _stream.Resume.NEVER,
             "the subscription did not stand",

@@ -68,7 +68,6 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         request = pb.GetRecordRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
-            json_form=pb.JSON_FORM_TEXT,
             include_embeddings=include_embedding,
             peek=peek,
         )
@@ -169,7 +168,6 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
-            json_form=pb.JSON_FORM_TEXT,
         )
         _records.name(request, id, key)
         request.update_mask.paths.extend(sorted(paths | _records.cleared(clear, paths)))
@@ -235,7 +233,6 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
             decision=pb.REVIEW_APPROVED if approve else pb.REVIEW_REJECTED,
-            json_form=pb.JSON_FORM_TEXT,
         )
         _records.name(request, id, key)
         if expected_version is not None:
@@ -279,7 +276,6 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
             restore=restore,
-            json_form=pb.JSON_FORM_TEXT,
         )
         _records.name(request, id, key)
         if expected_version is not None:
@@ -356,7 +352,6 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         request = pb.ListVersionsRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
-            json_form=pb.JSON_FORM_TEXT,
         )
         _records.name(request, id, key)
         most = None if limit is None else _values.integer("limit", limit)
@@ -455,7 +450,6 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             tiers=_query.tiers(tiers),
             include_embeddings=include_embeddings,
             peek=peek,
-            json_form=pb.JSON_FORM_TEXT,
             page_size=_bulk.page_size(page_size),
         )
         _query.fill_moment(request, as_of, valid_at)

@@ -212,7 +212,6 @@ def query_request(
         user_id=_values.optional_text("user_id", asked.get("user_id")),
         space_id=_values.optional_text("space_id", asked.get("space_id")),
         filter=_values.optional_text("filter", asked.get("filter")),
-        json_form=pb.JSON_FORM_TEXT,
         include_embeddings=bool(asked.get("include_embeddings")),
         expand=bool(asked.get("expand")),
         explain=bool(asked.get("explain")),

@@ -200,7 +200,7 @@ class Transport:
         self.address = address
         self.timeout = timeout
         self._channel = channel
-        self._metadata = metadata
+        self._metadata = (*metadata, ("loom-json", "text"))
         self._life = _Life()
         self._space_id = ""
         # Many versions of grpcio leave streams open when their channel closes. A stream

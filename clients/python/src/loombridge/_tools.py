@@ -29,7 +29,6 @@ from loombridge import (
     _stream,
     _values,
 )
-from loombridge.v1 import memory_pb2
 from loombridge.v1 import tools_pb2 as pb
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -212,7 +211,6 @@ class Tools:
             turn_id=_values.optional_text("turn_id", turn_id),
             call_id=_values.optional_text("call_id", call_id),
             request_id=_values.optional_text("request_id", request_id),
-            json_form=memory_pb2.JSON_FORM_TEXT,
         )
         answer = await self._transport.call(
             _rpc.TOOL,
@@ -235,7 +233,6 @@ class Tools:
         request = pb.ListToolsRequest(
             agent_id=self._agent_id,
             levels=[_values.integer("levels", level) for level in levels],
-            json_form=memory_pb2.JSON_FORM_TEXT,
         )
         tools: list[ToolInfo] = []
         while True:

@@ -98,8 +98,8 @@ class ImportedRecords:
     """How many the archive's own limit deleted for good."""
     import_id: str = ""
     """The id of the import, which the new records keep. It is undone by
-    `ctx.memory.delete_matching` with the filter `import_id = "…" AND import_changes = 0` and tiers 2 to 4: what was changed
-    since stays."""
+    `ctx.memory.delete_matching` with the filter `import_id = "…" AND import_changes = 0` and
+    tiers 2 to 4: what was changed since stays."""
 
 
 class Transfers:
@@ -137,7 +137,6 @@ class Transfers:
             user_id=_values.optional_text("user_id", user_id),
             after=_values.optional_text("after", after),
             include_embeddings=include_embeddings,
-            json_form=pb.JSON_FORM_TEXT,
         )
         return RecordWatch(self._transport, request)
 

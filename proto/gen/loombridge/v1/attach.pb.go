@@ -209,10 +209,8 @@ type AttachHello struct {
 	// ones it is inactive until the next. Default 5 seconds, at least 100 ms, at
 	// most 1 hour.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,8,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
-	// json_form is how JSON comes to the agent. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,9,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *AttachHello) Reset() {
@@ -299,13 +297,6 @@ func (x *AttachHello) GetHeartbeatInterval() *durationpb.Duration {
 		return x.HeartbeatInterval
 	}
 	return nil
-}
-
-func (x *AttachHello) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 // ProvidedTool describes a tool that an agent runs for others.
@@ -1430,7 +1421,7 @@ var File_loombridge_v1_attach_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\x8f\x03\n" +
+	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\x8f\x03\n" +
 	"\rAttachRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachHelloH\x00R\x05hello\x128\n" +
 	"\apublish\x18\x02 \x01(\v2\x1c.loombridge.v1.AttachPublishH\x00R\apublish\x12>\n" +
@@ -1439,7 +1430,7 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\vtool_result\x18\x05 \x01(\v2\x1f.loombridge.v1.AttachToolResultH\x00R\n" +
 	"toolResult\x12>\n" +
 	"\theartbeat\x18\x06 \x01(\v2\x1e.loombridge.v1.AttachHeartbeatH\x00R\theartbeatB\x06\n" +
-	"\x04item\"\xf4\x03\n" +
+	"\x04item\"\xbe\x03\n" +
 	"\vAttachHello\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -1449,8 +1440,7 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\bmetadata\x18\x05 \x03(\v2(.loombridge.v1.AttachHello.MetadataEntryR\bmetadata\x12\"\n" +
 	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\x12\x1b\n" +
 	"\tparent_id\x18\a \x01(\tR\bparentId\x12H\n" +
-	"\x12heartbeat_interval\x18\b \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x124\n" +
-	"\tjson_form\x18\t \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x1a;\n" +
+	"\x12heartbeat_interval\x18\b \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa1\x02\n" +
@@ -1566,17 +1556,16 @@ var file_loombridge_v1_attach_proto_goTypes = []any{
 	nil,                           // 16: loombridge.v1.AttachToolCall.HeadersEntry
 	(*TopicPosition)(nil),         // 17: loombridge.v1.TopicPosition
 	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(JsonForm)(0),                 // 19: loombridge.v1.JsonForm
-	(*structpb.Struct)(nil),       // 20: google.protobuf.Struct
-	(*EmitRequest)(nil),           // 21: loombridge.v1.EmitRequest
-	(*structpb.Value)(nil),        // 22: google.protobuf.Value
-	(*ResultBytes)(nil),           // 23: loombridge.v1.ResultBytes
-	(ToolErrorCode)(0),            // 24: loombridge.v1.ToolErrorCode
-	(*Signal)(nil),                // 25: loombridge.v1.Signal
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*Event)(nil),                 // 27: loombridge.v1.Event
-	(*EmitResponse)(nil),          // 28: loombridge.v1.EmitResponse
-	(ErrorReason)(0),              // 29: loombridge.v1.ErrorReason
+	(*structpb.Struct)(nil),       // 19: google.protobuf.Struct
+	(*EmitRequest)(nil),           // 20: loombridge.v1.EmitRequest
+	(*structpb.Value)(nil),        // 21: google.protobuf.Value
+	(*ResultBytes)(nil),           // 22: loombridge.v1.ResultBytes
+	(ToolErrorCode)(0),            // 23: loombridge.v1.ToolErrorCode
+	(*Signal)(nil),                // 24: loombridge.v1.Signal
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*Event)(nil),                 // 26: loombridge.v1.Event
+	(*EmitResponse)(nil),          // 27: loombridge.v1.EmitResponse
+	(ErrorReason)(0),              // 28: loombridge.v1.ErrorReason
 }
 var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	1,  // 0: loombridge.v1.AttachRequest.hello:type_name -> loombridge.v1.AttachHello
@@ -1589,36 +1578,35 @@ var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	2,  // 7: loombridge.v1.AttachHello.tools:type_name -> loombridge.v1.ProvidedTool
 	15, // 8: loombridge.v1.AttachHello.metadata:type_name -> loombridge.v1.AttachHello.MetadataEntry
 	18, // 9: loombridge.v1.AttachHello.heartbeat_interval:type_name -> google.protobuf.Duration
-	19, // 10: loombridge.v1.AttachHello.json_form:type_name -> loombridge.v1.JsonForm
-	20, // 11: loombridge.v1.ProvidedTool.parameters_schema:type_name -> google.protobuf.Struct
-	21, // 12: loombridge.v1.AttachPublish.event:type_name -> loombridge.v1.EmitRequest
-	17, // 13: loombridge.v1.AttachSubscribe.topics:type_name -> loombridge.v1.TopicPosition
-	22, // 14: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
-	23, // 15: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
-	24, // 16: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
-	25, // 17: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
-	9,  // 18: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
-	10, // 19: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
-	11, // 20: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
-	14, // 21: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
-	17, // 22: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
-	18, // 23: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
-	26, // 24: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
-	27, // 25: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
-	12, // 26: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
-	28, // 27: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
-	17, // 28: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
-	26, // 29: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
-	29, // 30: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
-	13, // 31: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
-	20, // 32: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
-	18, // 33: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
-	16, // 34: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	19, // 10: loombridge.v1.ProvidedTool.parameters_schema:type_name -> google.protobuf.Struct
+	20, // 11: loombridge.v1.AttachPublish.event:type_name -> loombridge.v1.EmitRequest
+	17, // 12: loombridge.v1.AttachSubscribe.topics:type_name -> loombridge.v1.TopicPosition
+	21, // 13: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
+	22, // 14: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
+	23, // 15: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
+	24, // 16: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
+	9,  // 17: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
+	10, // 18: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
+	11, // 19: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
+	14, // 20: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
+	17, // 21: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
+	18, // 22: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
+	25, // 23: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
+	26, // 24: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
+	12, // 25: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
+	27, // 26: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
+	17, // 27: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
+	25, // 28: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
+	28, // 29: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
+	13, // 30: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
+	19, // 31: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
+	18, // 32: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
+	16, // 33: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_attach_proto_init() }
@@ -1629,7 +1617,6 @@ func file_loombridge_v1_attach_proto_init() {
 	file_loombridge_v1_context_proto_init()
 	file_loombridge_v1_errors_proto_init()
 	file_loombridge_v1_events_proto_init()
-	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_tools_proto_init()
 	file_loombridge_v1_working_proto_init()
 	file_loombridge_v1_attach_proto_msgTypes[0].OneofWrappers = []any{

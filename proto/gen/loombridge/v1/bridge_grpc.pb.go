@@ -32,6 +32,10 @@ const (
 //
 // BridgeService has the calls that an agent makes all the time: save and query memory,
 // run tools, publish events, and the stream that connects it.
+//
+// JSON in answers of all services comes as protobuf's own types. With the metadata
+// `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
+// over 256 KiB or nested deeper than 24 always does.
 type BridgeServiceClient interface {
 	// MemorySave saves one record and its index entries in one atomic, synced
 	// write. The next query finds it.
@@ -118,6 +122,10 @@ type BridgeService_AttachClient = grpc.BidiStreamingClient[AttachRequest, Attach
 //
 // BridgeService has the calls that an agent makes all the time: save and query memory,
 // run tools, publish events, and the stream that connects it.
+//
+// JSON in answers of all services comes as protobuf's own types. With the metadata
+// `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
+// over 256 KiB or nested deeper than 24 always does.
 type BridgeServiceServer interface {
 	// MemorySave saves one record and its index entries in one atomic, synced
 	// write. The next query finds it.

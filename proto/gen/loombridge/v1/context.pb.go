@@ -1820,9 +1820,7 @@ type ListStepsRequest struct {
 	// page_size is how many at most, up to 1,000. Default: the last five.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token continues a listing; needs page_size.
-	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// json_form is how arguments come back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,5,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1883,13 +1881,6 @@ func (x *ListStepsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
-}
-
-func (x *ListStepsRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 // ListStepsResponse holds steps.
@@ -1953,9 +1944,7 @@ type GetStepRequest struct {
 	// agent_id is whose step. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// step_id is `step_` and a number. Required.
-	StepId string `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
-	// json_form is how arguments come back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	StepId        string `protobuf:"bytes,2,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2002,13 +1991,6 @@ func (x *GetStepRequest) GetStepId() string {
 		return x.StepId
 	}
 	return ""
-}
-
-func (x *GetStepRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 // GetStepResponse holds the step.
@@ -5600,9 +5582,7 @@ type GetTaskRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// task_id is its id, or the reference of its summary: `task/` and the id.
 	// Required, at most 133 bytes.
-	TaskId string `protobuf:"bytes,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// json_form is how parameters come back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	TaskId        string `protobuf:"bytes,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5649,13 +5629,6 @@ func (x *GetTaskRequest) GetTaskId() string {
 		return x.TaskId
 	}
 	return ""
-}
-
-func (x *GetTaskRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 // GetTaskResponse holds the task as the log keeps it.
@@ -7346,9 +7319,7 @@ type ListConversationRequest struct {
 	// fewer, so that it fits one message, and still a next one.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token continues a listing with the same fields.
-	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// json_form is how arguments of steps come back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,6,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7416,13 +7387,6 @@ func (x *ListConversationRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
-}
-
-func (x *ListConversationRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 // ListConversationResponse holds entries.
@@ -7774,7 +7738,7 @@ var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/children.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x1bloombridge/v1/renewal.proto\"y\n" +
+	"\x1bloombridge/v1/context.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/children.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x1bloombridge/v1/renewal.proto\"y\n" +
 	"\rModelToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
@@ -7855,22 +7819,20 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\fResultUpload\x12-\n" +
 	"\x04form\x18\x01 \x01(\x0e2\x19.loombridge.v1.ResultFormR\x04form\x12\x1d\n" +
 	"\n" +
-	"media_type\x18\x02 \x01(\tR\tmediaType\"\xbe\x01\n" +
+	"media_type\x18\x02 \x01(\tR\tmediaType\"\x88\x01\n" +
 	"\x10ListStepsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\x124\n" +
-	"\tjson_form\x18\x05 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"f\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"f\n" +
 	"\x11ListStepsResponse\x12)\n" +
 	"\x05steps\x18\x01 \x03(\v2\x13.loombridge.v1.StepR\x05steps\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"z\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"D\n" +
 	"\x0eGetStepRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\astep_id\x18\x02 \x01(\tR\x06stepId\x124\n" +
-	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\":\n" +
+	"\astep_id\x18\x02 \x01(\tR\x06stepId\":\n" +
 	"\x0fGetStepResponse\x12'\n" +
 	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\"\xb9\x04\n" +
 	"\x0fAssembleRequest\x12\x19\n" +
@@ -8190,11 +8152,10 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
 	"\x04item\"S\n" +
 	"\x12UploadStepResponse\x12=\n" +
-	"\brecorded\x18\x01 \x01(\v2!.loombridge.v1.RecordStepResponseR\brecorded\"z\n" +
+	"\brecorded\x18\x01 \x01(\v2!.loombridge.v1.RecordStepResponseR\brecorded\"D\n" +
 	"\x0eGetTaskRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\atask_id\x18\x02 \x01(\tR\x06taskId\x124\n" +
-	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"o\n" +
+	"\atask_id\x18\x02 \x01(\tR\x06taskId\"o\n" +
 	"\x0fGetTaskResponse\x12'\n" +
 	"\x04task\x18\x01 \x01(\v2\x13.loombridge.v1.TaskR\x04task\x12\x1d\n" +
 	"\n" +
@@ -8330,7 +8291,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\vupdate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x14\n" +
 	"\x05ended\x18\x05 \x01(\bR\x05ended\x12\x16\n" +
-	"\x06closed\x18\x06 \x01(\bR\x06closed\"\xfd\x01\n" +
+	"\x06closed\x18\x06 \x01(\bR\x06closed\"\xc7\x01\n" +
 	"\x17ListConversationRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8338,8 +8299,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05order\x18\x03 \x01(\x0e2 .loombridge.v1.ConversationOrderR\x05order\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\x124\n" +
-	"\tjson_form\x18\x06 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"~\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"~\n" +
 	"\x18ListConversationResponse\x12:\n" +
 	"\aentries\x18\x01 \x03(\v2 .loombridge.v1.ConversationEntryR\aentries\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9e\x02\n" +
@@ -8595,30 +8555,29 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	nil,                              // 89: loombridge.v1.RecordStepResponse.RedactedEntry
 	(*structpb.Struct)(nil),          // 90: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),    // 91: google.protobuf.Timestamp
-	(JsonForm)(0),                    // 92: loombridge.v1.JsonForm
-	(*PromptSettings)(nil),           // 93: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 94: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 95: loombridge.v1.CacheMark
-	(PromptLayout)(0),                // 96: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 97: loombridge.v1.SectionInfo
-	(*SnapshotSequence)(nil),         // 98: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 99: loombridge.v1.PromptDifference
-	(*durationpb.Duration)(nil),      // 100: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 101: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 102: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 103: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 104: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 105: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 106: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 107: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 108: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 109: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 110: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 111: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 112: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 113: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 114: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 115: loombridge.v1.WaitAgentsResponse
+	(*PromptSettings)(nil),           // 92: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 93: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 94: loombridge.v1.CacheMark
+	(PromptLayout)(0),                // 95: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 96: loombridge.v1.SectionInfo
+	(*SnapshotSequence)(nil),         // 97: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 98: loombridge.v1.PromptDifference
+	(*durationpb.Duration)(nil),      // 99: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 100: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 101: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 102: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 103: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 104: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 105: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 106: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 107: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 108: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 109: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 110: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 111: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 112: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 113: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 114: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
@@ -8634,157 +8593,153 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	18,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
 	21,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
 	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	92,  // 13: loombridge.v1.ListStepsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	17,  // 14: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	92,  // 15: loombridge.v1.GetStepRequest.json_form:type_name -> loombridge.v1.JsonForm
-	17,  // 16: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
-	3,   // 17: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	29,  // 18: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	93,  // 19: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	94,  // 20: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
-	14,  // 21: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	50,  // 22: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	49,  // 23: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	31,  // 24: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	95,  // 25: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
-	4,   // 26: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	30,  // 27: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	32,  // 28: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	33,  // 29: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	96,  // 30: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	97,  // 31: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	98,  // 32: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	99,  // 33: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	34,  // 34: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
-	5,   // 35: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	6,   // 36: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	6,   // 37: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
-	29,  // 38: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	93,  // 39: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	29,  // 40: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	93,  // 41: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	7,   // 42: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	33,  // 43: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	32,  // 44: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	50,  // 45: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	8,   // 46: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	53,  // 47: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	9,   // 48: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	14,  // 49: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	50,  // 50: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	91,  // 51: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	100, // 52: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	91,  // 53: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	10,  // 54: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	54,  // 55: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	11,  // 56: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	53,  // 57: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	90,  // 58: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	101, // 59: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	18,  // 60: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	19,  // 61: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	22,  // 62: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	58,  // 63: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	90,  // 64: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	91,  // 65: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	17,  // 66: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	53,  // 67: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	89,  // 68: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
-	57,  // 69: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	59,  // 70: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	92,  // 71: loombridge.v1.GetTaskRequest.json_form:type_name -> loombridge.v1.JsonForm
-	58,  // 72: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	10,  // 73: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	53,  // 74: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	66,  // 75: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	10,  // 76: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	53,  // 77: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	53,  // 78: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	53,  // 79: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	73,  // 80: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	76,  // 81: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	83,  // 82: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	91,  // 83: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	91,  // 84: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	12,  // 85: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	92,  // 86: loombridge.v1.ListConversationRequest.json_form:type_name -> loombridge.v1.JsonForm
-	86,  // 87: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	91,  // 88: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	14,  // 89: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	17,  // 90: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	58,  // 91: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	99,  // 92: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	15,  // 93: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	57,  // 94: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	60,  // 95: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	23,  // 96: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	25,  // 97: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	62,  // 98: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	27,  // 99: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	37,  // 100: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	102, // 101: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	39,  // 102: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	41,  // 103: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	43,  // 104: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	45,  // 105: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	35,  // 106: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	103, // 107: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
-	104, // 108: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	105, // 109: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	87,  // 110: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	106, // 111: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	107, // 112: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	108, // 113: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	77,  // 114: loombridge.v1.ContextService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
-	79,  // 115: loombridge.v1.ContextService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
-	81,  // 116: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	84,  // 117: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	47,  // 118: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	51,  // 119: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	55,  // 120: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	64,  // 121: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	67,  // 122: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	69,  // 123: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	71,  // 124: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	74,  // 125: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	16,  // 126: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	59,  // 127: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	61,  // 128: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	24,  // 129: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	26,  // 130: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	63,  // 131: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	28,  // 132: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	38,  // 133: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	109, // 134: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	40,  // 135: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	42,  // 136: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	44,  // 137: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	46,  // 138: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	36,  // 139: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	110, // 140: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
-	111, // 141: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	112, // 142: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	88,  // 143: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	113, // 144: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	114, // 145: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	115, // 146: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	78,  // 147: loombridge.v1.ContextService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
-	80,  // 148: loombridge.v1.ContextService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
-	82,  // 149: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	85,  // 150: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	48,  // 151: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	52,  // 152: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	56,  // 153: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	65,  // 154: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	68,  // 155: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	70,  // 156: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	72,  // 157: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	75,  // 158: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	126, // [126:159] is the sub-list for method output_type
-	93,  // [93:126] is the sub-list for method input_type
-	93,  // [93:93] is the sub-list for extension type_name
-	93,  // [93:93] is the sub-list for extension extendee
-	0,   // [0:93] is the sub-list for field type_name
+	17,  // 13: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	17,  // 14: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	3,   // 15: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
+	29,  // 16: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	92,  // 17: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	93,  // 18: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	14,  // 19: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	50,  // 20: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	49,  // 21: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	31,  // 22: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	94,  // 23: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	4,   // 24: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
+	30,  // 25: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	32,  // 26: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	33,  // 27: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	95,  // 28: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	96,  // 29: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	97,  // 30: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	98,  // 31: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	34,  // 32: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
+	5,   // 33: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	6,   // 34: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
+	6,   // 35: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
+	29,  // 36: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	92,  // 37: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	29,  // 38: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	92,  // 39: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	7,   // 40: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	33,  // 41: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	32,  // 42: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	50,  // 43: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	8,   // 44: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	53,  // 45: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	9,   // 46: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	14,  // 47: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	50,  // 48: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	91,  // 49: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	99,  // 50: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	91,  // 51: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	10,  // 52: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	54,  // 53: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	11,  // 54: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	53,  // 55: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	90,  // 56: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	100, // 57: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	18,  // 58: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	19,  // 59: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
+	22,  // 60: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	58,  // 61: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	90,  // 62: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	91,  // 63: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	17,  // 64: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	53,  // 65: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	89,  // 66: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	57,  // 67: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	59,  // 68: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	58,  // 69: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	10,  // 70: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	53,  // 71: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	66,  // 72: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	10,  // 73: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	53,  // 74: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	53,  // 75: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	53,  // 76: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	73,  // 77: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	76,  // 78: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	83,  // 79: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	91,  // 80: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	91,  // 81: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	12,  // 82: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	86,  // 83: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	91,  // 84: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	14,  // 85: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	17,  // 86: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	58,  // 87: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	98,  // 88: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	15,  // 89: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	57,  // 90: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	60,  // 91: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	23,  // 92: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	25,  // 93: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	62,  // 94: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	27,  // 95: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	37,  // 96: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	101, // 97: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	39,  // 98: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	41,  // 99: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	43,  // 100: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
+	45,  // 101: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	35,  // 102: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
+	102, // 103: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
+	103, // 104: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	104, // 105: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	87,  // 106: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	105, // 107: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	106, // 108: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	107, // 109: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	77,  // 110: loombridge.v1.ContextService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
+	79,  // 111: loombridge.v1.ContextService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
+	81,  // 112: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	84,  // 113: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	47,  // 114: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	51,  // 115: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	55,  // 116: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	64,  // 117: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	67,  // 118: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	69,  // 119: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	71,  // 120: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	74,  // 121: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	16,  // 122: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	59,  // 123: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	61,  // 124: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	24,  // 125: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	26,  // 126: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	63,  // 127: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	28,  // 128: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	38,  // 129: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	108, // 130: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	40,  // 131: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	42,  // 132: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	44,  // 133: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
+	46,  // 134: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	36,  // 135: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	109, // 136: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
+	110, // 137: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	111, // 138: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	88,  // 139: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	112, // 140: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	113, // 141: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	114, // 142: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	78,  // 143: loombridge.v1.ContextService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
+	80,  // 144: loombridge.v1.ContextService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
+	82,  // 145: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	85,  // 146: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	48,  // 147: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	52,  // 148: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	56,  // 149: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	65,  // 150: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	68,  // 151: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	70,  // 152: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	72,  // 153: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	75,  // 154: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	122, // [122:155] is the sub-list for method output_type
+	89,  // [89:122] is the sub-list for method input_type
+	89,  // [89:89] is the sub-list for extension type_name
+	89,  // [89:89] is the sub-list for extension extendee
+	0,   // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -8793,7 +8748,6 @@ func file_loombridge_v1_context_proto_init() {
 		return
 	}
 	file_loombridge_v1_children_proto_init()
-	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_prompt_proto_init()
 	file_loombridge_v1_renewal_proto_init()

@@ -725,9 +725,7 @@ type SubscribeRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// topics are what to listen to: 1 to 64, each once. An event that several of
 	// them match comes once. Required.
-	Topics []*TopicPosition `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
-	// json_form is how JSON payloads come. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	Topics        []*TopicPosition `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -774,13 +772,6 @@ func (x *SubscribeRequest) GetTopics() []*TopicPosition {
 		return x.Topics
 	}
 	return nil
-}
-
-func (x *SubscribeRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 // SubscribeResponse is one message of the stream.
@@ -941,7 +932,7 @@ var File_loombridge_v1_events_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1cloombridge/v1/messages.proto\x1a\x1bloombridge/v1/options.proto\"\xee\x03\n" +
+	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/messages.proto\x1a\x1bloombridge/v1/options.proto\"\xee\x03\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x1a\n" +
@@ -1001,11 +992,10 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x11\n" +
-	"\x0f_after_sequence\"\x99\x01\n" +
+	"\x0f_after_sequence\"c\n" +
 	"\x10SubscribeRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x124\n" +
-	"\x06topics\x18\x02 \x03(\v2\x1c.loombridge.v1.TopicPositionR\x06topics\x124\n" +
-	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\"\xae\x01\n" +
+	"\x06topics\x18\x02 \x03(\v2\x1c.loombridge.v1.TopicPositionR\x06topics\"\xae\x01\n" +
 	"\x11SubscribeResponse\x128\n" +
 	"\x05ready\x18\x01 \x01(\v2 .loombridge.v1.SubscriptionReadyH\x00R\x05ready\x12,\n" +
 	"\x05event\x18\x02 \x01(\v2\x14.loombridge.v1.EventH\x00R\x05event\x12)\n" +
@@ -1060,13 +1050,12 @@ var file_loombridge_v1_events_proto_goTypes = []any{
 	nil,                            // 11: loombridge.v1.TopicPosition.HeadersEntry
 	(*timestamppb.Timestamp)(nil),  // 12: google.protobuf.Timestamp
 	(*structpb.Value)(nil),         // 13: google.protobuf.Value
-	(JsonForm)(0),                  // 14: loombridge.v1.JsonForm
-	(*SendMessageRequest)(nil),     // 15: loombridge.v1.SendMessageRequest
-	(*ListMessagesRequest)(nil),    // 16: loombridge.v1.ListMessagesRequest
-	(*DeleteMessagesRequest)(nil),  // 17: loombridge.v1.DeleteMessagesRequest
-	(*SendMessageResponse)(nil),    // 18: loombridge.v1.SendMessageResponse
-	(*ListMessagesResponse)(nil),   // 19: loombridge.v1.ListMessagesResponse
-	(*DeleteMessagesResponse)(nil), // 20: loombridge.v1.DeleteMessagesResponse
+	(*SendMessageRequest)(nil),     // 14: loombridge.v1.SendMessageRequest
+	(*ListMessagesRequest)(nil),    // 15: loombridge.v1.ListMessagesRequest
+	(*DeleteMessagesRequest)(nil),  // 16: loombridge.v1.DeleteMessagesRequest
+	(*SendMessageResponse)(nil),    // 17: loombridge.v1.SendMessageResponse
+	(*ListMessagesResponse)(nil),   // 18: loombridge.v1.ListMessagesResponse
+	(*DeleteMessagesResponse)(nil), // 19: loombridge.v1.DeleteMessagesResponse
 }
 var file_loombridge_v1_events_proto_depIdxs = []int32{
 	12, // 0: loombridge.v1.Event.create_time:type_name -> google.protobuf.Timestamp
@@ -1080,24 +1069,23 @@ var file_loombridge_v1_events_proto_depIdxs = []int32{
 	1,  // 8: loombridge.v1.TopicPosition.quality_of_service:type_name -> loombridge.v1.QualityOfService
 	11, // 9: loombridge.v1.TopicPosition.headers:type_name -> loombridge.v1.TopicPosition.HeadersEntry
 	5,  // 10: loombridge.v1.SubscribeRequest.topics:type_name -> loombridge.v1.TopicPosition
-	14, // 11: loombridge.v1.SubscribeRequest.json_form:type_name -> loombridge.v1.JsonForm
-	8,  // 12: loombridge.v1.SubscribeResponse.ready:type_name -> loombridge.v1.SubscriptionReady
-	2,  // 13: loombridge.v1.SubscribeResponse.event:type_name -> loombridge.v1.Event
-	5,  // 14: loombridge.v1.SubscriptionReady.positions:type_name -> loombridge.v1.TopicPosition
-	12, // 15: loombridge.v1.SubscriptionReady.server_time:type_name -> google.protobuf.Timestamp
-	6,  // 16: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
-	15, // 17: loombridge.v1.EventService.SendMessage:input_type -> loombridge.v1.SendMessageRequest
-	16, // 18: loombridge.v1.EventService.ListMessages:input_type -> loombridge.v1.ListMessagesRequest
-	17, // 19: loombridge.v1.EventService.DeleteMessages:input_type -> loombridge.v1.DeleteMessagesRequest
-	7,  // 20: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
-	18, // 21: loombridge.v1.EventService.SendMessage:output_type -> loombridge.v1.SendMessageResponse
-	19, // 22: loombridge.v1.EventService.ListMessages:output_type -> loombridge.v1.ListMessagesResponse
-	20, // 23: loombridge.v1.EventService.DeleteMessages:output_type -> loombridge.v1.DeleteMessagesResponse
-	20, // [20:24] is the sub-list for method output_type
-	16, // [16:20] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	8,  // 11: loombridge.v1.SubscribeResponse.ready:type_name -> loombridge.v1.SubscriptionReady
+	2,  // 12: loombridge.v1.SubscribeResponse.event:type_name -> loombridge.v1.Event
+	5,  // 13: loombridge.v1.SubscriptionReady.positions:type_name -> loombridge.v1.TopicPosition
+	12, // 14: loombridge.v1.SubscriptionReady.server_time:type_name -> google.protobuf.Timestamp
+	6,  // 15: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
+	14, // 16: loombridge.v1.EventService.SendMessage:input_type -> loombridge.v1.SendMessageRequest
+	15, // 17: loombridge.v1.EventService.ListMessages:input_type -> loombridge.v1.ListMessagesRequest
+	16, // 18: loombridge.v1.EventService.DeleteMessages:input_type -> loombridge.v1.DeleteMessagesRequest
+	7,  // 19: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
+	17, // 20: loombridge.v1.EventService.SendMessage:output_type -> loombridge.v1.SendMessageResponse
+	18, // 21: loombridge.v1.EventService.ListMessages:output_type -> loombridge.v1.ListMessagesResponse
+	19, // 22: loombridge.v1.EventService.DeleteMessages:output_type -> loombridge.v1.DeleteMessagesResponse
+	19, // [19:23] is the sub-list for method output_type
+	15, // [15:19] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_events_proto_init() }
@@ -1105,7 +1093,6 @@ func file_loombridge_v1_events_proto_init() {
 	if File_loombridge_v1_events_proto != nil {
 		return
 	}
-	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_messages_proto_init()
 	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_events_proto_msgTypes[0].OneofWrappers = []any{

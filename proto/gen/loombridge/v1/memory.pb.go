@@ -200,61 +200,6 @@ func (EraseBytesState) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{2}
 }
 
-// JsonForm chooses how JSON travels in an answer.
-type JsonForm int32
-
-const (
-	// JSON_FORM_UNSPECIFIED means JSON_FORM_STRUCT.
-	JsonForm_JSON_FORM_UNSPECIFIED JsonForm = 0
-	// JSON_FORM_STRUCT: protobuf's own JSON types, pleasant to read. Integers
-	// beyond 2^53 lose their last digits. JSON that is nested deeper than 24
-	// levels or longer than 256 KiB comes as text all the same.
-	JsonForm_JSON_FORM_STRUCT JsonForm = 1
-	// JSON_FORM_TEXT: the exact JSON text.
-	JsonForm_JSON_FORM_TEXT JsonForm = 2
-)
-
-// Enum value maps for JsonForm.
-var (
-	JsonForm_name = map[int32]string{
-		0: "JSON_FORM_UNSPECIFIED",
-		1: "JSON_FORM_STRUCT",
-		2: "JSON_FORM_TEXT",
-	}
-	JsonForm_value = map[string]int32{
-		"JSON_FORM_UNSPECIFIED": 0,
-		"JSON_FORM_STRUCT":      1,
-		"JSON_FORM_TEXT":        2,
-	}
-)
-
-func (x JsonForm) Enum() *JsonForm {
-	p := new(JsonForm)
-	*p = x
-	return p
-}
-
-func (x JsonForm) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (JsonForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
-}
-
-func (JsonForm) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[3]
-}
-
-func (x JsonForm) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use JsonForm.Descriptor instead.
-func (JsonForm) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
-}
-
 // RelationDirection says which relations of a record are meant.
 type RelationDirection int32
 
@@ -292,11 +237,11 @@ func (x RelationDirection) String() string {
 }
 
 func (RelationDirection) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[3].Descriptor()
 }
 
 func (RelationDirection) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[4]
+	return &file_loombridge_v1_memory_proto_enumTypes[3]
 }
 
 func (x RelationDirection) Number() protoreflect.EnumNumber {
@@ -305,7 +250,7 @@ func (x RelationDirection) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RelationDirection.Descriptor instead.
 func (RelationDirection) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{3}
 }
 
 // Duplicates says what becomes of a record that repeats one which is there.
@@ -364,11 +309,11 @@ func (x Duplicates) String() string {
 }
 
 func (Duplicates) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[4].Descriptor()
 }
 
 func (Duplicates) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[5]
+	return &file_loombridge_v1_memory_proto_enumTypes[4]
 }
 
 func (x Duplicates) Number() protoreflect.EnumNumber {
@@ -377,7 +322,7 @@ func (x Duplicates) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Duplicates.Descriptor instead.
 func (Duplicates) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
 // Review is what became of a record that somebody has to look at before it is found.
@@ -421,11 +366,11 @@ func (x Review) String() string {
 }
 
 func (Review) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[5].Descriptor()
 }
 
 func (Review) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[6]
+	return &file_loombridge_v1_memory_proto_enumTypes[5]
 }
 
 func (x Review) Number() protoreflect.EnumNumber {
@@ -434,7 +379,7 @@ func (x Review) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Review.Descriptor instead.
 func (Review) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{5}
 }
 
 // Origin is the class of source that a record's text came from.
@@ -482,11 +427,11 @@ func (x Origin) String() string {
 }
 
 func (Origin) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[7].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[6].Descriptor()
 }
 
 func (Origin) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[7]
+	return &file_loombridge_v1_memory_proto_enumTypes[6]
 }
 
 func (x Origin) Number() protoreflect.EnumNumber {
@@ -495,7 +440,7 @@ func (x Origin) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Origin.Descriptor instead.
 func (Origin) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
 // SaveOutcome is what became of a record that was to be saved.
@@ -535,11 +480,11 @@ func (x SaveOutcome) String() string {
 }
 
 func (SaveOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[8].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[7].Descriptor()
 }
 
 func (SaveOutcome) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[8]
+	return &file_loombridge_v1_memory_proto_enumTypes[7]
 }
 
 func (x SaveOutcome) Number() protoreflect.EnumNumber {
@@ -548,7 +493,7 @@ func (x SaveOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SaveOutcome.Descriptor instead.
 func (SaveOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{7}
 }
 
 // QueryMode is which signals find candidates.
@@ -592,11 +537,11 @@ func (x QueryMode) String() string {
 }
 
 func (QueryMode) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[9].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[8].Descriptor()
 }
 
 func (QueryMode) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[9]
+	return &file_loombridge_v1_memory_proto_enumTypes[8]
 }
 
 func (x QueryMode) Number() protoreflect.EnumNumber {
@@ -605,7 +550,7 @@ func (x QueryMode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use QueryMode.Descriptor instead.
 func (QueryMode) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{8}
 }
 
 // EmptyReason says why a query found nothing.
@@ -658,11 +603,11 @@ func (x EmptyReason) String() string {
 }
 
 func (EmptyReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_memory_proto_enumTypes[10].Descriptor()
+	return file_loombridge_v1_memory_proto_enumTypes[9].Descriptor()
 }
 
 func (EmptyReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_memory_proto_enumTypes[10]
+	return &file_loombridge_v1_memory_proto_enumTypes[9]
 }
 
 func (x EmptyReason) Number() protoreflect.EnumNumber {
@@ -671,7 +616,7 @@ func (x EmptyReason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use EmptyReason.Descriptor instead.
 func (EmptyReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{9}
 }
 
 // EraseScopeRequest says whose data goes.
@@ -2844,8 +2789,6 @@ type MemoryQueryRequest struct {
 	Mode QueryMode `protobuf:"varint,6,opt,name=mode,proto3,enum=loombridge.v1.QueryMode" json:"mode,omitempty"`
 	// min_score drops hits under this score, from 0 to 1. Default 0.
 	MinScore float64 `protobuf:"fixed64,7,opt,name=min_score,json=minScore,proto3" json:"min_score,omitempty"`
-	// json_form is how metadata comes back. Default struct.
-	JsonForm JsonForm `protobuf:"varint,8,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
 	// include_embeddings returns the vectors too. Default false.
 	IncludeEmbeddings bool `protobuf:"varint,9,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
 	// max_tokens bounds the texts of all hits together, as the server's default
@@ -3007,13 +2950,6 @@ func (x *MemoryQueryRequest) GetMinScore() float64 {
 		return x.MinScore
 	}
 	return 0
-}
-
-func (x *MemoryQueryRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 func (x *MemoryQueryRequest) GetIncludeEmbeddings() bool {
@@ -3758,8 +3694,6 @@ type GetRecordRequest struct {
 	//	*GetRecordRequest_Id
 	//	*GetRecordRequest_Key
 	Name isGetRecordRequest_Name `protobuf_oneof:"name"`
-	// json_form is how metadata comes back. Default struct.
-	JsonForm JsonForm `protobuf:"varint,5,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
 	// include_embeddings returns the vector too. Default false.
 	IncludeEmbeddings bool `protobuf:"varint,6,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
 	// as_of, when set, returns the record as it was at that moment by the server's clock:
@@ -3851,13 +3785,6 @@ func (x *GetRecordRequest) GetKey() string {
 	return ""
 }
 
-func (x *GetRecordRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
-}
-
 func (x *GetRecordRequest) GetIncludeEmbeddings() bool {
 	if x != nil {
 		return x.IncludeEmbeddings
@@ -3914,8 +3841,6 @@ type ListVersionsRequest struct {
 	//	*ListVersionsRequest_Id
 	//	*ListVersionsRequest_Key
 	Name isListVersionsRequest_Name `protobuf_oneof:"name"`
-	// json_form is how metadata comes back. Default struct.
-	JsonForm JsonForm `protobuf:"varint,5,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
 	// page_size is how many versions at most. Default 50, at most 100. A page ends earlier
 	// where they are long.
 	PageSize int32 `protobuf:"varint,6,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -4000,13 +3925,6 @@ func (x *ListVersionsRequest) GetKey() string {
 		}
 	}
 	return ""
-}
-
-func (x *ListVersionsRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 func (x *ListVersionsRequest) GetPageSize() int32 {
@@ -4632,9 +4550,7 @@ type UpdateRecordRequest struct {
 	// any.
 	ExpectedVersion *int64 `protobuf:"varint,7,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
 	// request_id makes the call safe to repeat.
-	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// json_form is how metadata comes back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,9,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	RequestId     string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4743,13 +4659,6 @@ func (x *UpdateRecordRequest) GetRequestId() string {
 	return ""
 }
 
-func (x *UpdateRecordRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
-}
-
 type isUpdateRecordRequest_Name interface {
 	isUpdateRecordRequest_Name()
 }
@@ -4836,9 +4745,7 @@ type ReviewRecordRequest struct {
 	// expected_version is the version that was looked at, from 1. Default: any.
 	ExpectedVersion *int64 `protobuf:"varint,6,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
 	// request_id makes the call safe to repeat.
-	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// json_form is how metadata comes back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,8,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4940,13 +4847,6 @@ func (x *ReviewRecordRequest) GetRequestId() string {
 	return ""
 }
 
-func (x *ReviewRecordRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
-}
-
 type isReviewRecordRequest_Name interface {
 	isReviewRecordRequest_Name()
 }
@@ -5033,9 +4933,7 @@ type ArchiveRecordRequest struct {
 	// expected_version is the version that the record must have, from 1. Default: any.
 	ExpectedVersion *int64 `protobuf:"varint,6,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
 	// request_id makes the call safe to repeat.
-	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// json_form is how metadata comes back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,8,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5135,13 +5033,6 @@ func (x *ArchiveRecordRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
-}
-
-func (x *ArchiveRecordRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 type isArchiveRecordRequest_Name interface {
@@ -5408,8 +5299,6 @@ type ListRecordsRequest struct {
 	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// newest_first turns the order round. Default false.
 	NewestFirst bool `protobuf:"varint,6,opt,name=newest_first,json=newestFirst,proto3" json:"newest_first,omitempty"`
-	// json_form is how metadata comes back. Default struct.
-	JsonForm JsonForm `protobuf:"varint,7,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
 	// include_embeddings returns the vectors too. Default false.
 	IncludeEmbeddings bool `protobuf:"varint,8,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
 	// tiers are the memory tiers to list, from 2 to 4. Default 4 alone.
@@ -5504,13 +5393,6 @@ func (x *ListRecordsRequest) GetNewestFirst() bool {
 		return x.NewestFirst
 	}
 	return false
-}
-
-func (x *ListRecordsRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 func (x *ListRecordsRequest) GetIncludeEmbeddings() bool {
@@ -6156,8 +6038,6 @@ type WatchRecordsRequest struct {
 	// after is the position of the last message that was applied. Empty: from the
 	// beginning, every record.
 	After string `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`
-	// json_form is the form of metadata. Default: a Struct.
-	JsonForm JsonForm `protobuf:"varint,4,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
 	// include_embeddings completes the records with their vectors. One that an embedder
 	// adds later is no change.
 	IncludeEmbeddings bool `protobuf:"varint,5,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
@@ -6221,13 +6101,6 @@ func (x *WatchRecordsRequest) GetAfter() string {
 		return x.After
 	}
 	return ""
-}
-
-func (x *WatchRecordsRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 func (x *WatchRecordsRequest) GetIncludeEmbeddings() bool {
@@ -6868,7 +6741,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tH\x00R\aagentId\x12\x19\n" +
 	"\auser_id\x18\x02 \x01(\tH\x00R\x06userId\x12\x1b\n" +
 	"\bspace_id\x18( \x01(\tH\x00R\aspaceIdB\a\n" +
-	"\x05owner\"\x82\b\n" +
+	"\x05owner\"\xcc\a\n" +
 	"\x12MemoryQueryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -6877,8 +6750,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x16\n" +
 	"\x06filter\x18\x05 \x01(\tR\x06filter\x12,\n" +
 	"\x04mode\x18\x06 \x01(\x0e2\x18.loombridge.v1.QueryModeR\x04mode\x12\x1b\n" +
-	"\tmin_score\x18\a \x01(\x01R\bminScore\x124\n" +
-	"\tjson_form\x18\b \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
+	"\tmin_score\x18\a \x01(\x01R\bminScore\x12-\n" +
 	"\x12include_embeddings\x18\t \x01(\bR\x11includeEmbeddings\x12\x1d\n" +
 	"\n" +
 	"max_tokens\x18\n" +
@@ -6948,25 +6820,23 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\barchived\x18\x1e \x01(\x05R\barchived\x12\x18\n" +
 	"\arelated\x18@ \x01(\x05R\arelated\x12)\n" +
 	"\x10related_excluded\x18A \x01(\x05R\x0frelatedExcluded\x12,\n" +
-	"\x12related_over_limit\x18B \x01(\x05R\x10relatedOverLimit\"\xb9\x02\n" +
+	"\x12related_over_limit\x18B \x01(\x05R\x10relatedOverLimit\"\x83\x02\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
-	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x124\n" +
-	"\tjson_form\x18\x05 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12-\n" +
 	"\x12include_embeddings\x18\x06 \x01(\bR\x11includeEmbeddings\x12/\n" +
 	"\x05as_of\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12\x12\n" +
 	"\x04peek\x18< \x01(\bR\x04peekB\x06\n" +
-	"\x04name\"\x8c\x02\n" +
+	"\x04name\"\xd6\x01\n" +
 	"\x13ListVersionsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
-	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x124\n" +
-	"\tjson_form\x18\x05 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12\x1b\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12\x1b\n" +
 	"\tpage_size\x18\x06 \x01(\x05R\bpageSize\x12%\n" +
 	"\x0ebefore_version\x18\a \x01(\x03R\rbeforeVersionB\x06\n" +
 	"\x04name\"y\n" +
@@ -7020,7 +6890,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\x9d\x03\n" +
+	"\v_importance\"\xe7\x02\n" +
 	"\x13UpdateRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -7032,12 +6902,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"updateMask\x12.\n" +
 	"\x10expected_version\x18\a \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\b \x01(\tR\trequestId\x124\n" +
-	"\tjson_form\x18\t \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x06\n" +
+	"request_id\x18\b \x01(\tR\trequestIdB\x06\n" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"E\n" +
 	"\x14UpdateRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xdf\x02\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xa9\x02\n" +
 	"\x13ReviewRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -7047,12 +6916,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\bdecision\x18\x05 \x01(\x0e2\x15.loombridge.v1.ReviewR\bdecision\x12.\n" +
 	"\x10expected_version\x18\x06 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\a \x01(\tR\trequestId\x124\n" +
-	"\tjson_form\x18\b \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x06\n" +
+	"request_id\x18\a \x01(\tR\trequestIdB\x06\n" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"E\n" +
 	"\x14ReviewRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xc7\x02\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\x91\x02\n" +
 	"\x14ArchiveRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -7062,8 +6930,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\arestore\x18\x05 \x01(\bR\arestore\x12.\n" +
 	"\x10expected_version\x18\x06 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\a \x01(\tR\trequestId\x124\n" +
-	"\tjson_form\x18\b \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x06\n" +
+	"request_id\x18\a \x01(\tR\trequestIdB\x06\n" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"F\n" +
 	"\x15ArchiveRecordResponse\x12-\n" +
@@ -7080,7 +6947,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_version\"&\n" +
 	"\x14DeleteRecordResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\xd1\x03\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"\x9b\x03\n" +
 	"\x12ListRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -7089,8 +6956,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\x12!\n" +
-	"\fnewest_first\x18\x06 \x01(\bR\vnewestFirst\x124\n" +
-	"\tjson_form\x18\a \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
+	"\fnewest_first\x18\x06 \x01(\bR\vnewestFirst\x12-\n" +
 	"\x12include_embeddings\x18\b \x01(\bR\x11includeEmbeddings\x12\x14\n" +
 	"\x05tiers\x18\t \x03(\x05R\x05tiers\x12\x12\n" +
 	"\x04peek\x18< \x01(\bR\x04peek\x12/\n" +
@@ -7138,13 +7004,12 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x13EmbeddingSpaceStats\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tdimension\x18\x02 \x01(\x05R\tdimension\x12\x18\n" +
-	"\avectors\x18\x03 \x01(\x03R\avectors\"\xdf\x01\n" +
+	"\avectors\x18\x03 \x01(\x03R\avectors\"\xa9\x01\n" +
 	"\x13WatchRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x14\n" +
-	"\x05after\x18\x03 \x01(\tR\x05after\x124\n" +
-	"\tjson_form\x18\x04 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12-\n" +
+	"\x05after\x18\x03 \x01(\tR\x05after\x12-\n" +
 	"\x12include_embeddings\x18\x05 \x01(\bR\x11includeEmbeddings\"\xa9\x01\n" +
 	"\x14WatchRecordsResponse\x12-\n" +
 	"\x05saved\x18\x01 \x01(\v2\x15.loombridge.v1.RecordH\x00R\x05saved\x12\x1f\n" +
@@ -7188,11 +7053,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0fEraseBytesState\x12!\n" +
 	"\x1dERASE_BYTES_STATE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bERASE_BYTES_STATE_RECLAIMED\x10\x01\x12\x1a\n" +
-	"\x16ERASE_BYTES_STATE_KEPT\x10\x02*O\n" +
-	"\bJsonForm\x12\x19\n" +
-	"\x15JSON_FORM_UNSPECIFIED\x10\x00\x12\x14\n" +
-	"\x10JSON_FORM_STRUCT\x10\x01\x12\x12\n" +
-	"\x0eJSON_FORM_TEXT\x10\x02*n\n" +
+	"\x16ERASE_BYTES_STATE_KEPT\x10\x02*n\n" +
 	"\x11RelationDirection\x12\"\n" +
 	"\x1eRELATION_DIRECTION_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16RELATION_DIRECTION_OUT\x10\x01\x12\x19\n" +
@@ -7265,216 +7126,207 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_memory_proto_rawDescData
 }
 
-var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
 var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(EraseShared)(0),                // 0: loombridge.v1.EraseShared
 	(EraseStep)(0),                  // 1: loombridge.v1.EraseStep
 	(EraseBytesState)(0),            // 2: loombridge.v1.EraseBytesState
-	(JsonForm)(0),                   // 3: loombridge.v1.JsonForm
-	(RelationDirection)(0),          // 4: loombridge.v1.RelationDirection
-	(Duplicates)(0),                 // 5: loombridge.v1.Duplicates
-	(Review)(0),                     // 6: loombridge.v1.Review
-	(Origin)(0),                     // 7: loombridge.v1.Origin
-	(SaveOutcome)(0),                // 8: loombridge.v1.SaveOutcome
-	(QueryMode)(0),                  // 9: loombridge.v1.QueryMode
-	(EmptyReason)(0),                // 10: loombridge.v1.EmptyReason
-	(*EraseScopeRequest)(nil),       // 11: loombridge.v1.EraseScopeRequest
-	(*EraseSubject)(nil),            // 12: loombridge.v1.EraseSubject
-	(*EraseScopeResponse)(nil),      // 13: loombridge.v1.EraseScopeResponse
-	(*EraseResult)(nil),             // 14: loombridge.v1.EraseResult
-	(*Record)(nil),                  // 15: loombridge.v1.Record
-	(*RelationTo)(nil),              // 16: loombridge.v1.RelationTo
-	(*Relation)(nil),                // 17: loombridge.v1.Relation
-	(*RelateRecordsRequest)(nil),    // 18: loombridge.v1.RelateRecordsRequest
-	(*RelateRecordsResponse)(nil),   // 19: loombridge.v1.RelateRecordsResponse
-	(*UnrelateRecordsRequest)(nil),  // 20: loombridge.v1.UnrelateRecordsRequest
-	(*UnrelateRecordsResponse)(nil), // 21: loombridge.v1.UnrelateRecordsResponse
-	(*ListRelationsRequest)(nil),    // 22: loombridge.v1.ListRelationsRequest
-	(*ListRelationsResponse)(nil),   // 23: loombridge.v1.ListRelationsResponse
-	(*RelatedOptions)(nil),          // 24: loombridge.v1.RelatedOptions
-	(*HitRelation)(nil),             // 25: loombridge.v1.HitRelation
-	(*MemorySaveRequest)(nil),       // 26: loombridge.v1.MemorySaveRequest
-	(*MemorySaveResponse)(nil),      // 27: loombridge.v1.MemorySaveResponse
-	(*MemoryOwner)(nil),             // 28: loombridge.v1.MemoryOwner
-	(*MemoryQueryRequest)(nil),      // 29: loombridge.v1.MemoryQueryRequest
-	(*MemoryQueryResponse)(nil),     // 30: loombridge.v1.MemoryQueryResponse
-	(*MemoryHit)(nil),               // 31: loombridge.v1.MemoryHit
-	(*Passage)(nil),                 // 32: loombridge.v1.Passage
-	(*HitExplanation)(nil),          // 33: loombridge.v1.HitExplanation
-	(*SignalScore)(nil),             // 34: loombridge.v1.SignalScore
-	(*QueryReceipt)(nil),            // 35: loombridge.v1.QueryReceipt
-	(*GetRecordRequest)(nil),        // 36: loombridge.v1.GetRecordRequest
-	(*ListVersionsRequest)(nil),     // 37: loombridge.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),    // 38: loombridge.v1.ListVersionsResponse
-	(*DeleteRecordsRequest)(nil),    // 39: loombridge.v1.DeleteRecordsRequest
-	(*DeleteRecordsResponse)(nil),   // 40: loombridge.v1.DeleteRecordsResponse
-	(*GetRecordResponse)(nil),       // 41: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),             // 42: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),     // 43: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),    // 44: loombridge.v1.UpdateRecordResponse
-	(*ReviewRecordRequest)(nil),     // 45: loombridge.v1.ReviewRecordRequest
-	(*ReviewRecordResponse)(nil),    // 46: loombridge.v1.ReviewRecordResponse
-	(*ArchiveRecordRequest)(nil),    // 47: loombridge.v1.ArchiveRecordRequest
-	(*ArchiveRecordResponse)(nil),   // 48: loombridge.v1.ArchiveRecordResponse
-	(*DeleteRecordRequest)(nil),     // 49: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),    // 50: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),      // 51: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),     // 52: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),        // 53: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),       // 54: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),          // 55: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),         // 56: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),   // 57: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil),  // 58: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),     // 59: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),     // 60: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),    // 61: loombridge.v1.WatchRecordsResponse
-	(*ExportRecordsRequest)(nil),    // 62: loombridge.v1.ExportRecordsRequest
-	(*ExportRecordsResponse)(nil),   // 63: loombridge.v1.ExportRecordsResponse
-	(*ImportRecordsRequest)(nil),    // 64: loombridge.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil),   // 65: loombridge.v1.ImportRecordsResponse
-	nil,                             // 66: loombridge.v1.EraseResult.CountsEntry
-	nil,                             // 67: loombridge.v1.EraseResult.SequencesEntry
-	nil,                             // 68: loombridge.v1.EraseResult.QuotedEntry
-	nil,                             // 69: loombridge.v1.MemorySaveResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),   // 70: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 71: google.protobuf.Struct
-	(*durationpb.Duration)(nil),     // 72: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),   // 73: google.protobuf.FieldMask
+	(RelationDirection)(0),          // 3: loombridge.v1.RelationDirection
+	(Duplicates)(0),                 // 4: loombridge.v1.Duplicates
+	(Review)(0),                     // 5: loombridge.v1.Review
+	(Origin)(0),                     // 6: loombridge.v1.Origin
+	(SaveOutcome)(0),                // 7: loombridge.v1.SaveOutcome
+	(QueryMode)(0),                  // 8: loombridge.v1.QueryMode
+	(EmptyReason)(0),                // 9: loombridge.v1.EmptyReason
+	(*EraseScopeRequest)(nil),       // 10: loombridge.v1.EraseScopeRequest
+	(*EraseSubject)(nil),            // 11: loombridge.v1.EraseSubject
+	(*EraseScopeResponse)(nil),      // 12: loombridge.v1.EraseScopeResponse
+	(*EraseResult)(nil),             // 13: loombridge.v1.EraseResult
+	(*Record)(nil),                  // 14: loombridge.v1.Record
+	(*RelationTo)(nil),              // 15: loombridge.v1.RelationTo
+	(*Relation)(nil),                // 16: loombridge.v1.Relation
+	(*RelateRecordsRequest)(nil),    // 17: loombridge.v1.RelateRecordsRequest
+	(*RelateRecordsResponse)(nil),   // 18: loombridge.v1.RelateRecordsResponse
+	(*UnrelateRecordsRequest)(nil),  // 19: loombridge.v1.UnrelateRecordsRequest
+	(*UnrelateRecordsResponse)(nil), // 20: loombridge.v1.UnrelateRecordsResponse
+	(*ListRelationsRequest)(nil),    // 21: loombridge.v1.ListRelationsRequest
+	(*ListRelationsResponse)(nil),   // 22: loombridge.v1.ListRelationsResponse
+	(*RelatedOptions)(nil),          // 23: loombridge.v1.RelatedOptions
+	(*HitRelation)(nil),             // 24: loombridge.v1.HitRelation
+	(*MemorySaveRequest)(nil),       // 25: loombridge.v1.MemorySaveRequest
+	(*MemorySaveResponse)(nil),      // 26: loombridge.v1.MemorySaveResponse
+	(*MemoryOwner)(nil),             // 27: loombridge.v1.MemoryOwner
+	(*MemoryQueryRequest)(nil),      // 28: loombridge.v1.MemoryQueryRequest
+	(*MemoryQueryResponse)(nil),     // 29: loombridge.v1.MemoryQueryResponse
+	(*MemoryHit)(nil),               // 30: loombridge.v1.MemoryHit
+	(*Passage)(nil),                 // 31: loombridge.v1.Passage
+	(*HitExplanation)(nil),          // 32: loombridge.v1.HitExplanation
+	(*SignalScore)(nil),             // 33: loombridge.v1.SignalScore
+	(*QueryReceipt)(nil),            // 34: loombridge.v1.QueryReceipt
+	(*GetRecordRequest)(nil),        // 35: loombridge.v1.GetRecordRequest
+	(*ListVersionsRequest)(nil),     // 36: loombridge.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),    // 37: loombridge.v1.ListVersionsResponse
+	(*DeleteRecordsRequest)(nil),    // 38: loombridge.v1.DeleteRecordsRequest
+	(*DeleteRecordsResponse)(nil),   // 39: loombridge.v1.DeleteRecordsResponse
+	(*GetRecordResponse)(nil),       // 40: loombridge.v1.GetRecordResponse
+	(*RecordDraft)(nil),             // 41: loombridge.v1.RecordDraft
+	(*UpdateRecordRequest)(nil),     // 42: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),    // 43: loombridge.v1.UpdateRecordResponse
+	(*ReviewRecordRequest)(nil),     // 44: loombridge.v1.ReviewRecordRequest
+	(*ReviewRecordResponse)(nil),    // 45: loombridge.v1.ReviewRecordResponse
+	(*ArchiveRecordRequest)(nil),    // 46: loombridge.v1.ArchiveRecordRequest
+	(*ArchiveRecordResponse)(nil),   // 47: loombridge.v1.ArchiveRecordResponse
+	(*DeleteRecordRequest)(nil),     // 48: loombridge.v1.DeleteRecordRequest
+	(*DeleteRecordResponse)(nil),    // 49: loombridge.v1.DeleteRecordResponse
+	(*ListRecordsRequest)(nil),      // 50: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 51: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),        // 52: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),       // 53: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),          // 54: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),         // 55: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),   // 56: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil),  // 57: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),     // 58: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),     // 59: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 60: loombridge.v1.WatchRecordsResponse
+	(*ExportRecordsRequest)(nil),    // 61: loombridge.v1.ExportRecordsRequest
+	(*ExportRecordsResponse)(nil),   // 62: loombridge.v1.ExportRecordsResponse
+	(*ImportRecordsRequest)(nil),    // 63: loombridge.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),   // 64: loombridge.v1.ImportRecordsResponse
+	nil,                             // 65: loombridge.v1.EraseResult.CountsEntry
+	nil,                             // 66: loombridge.v1.EraseResult.SequencesEntry
+	nil,                             // 67: loombridge.v1.EraseResult.QuotedEntry
+	nil,                             // 68: loombridge.v1.MemorySaveResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),   // 69: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 70: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 71: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 72: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	12,  // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
+	11,  // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
 	0,   // 1: loombridge.v1.EraseScopeRequest.shared:type_name -> loombridge.v1.EraseShared
 	1,   // 2: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
-	14,  // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
-	66,  // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
-	67,  // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
+	13,  // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
+	65,  // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
+	66,  // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
 	2,   // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
-	68,  // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
-	70,  // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	70,  // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	70,  // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	71,  // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	7,   // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	70,  // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	72,  // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	70,  // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	70,  // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
-	6,   // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	70,  // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
-	16,  // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	70,  // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
-	17,  // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	17,  // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	4,   // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
-	17,  // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
-	4,   // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	70,  // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	71,  // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	72,  // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	70,  // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	72,  // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	7,   // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	5,   // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	70,  // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
-	16,  // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	70,  // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	70,  // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	8,   // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
-	6,   // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	69,  // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	9,   // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	3,   // 41: loombridge.v1.MemoryQueryRequest.json_form:type_name -> loombridge.v1.JsonForm
-	28,  // 42: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	72,  // 43: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	70,  // 44: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	70,  // 45: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
-	24,  // 46: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
-	31,  // 47: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	35,  // 48: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	15,  // 49: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	28,  // 50: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	33,  // 51: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	32,  // 52: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	25,  // 53: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
-	34,  // 54: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	10,  // 55: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	70,  // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	70,  // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	3,   // 58: loombridge.v1.GetRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	70,  // 59: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	3,   // 60: loombridge.v1.ListVersionsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 61: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	15,  // 62: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	70,  // 63: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	71,  // 64: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	72,  // 65: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	70,  // 66: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	72,  // 67: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	7,   // 68: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	70,  // 69: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
-	16,  // 70: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
-	42,  // 71: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	73,  // 72: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	3,   // 73: loombridge.v1.UpdateRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 74: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	6,   // 75: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	3,   // 76: loombridge.v1.ReviewRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 77: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	3,   // 78: loombridge.v1.ArchiveRecordRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 79: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
-	3,   // 80: loombridge.v1.ListRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	70,  // 81: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	70,  // 82: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	15,  // 83: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	42,  // 84: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	5,   // 85: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	27,  // 86: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	59,  // 87: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	3,   // 88: loombridge.v1.WatchRecordsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	15,  // 89: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	36,  // 90: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	43,  // 91: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	37,  // 92: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	45,  // 93: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	47,  // 94: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
-	49,  // 95: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	39,  // 96: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	51,  // 97: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	53,  // 98: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	60,  // 99: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	62,  // 100: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	64,  // 101: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	18,  // 102: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	20,  // 103: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	22,  // 104: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	55,  // 105: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	11,  // 106: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
-	57,  // 107: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	41,  // 108: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	44,  // 109: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	38,  // 110: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	46,  // 111: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	48,  // 112: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
-	50,  // 113: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	40,  // 114: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	52,  // 115: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	54,  // 116: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	61,  // 117: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	63,  // 118: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	65,  // 119: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	19,  // 120: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	21,  // 121: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	23,  // 122: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	56,  // 123: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	13,  // 124: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
-	58,  // 125: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	108, // [108:126] is the sub-list for method output_type
-	90,  // [90:108] is the sub-list for method input_type
-	90,  // [90:90] is the sub-list for extension type_name
-	90,  // [90:90] is the sub-list for extension extendee
-	0,   // [0:90] is the sub-list for field type_name
+	67,  // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
+	69,  // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	69,  // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	69,  // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	70,  // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	6,   // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	69,  // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	71,  // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	69,  // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	69,  // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	5,   // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	69,  // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	15,  // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
+	69,  // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	16,  // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	3,   // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
+	16,  // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
+	3,   // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
+	69,  // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	70,  // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	71,  // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	69,  // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	71,  // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	6,   // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	4,   // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	69,  // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	15,  // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
+	69,  // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	69,  // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	7,   // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	5,   // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	68,  // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	8,   // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	27,  // 41: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	71,  // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	69,  // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	69,  // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	23,  // 45: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
+	30,  // 46: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	34,  // 47: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	14,  // 48: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	27,  // 49: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	32,  // 50: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	31,  // 51: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	24,  // 52: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
+	33,  // 53: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	9,   // 54: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	69,  // 55: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	69,  // 56: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	69,  // 57: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	14,  // 58: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	14,  // 59: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	69,  // 60: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	70,  // 61: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	71,  // 62: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	69,  // 63: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	71,  // 64: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	6,   // 65: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	69,  // 66: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
+	15,  // 67: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
+	41,  // 68: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	72,  // 69: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	14,  // 70: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	5,   // 71: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
+	14,  // 72: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
+	14,  // 73: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
+	69,  // 74: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	69,  // 75: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	14,  // 76: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	41,  // 77: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	4,   // 78: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	26,  // 79: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	58,  // 80: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	14,  // 81: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	35,  // 82: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	42,  // 83: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	36,  // 84: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	44,  // 85: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
+	46,  // 86: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
+	48,  // 87: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
+	38,  // 88: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	50,  // 89: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	52,  // 90: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	59,  // 91: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	61,  // 92: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	63,  // 93: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	17,  // 94: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	19,  // 95: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	21,  // 96: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	54,  // 97: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	10,  // 98: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	56,  // 99: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	40,  // 100: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	43,  // 101: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	37,  // 102: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	45,  // 103: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
+	47,  // 104: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
+	49,  // 105: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
+	39,  // 106: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	51,  // 107: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	53,  // 108: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	60,  // 109: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	62,  // 110: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	64,  // 111: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	18,  // 112: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	20,  // 113: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	22,  // 114: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	55,  // 115: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	12,  // 116: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	57,  // 117: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	100, // [100:118] is the sub-list for method output_type
+	82,  // [82:100] is the sub-list for method input_type
+	82,  // [82:82] is the sub-list for extension type_name
+	82,  // [82:82] is the sub-list for extension extendee
+	0,   // [0:82] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -7547,7 +7399,7 @@ func file_loombridge_v1_memory_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
-			NumEnums:      11,
+			NumEnums:      10,
 			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -1762,8 +1762,6 @@ type ListToolsRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// levels narrows the answer: at most 3, from 1 to 3. Default: all levels.
 	Levels []int32 `protobuf:"varint,2,rep,packed,name=levels,proto3" json:"levels,omitempty"`
-	// json_form is how schemas come back. Default struct.
-	JsonForm JsonForm `protobuf:"varint,3,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
 	// page_size is how many tools to return at most. Default: as many as fit in one
 	// message, which is also the most there ever are. At most 1,000.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -1816,13 +1814,6 @@ func (x *ListToolsRequest) GetLevels() []int32 {
 		return x.Levels
 	}
 	return nil
-}
-
-func (x *ListToolsRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 func (x *ListToolsRequest) GetPageSize() int32 {
@@ -2293,11 +2284,8 @@ type ToolRequest struct {
 	// told otherwise. While the first call runs, the second waits for its answer. Where
 	// the server died while a tool with effects ran, the answer is
 	// TOOL_ERROR_CODE_OUTCOME_UNKNOWN. The same id with other content is
-	// REQUEST_ID_REUSED. Not part of this content: timeout and json_form. At most 128
-	// bytes.
-	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// json_form is how the output comes back. Default struct.
-	JsonForm      JsonForm `protobuf:"varint,11,opt,name=json_form,json=jsonForm,proto3,enum=loombridge.v1.JsonForm" json:"json_form,omitempty"`
+	// REQUEST_ID_REUSED. Not part of this content: timeout. At most 128 bytes.
+	RequestId     string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2411,13 +2399,6 @@ func (x *ToolRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
-}
-
-func (x *ToolRequest) GetJsonForm() JsonForm {
-	if x != nil {
-		return x.JsonForm
-	}
-	return JsonForm_JSON_FORM_UNSPECIFIED
 }
 
 type isToolRequest_ArgumentsForm interface {
@@ -2662,7 +2643,7 @@ var File_loombridge_v1_tools_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1bloombridge/v1/servers.proto\"4\n" +
+	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1bloombridge/v1/servers.proto\"4\n" +
 	"\n" +
 	"Capability\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
@@ -2780,11 +2761,10 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x0fcli_equivalents\x18\n" +
 	" \x03(\tR\x0ecliEquivalents\x12\x16\n" +
 	"\x06tokens\x18\v \x01(\x05R\x06tokensB\x18\n" +
-	"\x16parameters_schema_form\"\xb7\x01\n" +
+	"\x16parameters_schema_form\"\x81\x01\n" +
 	"\x10ListToolsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +
-	"\x06levels\x18\x02 \x03(\x05R\x06levels\x124\n" +
-	"\tjson_form\x18\x03 \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonForm\x12\x1b\n" +
+	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\"p\n" +
@@ -2828,7 +2808,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x04tier\x18\x14 \x01(\tR\x04tier\x12\x1e\n" +
 	"\n" +
 	"capability\x18\x15 \x01(\tR\n" +
-	"capability\"\xa5\x03\n" +
+	"capability\"\xef\x02\n" +
 	"\vToolRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x127\n" +
@@ -2842,8 +2822,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\acall_id\x18\t \x01(\tR\x06callId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\n" +
-	" \x01(\tR\trequestId\x124\n" +
-	"\tjson_form\x18\v \x01(\x0e2\x17.loombridge.v1.JsonFormR\bjsonFormB\x10\n" +
+	" \x01(\tR\trequestIdB\x10\n" +
 	"\x0earguments_form\"\xe9\x05\n" +
 	"\fToolResponse\x12\x18\n" +
 	"\asuccess\x18\x01 \x01(\bR\asuccess\x120\n" +
@@ -2958,19 +2937,18 @@ var file_loombridge_v1_tools_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),    // 30: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),      // 31: google.protobuf.Duration
 	(*structpb.Struct)(nil),          // 32: google.protobuf.Struct
-	(JsonForm)(0),                    // 33: loombridge.v1.JsonForm
-	(*structpb.Value)(nil),           // 34: google.protobuf.Value
-	(*ResultBytes)(nil),              // 35: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),                 // 36: loombridge.v1.BlobInfo
-	(*Step)(nil),                     // 37: loombridge.v1.Step
-	(*ListMcpServersRequest)(nil),    // 38: loombridge.v1.ListMcpServersRequest
-	(*AddMcpServerRequest)(nil),      // 39: loombridge.v1.AddMcpServerRequest
-	(*RemoveMcpServerRequest)(nil),   // 40: loombridge.v1.RemoveMcpServerRequest
-	(*RefreshMcpServerRequest)(nil),  // 41: loombridge.v1.RefreshMcpServerRequest
-	(*ListMcpServersResponse)(nil),   // 42: loombridge.v1.ListMcpServersResponse
-	(*AddMcpServerResponse)(nil),     // 43: loombridge.v1.AddMcpServerResponse
-	(*RemoveMcpServerResponse)(nil),  // 44: loombridge.v1.RemoveMcpServerResponse
-	(*RefreshMcpServerResponse)(nil), // 45: loombridge.v1.RefreshMcpServerResponse
+	(*structpb.Value)(nil),           // 33: google.protobuf.Value
+	(*ResultBytes)(nil),              // 34: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                 // 35: loombridge.v1.BlobInfo
+	(*Step)(nil),                     // 36: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),    // 37: loombridge.v1.ListMcpServersRequest
+	(*AddMcpServerRequest)(nil),      // 38: loombridge.v1.AddMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),   // 39: loombridge.v1.RemoveMcpServerRequest
+	(*RefreshMcpServerRequest)(nil),  // 40: loombridge.v1.RefreshMcpServerRequest
+	(*ListMcpServersResponse)(nil),   // 41: loombridge.v1.ListMcpServersResponse
+	(*AddMcpServerResponse)(nil),     // 42: loombridge.v1.AddMcpServerResponse
+	(*RemoveMcpServerResponse)(nil),  // 43: loombridge.v1.RemoveMcpServerResponse
+	(*RefreshMcpServerResponse)(nil), // 44: loombridge.v1.RefreshMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
@@ -2990,51 +2968,49 @@ var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	31, // 14: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
 	31, // 15: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
 	32, // 16: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	33, // 17: loombridge.v1.ListToolsRequest.json_form:type_name -> loombridge.v1.JsonForm
-	21, // 18: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	1,  // 19: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	30, // 20: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	30, // 21: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	26, // 22: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	1,  // 23: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	30, // 24: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	31, // 25: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	32, // 26: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	31, // 27: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	33, // 28: loombridge.v1.ToolRequest.json_form:type_name -> loombridge.v1.JsonForm
-	34, // 29: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	35, // 30: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	2,  // 31: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	36, // 32: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	37, // 33: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	29, // 34: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
-	22, // 35: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	24, // 36: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	6,  // 37: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	8,  // 38: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	11, // 39: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	13, // 40: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	15, // 41: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
-	38, // 42: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
-	39, // 43: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
-	40, // 44: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
-	41, // 45: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
-	23, // 46: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	25, // 47: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	7,  // 48: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	9,  // 49: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	12, // 50: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	14, // 51: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	16, // 52: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
-	42, // 53: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
-	43, // 54: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
-	44, // 55: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
-	45, // 56: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
-	46, // [46:57] is the sub-list for method output_type
-	35, // [35:46] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	21, // 17: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	1,  // 18: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	30, // 19: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	30, // 20: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	26, // 21: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 22: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	30, // 23: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	31, // 24: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	32, // 25: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	31, // 26: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	33, // 27: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	34, // 28: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 29: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	35, // 30: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	36, // 31: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	29, // 32: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
+	22, // 33: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	24, // 34: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	6,  // 35: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	8,  // 36: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	11, // 37: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	13, // 38: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	15, // 39: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
+	37, // 40: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	38, // 41: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
+	39, // 42: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	40, // 43: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
+	23, // 44: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	25, // 45: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	7,  // 46: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	9,  // 47: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	12, // 48: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	14, // 49: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	16, // 50: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
+	41, // 51: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	42, // 52: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
+	43, // 53: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	44, // 54: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
+	44, // [44:55] is the sub-list for method output_type
+	33, // [33:44] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -3043,7 +3019,6 @@ func file_loombridge_v1_tools_proto_init() {
 		return
 	}
 	file_loombridge_v1_context_proto_init()
-	file_loombridge_v1_memory_proto_init()
 	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_servers_proto_init()
 	file_loombridge_v1_tools_proto_msgTypes[4].OneofWrappers = []any{

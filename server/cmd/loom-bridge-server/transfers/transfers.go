@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 const help = `Export, import, watch and relate the records of one memory, of the server on --addr.
@@ -284,7 +285,7 @@ func asLine(line string) string {
 
 // watch writes what changes.
 func (d *desk) watch(ctx context.Context, after string) error {
-	stream, err := d.memory.WatchRecords(ctx, &loombridgev1.WatchRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, After: after, JsonForm: loombridgev1.JsonForm_JSON_FORM_TEXT})
+	stream, err := d.memory.WatchRecords(convert.AskText(ctx), &loombridgev1.WatchRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, After: after})
 	if err != nil {
 		return err
 	}

@@ -28,12 +28,11 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from loombridge.v1 import context_pb2 as loombridge_dot_v1_dot_context__pb2
 from loombridge.v1 import errors_pb2 as loombridge_dot_v1_dot_errors__pb2
 from loombridge.v1 import events_pb2 as loombridge_dot_v1_dot_events__pb2
-from loombridge.v1 import memory_pb2 as loombridge_dot_v1_dot_memory__pb2
 from loombridge.v1 import tools_pb2 as loombridge_dot_v1_dot_tools__pb2
 from loombridge.v1 import working_pb2 as loombridge_dot_v1_dot_working__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xd0\x02\n\rAttachRequest\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachHelloH\x00\x12/\n\x07publish\x18\x02 \x01(\x0b\x32\x1c.loombridge.v1.AttachPublishH\x00\x12\x33\n\tsubscribe\x18\x03 \x01(\x0b\x32\x1e.loombridge.v1.AttachSubscribeH\x00\x12\x37\n\x0bunsubscribe\x18\x04 \x01(\x0b\x32 .loombridge.v1.AttachUnsubscribeH\x00\x12\x36\n\x0btool_result\x18\x05 \x01(\x0b\x32\x1f.loombridge.v1.AttachToolResultH\x00\x12\x33\n\theartbeat\x18\x06 \x01(\x0b\x32\x1e.loombridge.v1.AttachHeartbeatH\x00\x42\x06\n\x04item\"\x86\x03\n\x0b\x41ttachHello\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12,\n\x06topics\x18\x03 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12*\n\x05tools\x18\x04 \x03(\x0b\x32\x1b.loombridge.v1.ProvidedTool\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.loombridge.v1.AttachHello.MetadataEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x11\n\tparent_id\x18\x07 \x01(\t\x12\x35\n\x12heartbeat_interval\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\tjson_form\x18\t \x01(\x0e\x32\x17.loombridge.v1.JsonForm\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xcd\x01\n\x0cProvidedTool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x34\n\x11parameters_schema\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12 \n\x16parameters_schema_json\x18\x04 \x01(\tH\x00\x12\r\n\x05level\x18\x05 \x01(\x05\x12\x19\n\x11requires_approval\x18\x06 \x01(\x08\x42\x18\n\x16parameters_schema_form\"G\n\rAttachPublish\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.EmitRequest\"L\n\x0f\x41ttachSubscribe\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12,\n\x06topics\x18\x02 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\"0\n\x11\x41ttachUnsubscribe\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12\x0e\n\x06topics\x18\x02 \x03(\t\"\x98\x02\n\x10\x41ttachToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0f\n\x07success\x18\x02 \x01(\x08\x12(\n\x06output\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x15\n\x0boutput_json\x18\x04 \x01(\tH\x00\x12\x15\n\x0boutput_text\x18\x07 \x01(\tH\x00\x12\x32\n\x0coutput_bytes\x18\x08 \x01(\x0b\x32\x1a.loombridge.v1.ResultBytesH\x00\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x30\n\nerror_code\x18\x06 \x01(\x0e\x32\x1c.loombridge.v1.ToolErrorCodeB\r\n\x0boutput_form\"F\n\x0f\x41ttachHeartbeat\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12&\n\x07signals\x18\x02 \x03(\x0b\x32\x15.loombridge.v1.Signal\"\xd5\x01\n\x0e\x41ttachResponse\x12+\n\x05ready\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachReadyH\x00\x12+\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachEventH\x00\x12-\n\x06\x61nswer\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.AttachAnswerH\x00\x12\x32\n\ttool_call\x18\x04 \x01(\x0b\x32\x1d.loombridge.v1.AttachToolCallH\x00\x42\x06\n\x04item\"\xba\x01\n\x0b\x41ttachReady\x12/\n\tpositions\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12\x12\n\ngeneration\x18\x02 \x01(\x03\x12\x35\n\x12heartbeat_interval\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0bserver_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"C\n\x0b\x41ttachEvent\x12#\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x14.loombridge.v1.Event\x12\x0f\n\x07\x64ropped\x18\x02 \x01(\x03\"\xf3\x01\n\x0c\x41ttachAnswer\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachError\x12,\n\x07\x65mitted\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.EmitResponse\x12/\n\tpositions\x18\x04 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12/\n\x0bserver_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13interrupt_requested\x18\x06 \x01(\x08\"\x7f\n\x0b\x41ttachError\x12*\n\x06reason\x18\x01 \x01(\x0e\x32\x1a.loombridge.v1.ErrorReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x33\n\x06\x66ields\x18\x03 \x03(\x0b\x32#.loombridge.v1.AttachFieldViolation\":\n\x14\x41ttachFieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xb5\x02\n\x0e\x41ttachToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12,\n\targuments\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12\x18\n\x0e\x61rguments_json\x18\x04 \x01(\tH\x00\x12\x11\n\tcaller_id\x18\x05 \x01(\t\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12;\n\x07headers\x18\x07 \x03(\x0b\x32*.loombridge.v1.AttachToolCall.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x10\n\x0e\x61rguments_formB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xd0\x02\n\rAttachRequest\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachHelloH\x00\x12/\n\x07publish\x18\x02 \x01(\x0b\x32\x1c.loombridge.v1.AttachPublishH\x00\x12\x33\n\tsubscribe\x18\x03 \x01(\x0b\x32\x1e.loombridge.v1.AttachSubscribeH\x00\x12\x37\n\x0bunsubscribe\x18\x04 \x01(\x0b\x32 .loombridge.v1.AttachUnsubscribeH\x00\x12\x36\n\x0btool_result\x18\x05 \x01(\x0b\x32\x1f.loombridge.v1.AttachToolResultH\x00\x12\x33\n\theartbeat\x18\x06 \x01(\x0b\x32\x1e.loombridge.v1.AttachHeartbeatH\x00\x42\x06\n\x04item\"\xda\x02\n\x0b\x41ttachHello\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12,\n\x06topics\x18\x03 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12*\n\x05tools\x18\x04 \x03(\x0b\x32\x1b.loombridge.v1.ProvidedTool\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.loombridge.v1.AttachHello.MetadataEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x11\n\tparent_id\x18\x07 \x01(\t\x12\x35\n\x12heartbeat_interval\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xcd\x01\n\x0cProvidedTool\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x34\n\x11parameters_schema\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12 \n\x16parameters_schema_json\x18\x04 \x01(\tH\x00\x12\r\n\x05level\x18\x05 \x01(\x05\x12\x19\n\x11requires_approval\x18\x06 \x01(\x08\x42\x18\n\x16parameters_schema_form\"G\n\rAttachPublish\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.EmitRequest\"L\n\x0f\x41ttachSubscribe\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12,\n\x06topics\x18\x02 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\"0\n\x11\x41ttachUnsubscribe\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12\x0e\n\x06topics\x18\x02 \x03(\t\"\x98\x02\n\x10\x41ttachToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0f\n\x07success\x18\x02 \x01(\x08\x12(\n\x06output\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x15\n\x0boutput_json\x18\x04 \x01(\tH\x00\x12\x15\n\x0boutput_text\x18\x07 \x01(\tH\x00\x12\x32\n\x0coutput_bytes\x18\x08 \x01(\x0b\x32\x1a.loombridge.v1.ResultBytesH\x00\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x30\n\nerror_code\x18\x06 \x01(\x0e\x32\x1c.loombridge.v1.ToolErrorCodeB\r\n\x0boutput_form\"F\n\x0f\x41ttachHeartbeat\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12&\n\x07signals\x18\x02 \x03(\x0b\x32\x15.loombridge.v1.Signal\"\xd5\x01\n\x0e\x41ttachResponse\x12+\n\x05ready\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachReadyH\x00\x12+\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachEventH\x00\x12-\n\x06\x61nswer\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.AttachAnswerH\x00\x12\x32\n\ttool_call\x18\x04 \x01(\x0b\x32\x1d.loombridge.v1.AttachToolCallH\x00\x42\x06\n\x04item\"\xba\x01\n\x0b\x41ttachReady\x12/\n\tpositions\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12\x12\n\ngeneration\x18\x02 \x01(\x03\x12\x35\n\x12heartbeat_interval\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0bserver_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"C\n\x0b\x41ttachEvent\x12#\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x14.loombridge.v1.Event\x12\x0f\n\x07\x64ropped\x18\x02 \x01(\x03\"\xf3\x01\n\x0c\x41ttachAnswer\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachError\x12,\n\x07\x65mitted\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.EmitResponse\x12/\n\tpositions\x18\x04 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12/\n\x0bserver_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13interrupt_requested\x18\x06 \x01(\x08\"\x7f\n\x0b\x41ttachError\x12*\n\x06reason\x18\x01 \x01(\x0e\x32\x1a.loombridge.v1.ErrorReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x33\n\x06\x66ields\x18\x03 \x03(\x0b\x32#.loombridge.v1.AttachFieldViolation\":\n\x14\x41ttachFieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xb5\x02\n\x0e\x41ttachToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12,\n\targuments\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12\x18\n\x0e\x61rguments_json\x18\x04 \x01(\tH\x00\x12\x11\n\tcaller_id\x18\x05 \x01(\t\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12;\n\x07headers\x18\x07 \x03(\x0b\x32*.loombridge.v1.AttachToolCall.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x10\n\x0e\x61rguments_formB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,38 +44,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ATTACHHELLO_METADATAENTRY']._serialized_options = b'8\001'
   _globals['_ATTACHTOOLCALL_HEADERSENTRY']._loaded_options = None
   _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_options = b'8\001'
-  _globals['_ATTACHREQUEST']._serialized_start=310
-  _globals['_ATTACHREQUEST']._serialized_end=646
-  _globals['_ATTACHHELLO']._serialized_start=649
-  _globals['_ATTACHHELLO']._serialized_end=1039
-  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_start=992
-  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_end=1039
-  _globals['_PROVIDEDTOOL']._serialized_start=1042
-  _globals['_PROVIDEDTOOL']._serialized_end=1247
-  _globals['_ATTACHPUBLISH']._serialized_start=1249
-  _globals['_ATTACHPUBLISH']._serialized_end=1320
-  _globals['_ATTACHSUBSCRIBE']._serialized_start=1322
-  _globals['_ATTACHSUBSCRIBE']._serialized_end=1398
-  _globals['_ATTACHUNSUBSCRIBE']._serialized_start=1400
-  _globals['_ATTACHUNSUBSCRIBE']._serialized_end=1448
-  _globals['_ATTACHTOOLRESULT']._serialized_start=1451
-  _globals['_ATTACHTOOLRESULT']._serialized_end=1731
-  _globals['_ATTACHHEARTBEAT']._serialized_start=1733
-  _globals['_ATTACHHEARTBEAT']._serialized_end=1803
-  _globals['_ATTACHRESPONSE']._serialized_start=1806
-  _globals['_ATTACHRESPONSE']._serialized_end=2019
-  _globals['_ATTACHREADY']._serialized_start=2022
-  _globals['_ATTACHREADY']._serialized_end=2208
-  _globals['_ATTACHEVENT']._serialized_start=2210
-  _globals['_ATTACHEVENT']._serialized_end=2277
-  _globals['_ATTACHANSWER']._serialized_start=2280
-  _globals['_ATTACHANSWER']._serialized_end=2523
-  _globals['_ATTACHERROR']._serialized_start=2525
-  _globals['_ATTACHERROR']._serialized_end=2652
-  _globals['_ATTACHFIELDVIOLATION']._serialized_start=2654
-  _globals['_ATTACHFIELDVIOLATION']._serialized_end=2712
-  _globals['_ATTACHTOOLCALL']._serialized_start=2715
-  _globals['_ATTACHTOOLCALL']._serialized_end=3024
-  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_start=2960
-  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_end=3006
+  _globals['_ATTACHREQUEST']._serialized_start=282
+  _globals['_ATTACHREQUEST']._serialized_end=618
+  _globals['_ATTACHHELLO']._serialized_start=621
+  _globals['_ATTACHHELLO']._serialized_end=967
+  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_start=920
+  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_end=967
+  _globals['_PROVIDEDTOOL']._serialized_start=970
+  _globals['_PROVIDEDTOOL']._serialized_end=1175
+  _globals['_ATTACHPUBLISH']._serialized_start=1177
+  _globals['_ATTACHPUBLISH']._serialized_end=1248
+  _globals['_ATTACHSUBSCRIBE']._serialized_start=1250
+  _globals['_ATTACHSUBSCRIBE']._serialized_end=1326
+  _globals['_ATTACHUNSUBSCRIBE']._serialized_start=1328
+  _globals['_ATTACHUNSUBSCRIBE']._serialized_end=1376
+  _globals['_ATTACHTOOLRESULT']._serialized_start=1379
+  _globals['_ATTACHTOOLRESULT']._serialized_end=1659
+  _globals['_ATTACHHEARTBEAT']._serialized_start=1661
+  _globals['_ATTACHHEARTBEAT']._serialized_end=1731
+  _globals['_ATTACHRESPONSE']._serialized_start=1734
+  _globals['_ATTACHRESPONSE']._serialized_end=1947
+  _globals['_ATTACHREADY']._serialized_start=1950
+  _globals['_ATTACHREADY']._serialized_end=2136
+  _globals['_ATTACHEVENT']._serialized_start=2138
+  _globals['_ATTACHEVENT']._serialized_end=2205
+  _globals['_ATTACHANSWER']._serialized_start=2208
+  _globals['_ATTACHANSWER']._serialized_end=2451
+  _globals['_ATTACHERROR']._serialized_start=2453
+  _globals['_ATTACHERROR']._serialized_end=2580
+  _globals['_ATTACHFIELDVIOLATION']._serialized_start=2582
+  _globals['_ATTACHFIELDVIOLATION']._serialized_end=2640
+  _globals['_ATTACHTOOLCALL']._serialized_start=2643
+  _globals['_ATTACHTOOLCALL']._serialized_end=2952
+  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_start=2888
+  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_end=2934
 # @@protoc_insertion_point(module_scope)

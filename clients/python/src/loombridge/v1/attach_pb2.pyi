@@ -6,7 +6,6 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import context_pb2 as _context_pb2
 from loombridge.v1 import errors_pb2 as _errors_pb2
 from loombridge.v1 import events_pb2 as _events_pb2
-from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import tools_pb2 as _tools_pb2
 from loombridge.v1 import working_pb2 as _working_pb2
 from google.protobuf.internal import containers as _containers
@@ -34,7 +33,7 @@ class AttachRequest(_message.Message):
     def __init__(self, hello: _Optional[_Union[AttachHello, _Mapping]] = ..., publish: _Optional[_Union[AttachPublish, _Mapping]] = ..., subscribe: _Optional[_Union[AttachSubscribe, _Mapping]] = ..., unsubscribe: _Optional[_Union[AttachUnsubscribe, _Mapping]] = ..., tool_result: _Optional[_Union[AttachToolResult, _Mapping]] = ..., heartbeat: _Optional[_Union[AttachHeartbeat, _Mapping]] = ...) -> None: ...
 
 class AttachHello(_message.Message):
-    __slots__ = ("agent_id", "session_id", "topics", "tools", "metadata", "capabilities", "parent_id", "heartbeat_interval", "json_form")
+    __slots__ = ("agent_id", "session_id", "topics", "tools", "metadata", "capabilities", "parent_id", "heartbeat_interval")
     class MetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -50,7 +49,6 @@ class AttachHello(_message.Message):
     CAPABILITIES_FIELD_NUMBER: _ClassVar[int]
     PARENT_ID_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     topics: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
@@ -59,8 +57,7 @@ class AttachHello(_message.Message):
     capabilities: _containers.RepeatedScalarFieldContainer[str]
     parent_id: str
     heartbeat_interval: _duration_pb2.Duration
-    json_form: _memory_pb2.JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[ProvidedTool, _Mapping]]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., parent_id: _Optional[str] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[ProvidedTool, _Mapping]]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., parent_id: _Optional[str] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ProvidedTool(_message.Message):
     __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval")

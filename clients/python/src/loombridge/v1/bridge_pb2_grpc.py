@@ -31,6 +31,10 @@ if _version_not_supported:
 class BridgeServiceStub(object):
     """BridgeService has the calls that an agent makes all the time: save and query memory,
     run tools, publish events, and the stream that connects it.
+
+    JSON in answers of all services comes as protobuf's own types. With the metadata
+    `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
+    over 256 KiB or nested deeper than 24 always does.
     """
 
     def __init__(self, channel):
@@ -69,6 +73,10 @@ class BridgeServiceStub(object):
 class BridgeServiceServicer(object):
     """BridgeService has the calls that an agent makes all the time: save and query memory,
     run tools, publish events, and the stream that connects it.
+
+    JSON in answers of all services comes as protobuf's own types. With the metadata
+    `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
+    over 256 KiB or nested deeper than 24 always does.
     """
 
     def MemorySave(self, request, context):
@@ -151,6 +159,10 @@ def add_BridgeServiceServicer_to_server(servicer, server):
 class BridgeService(object):
     """BridgeService has the calls that an agent makes all the time: save and query memory,
     run tools, publish events, and the stream that connects it.
+
+    JSON in answers of all services comes as protobuf's own types. With the metadata
+    `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
+    over 256 KiB or nested deeper than 24 always does.
     """
 
     @staticmethod

@@ -4,7 +4,6 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import children_pb2 as _children_pb2
-from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import options_pb2 as _options_pb2
 from loombridge.v1 import prompt_pb2 as _prompt_pb2
 from loombridge.v1 import renewal_pb2 as _renewal_pb2
@@ -327,18 +326,16 @@ class ResultUpload(_message.Message):
     def __init__(self, form: _Optional[_Union[ResultForm, str]] = ..., media_type: _Optional[str] = ...) -> None: ...
 
 class ListStepsRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "page_size", "page_token", "json_form")
+    __slots__ = ("agent_id", "session_id", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     page_size: int
     page_token: str
-    json_form: _memory_pb2.JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListStepsResponse(_message.Message):
     __slots__ = ("steps", "next_page_token")
@@ -349,14 +346,12 @@ class ListStepsResponse(_message.Message):
     def __init__(self, steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class GetStepRequest(_message.Message):
-    __slots__ = ("agent_id", "step_id", "json_form")
+    __slots__ = ("agent_id", "step_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     STEP_ID_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     step_id: str
-    json_form: _memory_pb2.JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., step_id: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., step_id: _Optional[str] = ...) -> None: ...
 
 class GetStepResponse(_message.Message):
     __slots__ = ("step",)
@@ -942,14 +937,12 @@ class UploadStepResponse(_message.Message):
     def __init__(self, recorded: _Optional[_Union[RecordStepResponse, _Mapping]] = ...) -> None: ...
 
 class GetTaskRequest(_message.Message):
-    __slots__ = ("agent_id", "task_id", "json_form")
+    __slots__ = ("agent_id", "task_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     task_id: str
-    json_form: _memory_pb2.JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., task_id: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., task_id: _Optional[str] = ...) -> None: ...
 
 class GetTaskResponse(_message.Message):
     __slots__ = ("task", "session_id", "tiers")
@@ -1218,20 +1211,18 @@ class SessionInfo(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., last_position: _Optional[int] = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended: bool = ..., closed: bool = ...) -> None: ...
 
 class ListConversationRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "order", "page_size", "page_token", "json_form")
+    __slots__ = ("agent_id", "session_id", "order", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     order: ConversationOrder
     page_size: int
     page_token: str
-    json_form: _memory_pb2.JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., order: _Optional[_Union[ConversationOrder, str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., order: _Optional[_Union[ConversationOrder, str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListConversationResponse(_message.Message):
     __slots__ = ("entries", "next_page_token")

@@ -2,7 +2,6 @@ import datetime
 
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
-from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import messages_pb2 as _messages_pb2
 from loombridge.v1 import options_pb2 as _options_pb2
 from google.protobuf.internal import containers as _containers
@@ -142,14 +141,12 @@ class TopicPosition(_message.Message):
     def __init__(self, topic: _Optional[str] = ..., after_sequence: _Optional[int] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., quality_of_service: _Optional[_Union[QualityOfService, str]] = ..., event_types: _Optional[_Iterable[str]] = ..., headers: _Optional[_Mapping[str, str]] = ..., session_id: _Optional[str] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
-    __slots__ = ("agent_id", "topics", "json_form")
+    __slots__ = ("agent_id", "topics")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TOPICS_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     topics: _containers.RepeatedCompositeFieldContainer[TopicPosition]
-    json_form: _memory_pb2.JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[TopicPosition, _Mapping]]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[TopicPosition, _Mapping]]] = ...) -> None: ...
 
 class SubscribeResponse(_message.Message):
     __slots__ = ("ready", "event", "dropped_volatile")

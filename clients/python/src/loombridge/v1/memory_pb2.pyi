@@ -35,12 +35,6 @@ class EraseBytesState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERASE_BYTES_STATE_RECLAIMED: _ClassVar[EraseBytesState]
     ERASE_BYTES_STATE_KEPT: _ClassVar[EraseBytesState]
 
-class JsonForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    JSON_FORM_UNSPECIFIED: _ClassVar[JsonForm]
-    JSON_FORM_STRUCT: _ClassVar[JsonForm]
-    JSON_FORM_TEXT: _ClassVar[JsonForm]
-
 class RelationDirection(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     RELATION_DIRECTION_UNSPECIFIED: _ClassVar[RelationDirection]
@@ -101,9 +95,6 @@ ERASE_STEP_RECLAIMING: EraseStep
 ERASE_BYTES_STATE_UNSPECIFIED: EraseBytesState
 ERASE_BYTES_STATE_RECLAIMED: EraseBytesState
 ERASE_BYTES_STATE_KEPT: EraseBytesState
-JSON_FORM_UNSPECIFIED: JsonForm
-JSON_FORM_STRUCT: JsonForm
-JSON_FORM_TEXT: JsonForm
 RELATION_DIRECTION_UNSPECIFIED: RelationDirection
 RELATION_DIRECTION_OUT: RelationDirection
 RELATION_DIRECTION_IN: RelationDirection
@@ -496,7 +487,7 @@ class MemoryOwner(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
 class MemoryQueryRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "query", "limit", "filter", "mode", "min_score", "json_form", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "access_weight", "tiers", "without_signals", "peek", "as_of", "valid_at", "include_archived", "related")
+    __slots__ = ("agent_id", "user_id", "space_id", "query", "limit", "filter", "mode", "min_score", "include_embeddings", "max_tokens", "expand", "explain", "embedding", "embedding_space", "owners", "recency_weight", "recency_half_life", "importance_weight", "access_weight", "tiers", "without_signals", "peek", "as_of", "valid_at", "include_archived", "related")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -505,7 +496,6 @@ class MemoryQueryRequest(_message.Message):
     FILTER_FIELD_NUMBER: _ClassVar[int]
     MODE_FIELD_NUMBER: _ClassVar[int]
     MIN_SCORE_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     EXPAND_FIELD_NUMBER: _ClassVar[int]
@@ -532,7 +522,6 @@ class MemoryQueryRequest(_message.Message):
     filter: str
     mode: QueryMode
     min_score: float
-    json_form: JsonForm
     include_embeddings: bool
     max_tokens: int
     expand: bool
@@ -551,7 +540,7 @@ class MemoryQueryRequest(_message.Message):
     valid_at: _timestamp_pb2.Timestamp
     include_archived: bool
     related: RelatedOptions
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., access_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_archived: bool = ..., related: _Optional[_Union[RelatedOptions, _Mapping]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., query: _Optional[str] = ..., limit: _Optional[int] = ..., filter: _Optional[str] = ..., mode: _Optional[_Union[QueryMode, str]] = ..., min_score: _Optional[float] = ..., include_embeddings: bool = ..., max_tokens: _Optional[int] = ..., expand: bool = ..., explain: bool = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., owners: _Optional[_Iterable[_Union[MemoryOwner, _Mapping]]] = ..., recency_weight: _Optional[float] = ..., recency_half_life: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., importance_weight: _Optional[float] = ..., access_weight: _Optional[float] = ..., tiers: _Optional[_Iterable[int]] = ..., without_signals: _Optional[_Iterable[str]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., include_archived: bool = ..., related: _Optional[_Union[RelatedOptions, _Mapping]] = ...) -> None: ...
 
 class MemoryQueryResponse(_message.Message):
     __slots__ = ("hits", "receipt")
@@ -658,13 +647,12 @@ class QueryReceipt(_message.Message):
     def __init__(self, filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ..., archived: _Optional[int] = ..., related: _Optional[int] = ..., related_excluded: _Optional[int] = ..., related_over_limit: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "json_form", "include_embeddings", "as_of", "peek")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "include_embeddings", "as_of", "peek")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     PEEK_FIELD_NUMBER: _ClassVar[int]
@@ -673,20 +661,18 @@ class GetRecordRequest(_message.Message):
     space_id: str
     id: str
     key: str
-    json_form: JsonForm
     include_embeddings: bool
     as_of: _timestamp_pb2.Timestamp
     peek: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., peek: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., include_embeddings: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., peek: bool = ...) -> None: ...
 
 class ListVersionsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "json_form", "page_size", "before_version")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "page_size", "before_version")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     BEFORE_VERSION_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
@@ -694,10 +680,9 @@ class ListVersionsRequest(_message.Message):
     space_id: str
     id: str
     key: str
-    json_form: JsonForm
     page_size: int
     before_version: int
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., page_size: _Optional[int] = ..., before_version: _Optional[int] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., page_size: _Optional[int] = ..., before_version: _Optional[int] = ...) -> None: ...
 
 class ListVersionsResponse(_message.Message):
     __slots__ = ("versions", "next_before_version")
@@ -786,7 +771,7 @@ class RecordDraft(_message.Message):
     def __init__(self, text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., pinned: bool = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
 
 class UpdateRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "record", "update_mask", "expected_version", "request_id", "json_form")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "record", "update_mask", "expected_version", "request_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -796,7 +781,6 @@ class UpdateRecordRequest(_message.Message):
     UPDATE_MASK_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -806,8 +790,7 @@ class UpdateRecordRequest(_message.Message):
     update_mask: _field_mask_pb2.FieldMask
     expected_version: int
     request_id: str
-    json_form: JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[RecordDraft, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[RecordDraft, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class UpdateRecordResponse(_message.Message):
     __slots__ = ("record",)
@@ -816,7 +799,7 @@ class UpdateRecordResponse(_message.Message):
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class ReviewRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "decision", "expected_version", "request_id", "json_form")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "decision", "expected_version", "request_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -825,7 +808,6 @@ class ReviewRecordRequest(_message.Message):
     DECISION_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -834,8 +816,7 @@ class ReviewRecordRequest(_message.Message):
     decision: Review
     expected_version: int
     request_id: str
-    json_form: JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., decision: _Optional[_Union[Review, str]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., decision: _Optional[_Union[Review, str]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ReviewRecordResponse(_message.Message):
     __slots__ = ("record",)
@@ -844,7 +825,7 @@ class ReviewRecordResponse(_message.Message):
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class ArchiveRecordRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "restore", "expected_version", "request_id", "json_form")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "restore", "expected_version", "request_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -853,7 +834,6 @@ class ArchiveRecordRequest(_message.Message):
     RESTORE_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_VERSION_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -862,8 +842,7 @@ class ArchiveRecordRequest(_message.Message):
     restore: bool
     expected_version: int
     request_id: str
-    json_form: JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., restore: bool = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., restore: bool = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ArchiveRecordResponse(_message.Message):
     __slots__ = ("record",)
@@ -896,7 +875,7 @@ class DeleteRecordResponse(_message.Message):
     def __init__(self, id: _Optional[str] = ...) -> None: ...
 
 class ListRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "json_form", "include_embeddings", "tiers", "peek", "as_of", "valid_at")
+    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "include_embeddings", "tiers", "peek", "as_of", "valid_at")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -904,7 +883,6 @@ class ListRecordsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     NEWEST_FIRST_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     TIERS_FIELD_NUMBER: _ClassVar[int]
     PEEK_FIELD_NUMBER: _ClassVar[int]
@@ -917,13 +895,12 @@ class ListRecordsRequest(_message.Message):
     page_size: int
     page_token: str
     newest_first: bool
-    json_form: JsonForm
     include_embeddings: bool
     tiers: _containers.RepeatedScalarFieldContainer[int]
     peek: bool
     as_of: _timestamp_pb2.Timestamp
     valid_at: _timestamp_pb2.Timestamp
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ListRecordsResponse(_message.Message):
     __slots__ = ("records", "next_page_token")
@@ -1022,20 +999,18 @@ class EmbeddingSpaceStats(_message.Message):
     def __init__(self, name: _Optional[str] = ..., dimension: _Optional[int] = ..., vectors: _Optional[int] = ...) -> None: ...
 
 class WatchRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "after", "json_form", "include_embeddings")
+    __slots__ = ("agent_id", "user_id", "space_id", "after", "include_embeddings")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     AFTER_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_EMBEDDINGS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
     after: str
-    json_form: JsonForm
     include_embeddings: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., after: _Optional[str] = ..., json_form: _Optional[_Union[JsonForm, str]] = ..., include_embeddings: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., after: _Optional[str] = ..., include_embeddings: bool = ...) -> None: ...
 
 class WatchRecordsResponse(_message.Message):
     __slots__ = ("saved", "deleted_id", "position", "caught_up")

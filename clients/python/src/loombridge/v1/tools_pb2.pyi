@@ -4,7 +4,6 @@ from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import context_pb2 as _context_pb2
-from loombridge.v1 import memory_pb2 as _memory_pb2
 from loombridge.v1 import options_pb2 as _options_pb2
 from loombridge.v1 import servers_pb2 as _servers_pb2
 from google.protobuf.internal import containers as _containers
@@ -308,18 +307,16 @@ class ToolDescriptor(_message.Message):
     def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ..., cli_equivalents: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ...) -> None: ...
 
 class ListToolsRequest(_message.Message):
-    __slots__ = ("agent_id", "levels", "json_form", "page_size", "page_token")
+    __slots__ = ("agent_id", "levels", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     levels: _containers.RepeatedScalarFieldContainer[int]
-    json_form: _memory_pb2.JsonForm
     page_size: int
     page_token: str
-    def __init__(self, agent_id: _Optional[str] = ..., levels: _Optional[_Iterable[int]] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., levels: _Optional[_Iterable[int]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListToolsResponse(_message.Message):
     __slots__ = ("tools", "next_page_token")
@@ -394,7 +391,7 @@ class AuditRecord(_message.Message):
     def __init__(self, number: _Optional[int] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., approval: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., code: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., tier: _Optional[str] = ..., capability: _Optional[str] = ...) -> None: ...
 
 class ToolRequest(_message.Message):
-    __slots__ = ("agent_id", "name", "arguments", "arguments_json", "session_id", "timeout", "thought", "turn_id", "call_id", "request_id", "json_form")
+    __slots__ = ("agent_id", "name", "arguments", "arguments_json", "session_id", "timeout", "thought", "turn_id", "call_id", "request_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -405,7 +402,6 @@ class ToolRequest(_message.Message):
     TURN_ID_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    JSON_FORM_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     name: str
     arguments: _struct_pb2.Struct
@@ -416,8 +412,7 @@ class ToolRequest(_message.Message):
     turn_id: str
     call_id: str
     request_id: str
-    json_form: _memory_pb2.JsonForm
-    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., session_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., json_form: _Optional[_Union[_memory_pb2.JsonForm, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., session_id: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ToolResponse(_message.Message):
     __slots__ = ("success", "output", "output_json", "output_bytes", "error_message", "error_code", "output_truncated", "output_blob", "step", "observation", "recorded", "record_error", "replayed", "output_collected", "redacted")
