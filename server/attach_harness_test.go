@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"google.golang.org/grpc/metadata"
 	"io"
 	"slices"
 	"testing"
@@ -58,7 +59,13 @@ func helloOf(agentID string, topics ...string) *loombridgev1.AttachHello {
 	}
 }
 
-// MustOpen opens a stream and sends messages on it.
+// asStruct returns the context of a stream on which JSON comes as protobuf's own types.
+func asStruct(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, convert.JSONKey, "struct")
+}
+
+// MustOpen opens a stream on which JSON comes as text, unless ctx says otherwise, and sends
+// messages on it.
 func MustOpen(tb testing.TB, ctx context.Context, client loombridgev1.BridgeServiceClient, messages ...*loombridgev1.AttachRequest) *attachment {
 	tb.Helper()
 	// A message that never comes fails one test, not all of them.

@@ -69,7 +69,7 @@ func TestAttachRegisters(t *testing.T) {
 // C07, N08
 func TestAttachDelivers(t *testing.T) {
 	s, _ := MustStartAttached(t, servertest.Options{})
-	one := MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{AgentId: "one", SessionId: "s1", Topics: topicsOf("room")})
+	one := MustAttach(t, asStruct(t.Context()), s.Bridge, &loombridgev1.AttachHello{AgentId: "one", SessionId: "s1", Topics: topicsOf("room")})
 	two := MustAttach(t, t.Context(), s.Bridge, helloOf("two", "room"))
 	json := &loombridgev1.EmitRequest_PayloadJson{PayloadJson: `{"n":9007199254740993}`}
 	one.publish(1, &loombridgev1.EmitRequest{

@@ -77,7 +77,7 @@ func TestAttachRunsTools(t *testing.T) {
 
 func TestAttachCallForms(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{Server: server.Options{Limits: server.Limits{MaxSendBytes: 1 << 20}}})
-	a := MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{AgentId: "p", Tools: []*loombridgev1.ProvidedTool{{Name: "echo"}}})
+	a := MustAttach(t, asStruct(t.Context()), s.Bridge, &loombridgev1.AttachHello{AgentId: "p", Tools: []*loombridgev1.ProvidedTool{{Name: "echo"}}})
 	relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: `{"a":1}`})
 	if got := a.call().GetArguments().GetFields()["a"].GetNumberValue(); got != 1 {
 		t.Errorf("a = %v", got)
