@@ -10,68 +10,39 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
-)
-
-// Fields of a kept answer (memory/FORMAT.md). Everything else stands in the
-// step.
-const (
-	keptStep      = 1 // varint: number of the step
-	keptOutput    = 2 // bytes: the output's JSON text
-	keptTruncated = 3 // varint: 1 when it was cut
-	keptBlob      = 4 // text: path of the answer's blob
-	keptTask      = 5 // text: id of the task that was added with the step
-	keptBytes     = 6 // bytes: the output that is bytes
-	keptMedia     = 7 // text: its media type
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // errKept: a kept answer can't be read.
 var errKept = errors.New("hand: kept answer is damaged")
 
+// encodeKept is what is kept of an answer; all else stands in the step. The task always stood
+// behind all else.
 func encodeKept(number uint64, a Answer) []byte {
-	dst := wire.AppendNumber(nil, keptStep, number)
-	if a.Output != nil {
-		dst = wire.AppendItem(dst, keptOutput, a.Output)
-	}
-	if a.Truncated {
-		dst = wire.AppendNumber(dst, keptTruncated, 1)
-	}
+	m := &storev1.CallAnswer{Step: &number, Output: a.Output, Cut: a.Truncated}
 	if a.Blob != nil {
-		dst = wire.AppendItem(dst, keptBlob, a.Blob.Path)
+		m.Path = &a.Blob.Path
 	}
 	if a.Bytes != nil {
-		dst = wire.AppendItem(dst, keptBytes, a.Bytes.Data)
-		dst = wire.AppendText(dst, keptMedia, a.Bytes.MediaType)
+		m.Bytes, m.MediaType = append([]byte{}, a.Bytes.Data...), a.Bytes.MediaType
 	}
-	return wire.AppendText(dst, keptTask, a.TaskID)
+	return wire.Marshal(m, &storev1.CallAnswer{Task: a.TaskID})
 }
 
 // decodeKept reads what encodeKept wrote; of the blob it knows the path alone.
-// The output shares memory with value.
 func decodeKept(value []byte) (number uint64, a Answer, err error) {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return 0, Answer{}, errKept
-		}
-		switch f.Number {
-		case keptStep:
-			number = f.Value
-		case keptOutput:
-			a.Output = f.Bytes
-		case keptTruncated:
-			a.Truncated = f.Value != 0
-		case keptBlob:
-			a.Blob = &blob.Entry{Path: string(f.Bytes)}
-		case keptTask:
-			a.TaskID = string(f.Bytes)
-		case keptBytes:
-			a.Bytes = &step.Original{Form: step.FormBytes, Data: f.Bytes}
-		case keptMedia:
-			if a.Bytes != nil {
-				a.Bytes.MediaType = string(f.Bytes)
-			}
-		}
+	var m storev1.CallAnswer
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return 0, Answer{}, errKept
 	}
-	return number, a, nil
+	a = Answer{Output: m.Output, Truncated: m.Cut, TaskID: m.Task}
+	if m.Path != nil {
+		a.Blob = &blob.Entry{Path: *m.Path}
+	}
+	if m.Bytes != nil {
+		a.Bytes = &step.Original{Form: step.FormBytes, Data: m.Bytes, MediaType: m.MediaType}
+	}
+	return m.GetStep(), a, nil
 }
 
 // replay gives the answer an equal request got before, if there is one.

@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // sent is a prompt that was sent, made again.
@@ -216,13 +217,6 @@ type fork struct {
 	messages []session.Message
 }
 
-// Fields of a stored fork.
-const (
-	fieldForkFormat = iota + 1
-	fieldForkTools
-	fieldForkMessage
-)
-
 // ForkPoint is what a fork of a session takes over from a prompt that the session has sent,
 // the last where no id is given: tools, system and conversation, without what stands behind
 // the conversation for one turn only. What can't be made again is a *past.GoneError.
@@ -236,12 +230,11 @@ func (a *Assembler) ForkPoint(ctx context.Context, scope kv.Scope, sessionID, pr
 	if err != nil {
 		return nil, err
 	}
-	b := wire.AppendUint(nil, fieldForkFormat, uint64(s.format))
-	b = wire.AppendText(b, fieldForkTools, string(s.Tools))
+	part := &storev1.ForkPart{Format: uint64(s.format), Tools: s.Tools}
 	for _, m := range s.conversation() {
-		b = wire.AppendItem(b, fieldForkMessage, session.EncodeMessage(&m))
+		part.Messages = append(part.Messages, session.EncodeMessage(&m))
 	}
-	return b, nil
+	return wire.Marshal(part), nil
 }
 
 // conversation are the messages of a prompt up to the last of its history. Of one that the
@@ -272,23 +265,17 @@ func (s *sent) conversation() []session.Message {
 
 // decodeFork reads what ForkPoint made.
 func decodeFork(stored []byte) (*fork, error) {
-	k := &fork{}
-	for f, err := range wire.Fields(stored) {
+	var part storev1.ForkPart
+	if err := wire.Unmarshal(stored, &part); err != nil {
+		return nil, fmt.Errorf("assemble: read fork: %w", err)
+	}
+	k := &fork{format: Format(part.Format), tools: part.Tools}
+	for _, message := range part.Messages {
+		m, err := session.DecodeMessage(message)
 		if err != nil {
 			return nil, fmt.Errorf("assemble: read fork: %w", err)
 		}
-		switch f.Number {
-		case fieldForkFormat:
-			k.format = Format(f.Value)
-		case fieldForkTools:
-			k.tools = bytes.Clone(f.Bytes)
-		case fieldForkMessage:
-			m, err := session.DecodeMessage(f.Bytes)
-			if err != nil {
-				return nil, fmt.Errorf("assemble: read fork: %w", err)
-			}
-			k.messages = append(k.messages, *m)
-		}
+		k.messages = append(k.messages, *m)
 	}
 	return k, nil
 }

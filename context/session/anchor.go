@@ -8,19 +8,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // MaxPromptIDBytes bounds the id of a prompt, which the server made.
 const MaxPromptIDBytes = 128
-
-// Fields of a stored anchor.
-const (
-	fieldAnchorModel = iota + 1
-	fieldAnchorID
-	fieldAnchorLocal
-	fieldAnchorReal
-	fieldAnchorAnswer
-)
 
 // SaveAnchor keeps what a provider counted of the session's last prompt; it
 // takes the place of the one before. It survives the death of the process but
@@ -66,37 +58,21 @@ func (l *Log) Anchor(ctx context.Context, scope kv.Scope, session string) (token
 }
 
 func encodeAnchor(a tokens.Anchor) []byte {
-	dst := wire.AppendText(nil, fieldAnchorModel, a.Model)
-	dst = wire.AppendText(dst, fieldAnchorID, a.ID)
-	dst = wire.AppendUint(dst, fieldAnchorLocal, uint64(a.Local))
-	dst = wire.AppendUint(dst, fieldAnchorReal, uint64(a.Real))
-	return wire.AppendUint(dst, fieldAnchorAnswer, uint64(a.Answer))
+	return wire.Marshal(&storev1.Anchor{
+		Model: a.Model, Prompt: a.ID, Counted: uint64(a.Local), Reported: uint64(a.Real), Answer: uint64(a.Answer),
+	})
 }
 
 func decodeAnchor(value []byte) (tokens.Anchor, error) {
-	var a tokens.Anchor
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return tokens.Anchor{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldAnchorModel:
-			a.Model = string(f.Bytes)
-		case fieldAnchorID:
-			a.ID = string(f.Bytes)
-		case fieldAnchorLocal:
-			a.Local = count(f)
-		case fieldAnchorReal:
-			a.Real = count(f)
-		case fieldAnchorAnswer:
-			a.Answer = count(f)
-		}
+	var m storev1.Anchor
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return tokens.Anchor{}, damaged(err)
 	}
-	return a, nil
+	return tokens.Anchor{Model: m.Model, ID: m.Prompt, Local: count(m.Counted), Real: count(m.Reported), Answer: count(m.Answer)}, nil
 }
 
 // maxCount is the largest count that is kept; larger ones are read as it.
 const maxCount = 1<<31 - 1
 
 // count is a stored number of things.
-func count(f wire.Field) int { return int(min(f.Value, maxCount)) }
+func count(n uint64) int { return int(min(n, maxCount)) }

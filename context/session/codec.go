@@ -6,6 +6,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Kinds of entries. A reader passes over kinds it does not know, so a form that
@@ -221,26 +222,14 @@ func decodeToolCall(body []byte) (ToolCall, error) {
 	return c, nil
 }
 
-// fieldPosition repeats in the kept answer of an append.
-const fieldPosition = 1
-
 func encodePositions(positions []uint64) []byte {
-	var dst []byte
-	for _, p := range positions {
-		dst = wire.AppendUint(dst, fieldPosition, p)
-	}
-	return dst
+	return wire.Marshal(&storev1.MessagesAnswer{Positions: positions})
 }
 
 func decodePositions(answer []byte) ([]uint64, error) {
-	var positions []uint64
-	for f, err := range wire.Fields(answer) {
-		if err != nil {
-			return nil, damaged(err)
-		}
-		if f.Number == fieldPosition {
-			positions = append(positions, f.Value)
-		}
+	var m storev1.MessagesAnswer
+	if err := wire.Unmarshal(answer, &m); err != nil {
+		return nil, damaged(err)
 	}
-	return positions, nil
+	return m.Positions, nil
 }

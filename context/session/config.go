@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // The policies of a session's history.
@@ -217,84 +218,29 @@ func requestDigest(method, session string, content []byte) [32]byte {
 	return sha256.Sum256(append(kv.AppendEscaped(kv.AppendEscaped(nil, method), session), content...))
 }
 
-// Fields of stored settings.
-const (
-	fieldPolicy = iota + 1
-	fieldPreset
-	fieldLiteral
-	fieldInputPrice
-	fieldCachedPrice
-	fieldWritePrice
-	fieldExpectedTurns
-	fieldResultTokens
-	fieldModel
-	fieldMaxTokens
-	fieldPrompt
-	// 12 and 13 held rules of presets that are fixed now. They are passed over.
-)
-
 func encodeConfig(c Config) []byte {
-	dst := wire.AppendText(nil, fieldPolicy, c.Policy)
-	dst = wire.AppendText(dst, fieldPreset, c.Preset)
-	if c.Literal != nil {
-		dst = wire.AppendNumber(dst, fieldLiteral, flag(*c.Literal))
-	}
-	dst = appendPrice(dst, fieldInputPrice, c.Prices.Input)
-	dst = appendPrice(dst, fieldCachedPrice, c.Prices.CachedInput)
-	dst = appendPrice(dst, fieldWritePrice, c.Prices.CacheWrite)
-	dst = wire.AppendUint(dst, fieldExpectedTurns, uint64(c.ExpectedTurns))
-	dst = wire.AppendUint(dst, fieldResultTokens, uint64(c.ResultTokens))
-	dst = wire.AppendText(dst, fieldModel, c.Model)
-	dst = wire.AppendUint(dst, fieldMaxTokens, uint64(c.MaxTokens))
-	return wire.AppendText(dst, fieldPrompt, settings.Encode(c.Prompt))
-}
-
-func appendPrice(dst []byte, field int, price float64) []byte {
-	if price == 0 {
-		return dst
-	}
-	return wire.AppendFixed64(dst, field, math.Float64bits(price))
+	return wire.Marshal(&storev1.SessionSettings{
+		Policy: c.Policy, Preset: c.Preset, Literal: c.Literal,
+		// No price is a negative zero.
+		Price: c.Prices.Input + 0, CachedPrice: c.Prices.CachedInput + 0, WritePrice: c.Prices.CacheWrite + 0,
+		ExpectedTurns: uint64(c.ExpectedTurns), ResultTokens: uint64(c.ResultTokens), Model: c.Model, Budget: uint64(c.MaxTokens),
+		Prompt: settings.Encode(c.Prompt),
+	})
 }
 
 func decodeConfig(value []byte) (Config, error) {
-	var c Config
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return Config{}, damaged(err)
-		}
-		if f.Number != fieldPrompt {
-			c.set(f)
-			continue
-		}
-		if c.Prompt, err = settings.Decode(f.Bytes); err != nil {
-			return Config{}, damaged(err)
-		}
+	var m storev1.SessionSettings
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return Config{}, damaged(err)
 	}
-	return c, nil
-}
-
-func (c *Config) set(f wire.Field) {
-	switch f.Number {
-	case fieldPolicy:
-		c.Policy = string(f.Bytes)
-	case fieldPreset:
-		c.Preset = string(f.Bytes)
-	case fieldLiteral:
-		literal := f.Value != 0
-		c.Literal = &literal
-	case fieldInputPrice:
-		c.Prices.Input = math.Float64frombits(f.Value)
-	case fieldCachedPrice:
-		c.Prices.CachedInput = math.Float64frombits(f.Value)
-	case fieldWritePrice:
-		c.Prices.CacheWrite = math.Float64frombits(f.Value)
-	case fieldExpectedTurns:
-		c.ExpectedTurns = count(f)
-	case fieldResultTokens:
-		c.ResultTokens = count(f)
-	case fieldModel:
-		c.Model = string(f.Bytes)
-	case fieldMaxTokens:
-		c.MaxTokens = count(f)
+	prompt, err := settings.Decode(m.Prompt)
+	if err != nil {
+		return Config{}, damaged(err)
 	}
+	return Config{
+		Policy: m.Policy, Preset: m.Preset, Literal: m.Literal,
+		Prices:        history.Prices{Input: m.Price, CachedInput: m.CachedPrice, CacheWrite: m.WritePrice},
+		ExpectedTurns: count(m.ExpectedTurns), ResultTokens: count(m.ResultTokens), Model: m.Model, MaxTokens: count(m.Budget),
+		Prompt: prompt,
+	}, nil
 }

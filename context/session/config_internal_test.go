@@ -12,7 +12,7 @@ import (
 // Settings that an earlier server stored are read without the rules that are fixed now.
 func TestStoredRulesArePassedOver(t *testing.T) {
 	value := encodeConfig(Config{Policy: PolicyPreset, Preset: "three_phase", MaxTokens: 7})
-	value = wire.AppendText(value, fieldPrompt, []byte(`{"layout":"react","working_position":"end","sources":{"errors":3},"limits":{"total":9,"profile":"react_8k"},"cache":{"session_ttl":5}}`))
+	value = wire.AppendText(value, 11, []byte(`{"layout":"react","working_position":"end","sources":{"errors":3},"limits":{"total":9,"profile":"react_8k"},"cache":{"session_ttl":5}}`))
 	for _, number := range []int{12, 13} {
 		value = wire.AppendItem(value, number, wire.AppendUint(nil, 6, 9))
 	}

@@ -11,42 +11,25 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
-const (
-	// fieldEnded marks the head of a session that is over. An entry that comes
-	// later writes the head without it.
-	fieldEnded = 2
-	// fieldGone is the last position that Delete took.
-	fieldGone = 3
-)
-
-// head is where a session's log stands.
+// head is where a session's log stands. An entry that comes after its end writes it without that.
 type head struct {
 	last, gone uint64
 	ended      bool
 }
 
 func encodeHead(h head) []byte {
-	dst := wire.AppendUint(encodeCounter(h.last), fieldEnded, flag(h.ended))
-	return wire.AppendUint(dst, fieldGone, h.gone)
+	return wire.Marshal(&storev1.SessionHead{Last: &h.last, Ended: h.ended, Deleted: h.gone})
 }
 
-func decodeHead(value []byte) (h head, err error) {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return head{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldLast:
-			h.last = f.Value
-		case fieldEnded:
-			h.ended = f.Value != 0
-		case fieldGone:
-			h.gone = f.Value
-		}
+func decodeHead(value []byte) (head, error) {
+	var m storev1.SessionHead
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return head{}, damaged(err)
 	}
-	return h, nil
+	return head{last: m.GetLast(), ended: m.Ended, gone: m.Deleted}, nil
 }
 
 // End says that a session is over, so that what only it needs may be collected,

@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 const (
@@ -125,8 +126,8 @@ func (s *erasedStep) put(position uint64, e Entry) {
 
 // drop leaves of an entry that it was there, and when.
 func (s *erasedStep) drop(e Entry) {
-	value := wire.AppendUint(nil, fieldKind, kindErased)
-	s.values[string(entryKey(s.scope, s.place.Session, e.Position))] = wire.AppendTime(value, fieldTime, e.Time)
+	value := wire.Marshal(&storev1.LogEntry{Kind: kindErased, Time: wire.Micros(e.Time)})
+	s.values[string(entryKey(s.scope, s.place.Session, e.Position))] = value
 }
 
 // entries takes out the step, the message that asks for it, or the call in that, and whatever

@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Intent says that a tool with side effects is about to run.
@@ -48,21 +49,6 @@ const intents kv.List = "intents"
 
 // Tag in the scopes of the intents (memory/FORMAT.md).
 const tagIntent = 'i' // agent, id: an intent
-
-// Fields of a stored intent. Agent and id stand in the key.
-const (
-	fieldIntentSession = iota + 1
-	fieldIntentTool
-	fieldIntentCalledAs
-	fieldIntentArgs
-	fieldIntentThought
-	fieldIntentTurn
-	fieldIntentCall
-	fieldIntentRequest
-	fieldIntentDigest
-	fieldIntentTime
-	fieldIntentBridge
-)
 
 // IntentRef is what a request that stages the end of an intent of this process
 // (StageIntentDone) must name in Blind.
@@ -201,17 +187,10 @@ func (l *Log) intentsIn(ctx context.Context, list kv.Scope, yield func(Intent, e
 }
 
 func encodeIntent(in Intent) []byte {
-	dst := wire.AppendText(nil, fieldIntentSession, in.SessionID)
-	dst = wire.AppendText(dst, fieldIntentTool, in.Tool)
-	dst = wire.AppendText(dst, fieldIntentCalledAs, in.CalledAs)
-	dst = wire.AppendText(dst, fieldIntentArgs, in.MinimalArgs)
-	dst = wire.AppendText(dst, fieldIntentThought, in.Thought)
-	dst = wire.AppendText(dst, fieldIntentTurn, in.TurnID)
-	dst = wire.AppendText(dst, fieldIntentCall, in.CallID)
-	dst = wire.AppendText(dst, fieldIntentRequest, in.RequestID)
-	dst = wire.AppendText(dst, fieldIntentDigest, in.Digest[:])
-	dst = wire.AppendTime(dst, fieldIntentTime, in.Time)
-	return wire.AppendText(dst, fieldIntentBridge, in.Bridge)
+	return wire.Marshal(&storev1.Intent{
+		Session: in.SessionID, Tool: in.Tool, Called: in.CalledAs, Arguments: in.MinimalArgs, Thought: in.Thought, TurnId: in.TurnID,
+		CallId: in.CallID, RequestId: in.RequestID, Request: in.Digest[:], Time: wire.Micros(in.Time), Server: in.Bridge,
+	})
 }
 
 // readIntent reads an intent of one of the list's scopes.
@@ -224,37 +203,19 @@ func readIntent(pair kv.Pair) (Intent, error) {
 	if err != nil {
 		return Intent{}, fmt.Errorf("%w: intent: %w", ErrDamaged, err)
 	}
-	in := Intent{Scope: kv.Scope{Tenant: list.Tenant, Kind: kv.OwnerKind(key[1]), Owner: owner}, ID: string(id)}
-	for f, err := range wire.Fields(pair.Value) {
-		if err != nil {
-			return Intent{}, damaged(err)
-		}
-		in.set(f)
+	var m storev1.Intent
+	if err := wire.Unmarshal(pair.Value, &m); err != nil {
+		return Intent{}, damaged(err)
+	}
+	in := Intent{
+		Scope: kv.Scope{Tenant: list.Tenant, Kind: kv.OwnerKind(key[1]), Owner: owner}, ID: string(id),
+		SessionID: m.Session, Tool: m.Tool, CalledAs: m.Called, MinimalArgs: m.Arguments, Thought: m.Thought, TurnID: m.TurnId,
+		CallID: m.CallId, RequestID: m.RequestId, Time: wire.TimeOf(m.Time), Bridge: m.Server,
+	}
+	if len(m.Request) == len(in.Digest) {
+		copy(in.Digest[:], m.Request)
 	}
 	return in, nil
-}
-
-func (in *Intent) set(f wire.Field) {
-	texts := map[int]*string{
-		fieldIntentSession:  &in.SessionID,
-		fieldIntentTool:     &in.Tool,
-		fieldIntentCalledAs: &in.CalledAs,
-		fieldIntentThought:  &in.Thought,
-		fieldIntentTurn:     &in.TurnID,
-		fieldIntentCall:     &in.CallID,
-		fieldIntentRequest:  &in.RequestID,
-		fieldIntentBridge:   &in.Bridge,
-	}
-	switch text := texts[f.Number]; {
-	case text != nil:
-		*text = string(f.Bytes)
-	case f.Number == fieldIntentArgs:
-		in.MinimalArgs = append([]byte(nil), f.Bytes...)
-	case f.Number == fieldIntentDigest && len(f.Bytes) == len(in.Digest):
-		copy(in.Digest[:], f.Bytes)
-	case f.Number == fieldIntentTime:
-		in.Time = f.Time()
-	}
 }
 
 // WrittenHash returns the SHA-256, in hex, of what the agent last wrote to a

@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // The formats of the state and of what it names. A later version that writes
@@ -21,55 +22,6 @@ const (
 	pressedFormat = 3
 )
 
-// Fields of a stored state of folds.
-const (
-	fieldStateFormat = iota + 1
-	fieldStateVersion
-	fieldStateLive
-	fieldStateMark
-	fieldStateBatch
-	fieldStateThrough
-	fieldStateSince
-	fieldStateChange
-	fieldStateGiven
-	fieldStateGone
-)
-
-// Fields of a stored mark.
-const (
-	fieldMarkPreset = iota + 1
-	fieldMarkOlder
-	fieldMarkSeen
-	fieldMarkBare
-	fieldMarkOmitted
-	fieldMarkWhole
-	fieldMarkSummaryFirst
-	fieldMarkSummaryLast
-	fieldMarkSummaryCount
-	fieldMarkSummaryText
-	fieldMarkLeft
-	fieldMarkLost
-	fieldMarkWindow
-)
-
-// Fields of an entry of a journal.
-const (
-	fieldJournalKind = iota + 1
-	fieldJournalTime
-	fieldJournalBody
-	fieldJournalChange
-)
-
-// Fields of a stored change.
-const (
-	fieldChangeBefore = iota + 1
-	fieldChangeEntries
-	fieldChangeSuperseded
-	fieldChangeBatch
-	fieldChangeThrough
-	fieldChangeMark
-)
-
 func encodeState(s foldState) []byte {
 	format := uint64(plainFormat)
 	if len(s.marks) > 0 {
@@ -80,63 +32,36 @@ func encodeState(s foldState) []byte {
 			format = pressedFormat
 		}
 	}
-	dst := wire.AppendUint(nil, fieldStateFormat, format)
-	dst = wire.AppendUint(dst, fieldStateVersion, s.version)
-	dst = wire.AppendText(dst, fieldStateLive, appendNumbers(nil, s.live))
-	for _, preset := range s.presets() {
-		dst = wire.AppendItem(dst, fieldStateMark, encodeMark(preset, s.marks[preset]))
+	m := &storev1.FoldState{
+		Format: format, Version: s.version, Live: appendNumbers(nil, s.live), LastBatch: s.batch, Decided: s.through, UndoneAt: s.since,
+		LastChange: s.change, HighestBatch: s.given, Deleted: s.gone,
 	}
-	dst = wire.AppendUint(dst, fieldStateBatch, s.batch)
-	dst = wire.AppendUint(dst, fieldStateThrough, s.through)
-	dst = wire.AppendUint(dst, fieldStateSince, s.since)
-	dst = wire.AppendUint(dst, fieldStateChange, s.change)
-	dst = wire.AppendUint(dst, fieldStateGiven, s.given)
-	return wire.AppendUint(dst, fieldStateGone, s.gone)
+	for _, preset := range s.presets() {
+		m.Marks = append(m.Marks, storedMark(preset, s.marks[preset]))
+	}
+	return wire.Marshal(m)
 }
 
 func decodeState(value []byte) (foldState, error) {
-	var s foldState
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return foldState{}, damaged(err)
-		}
-		if f.Number == fieldStateFormat && f.Value > pressedFormat {
-			return foldState{}, fmt.Errorf("%w: format %d", ErrNewer, f.Value)
-		}
-		if err := s.set(f); err != nil {
-			return foldState{}, err
-		}
+	var m storev1.FoldState
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return foldState{}, damaged(err)
 	}
-	s.given = max(s.given, s.batch)
+	if m.Format > pressedFormat {
+		return foldState{}, fmt.Errorf("%w: format %d", ErrNewer, m.Format)
+	}
+	live, err := decodeNumbers(m.Live)
+	if err != nil {
+		return foldState{}, err
+	}
+	s := foldState{
+		version: m.Version, live: live, batch: m.LastBatch, through: m.Decided, since: m.UndoneAt, change: m.LastChange,
+		given: max(m.HighestBatch, m.LastBatch), gone: m.Deleted,
+	}
+	for _, mark := range m.Marks {
+		s.setMark(mark.Preset, markOf(mark))
+	}
 	return s, nil
-}
-
-func (s *foldState) set(f wire.Field) (err error) {
-	switch f.Number {
-	case fieldStateVersion:
-		s.version = f.Value
-	case fieldStateLive:
-		s.live, err = decodeNumbers(f.Bytes)
-	case fieldStateMark:
-		preset, to, err := decodeMark(f.Bytes)
-		if err != nil {
-			return err
-		}
-		s.setMark(preset, to)
-	case fieldStateBatch:
-		s.batch = f.Value
-	case fieldStateThrough:
-		s.through = f.Value
-	case fieldStateSince:
-		s.since = f.Value
-	case fieldStateChange:
-		s.change = f.Value
-	case fieldStateGiven:
-		s.given = f.Value
-	case fieldStateGone:
-		s.gone = f.Value
-	}
-	return err
 }
 
 // appendNumbers appends ascending numbers, each as its distance to the one
@@ -165,91 +90,57 @@ func decodeNumbers(stored []byte) ([]uint64, error) {
 	return numbers, nil
 }
 
-func encodeMark(preset string, m history.Mark) []byte {
-	dst := wire.AppendText(nil, fieldMarkPreset, preset)
-	dst = wire.AppendUint(dst, fieldMarkOlder, uint64(m.Older))
-	dst = wire.AppendUint(dst, fieldMarkSeen, uint64(m.Seen))
-	dst = wire.AppendUint(dst, fieldMarkBare, uint64(m.Bare))
-	dst = wire.AppendUint(dst, fieldMarkOmitted, uint64(m.Omitted))
-	dst = wire.AppendUint(dst, fieldMarkWhole, uint64(m.Whole))
-	dst = wire.AppendUint(dst, fieldMarkSummaryFirst, m.Summary.First)
-	dst = wire.AppendUint(dst, fieldMarkSummaryLast, m.Summary.Last)
-	dst = wire.AppendUint(dst, fieldMarkSummaryCount, uint64(m.Summary.Count))
-	dst = wire.AppendText(dst, fieldMarkSummaryText, m.Summary.Text)
-	dst = wire.AppendUint(dst, fieldMarkLeft, uint64(m.Left))
-	dst = wire.AppendUint(dst, fieldMarkLost, uint64(m.Lost))
-	return wire.AppendText(dst, fieldMarkWindow, m.Window)
+func storedMark(preset string, m history.Mark) *storev1.Mark {
+	return &storev1.Mark{
+		Preset: preset, Lines: uint64(m.Older), At: uint64(m.Seen), NoResults: uint64(m.Bare), NoLines: uint64(m.Omitted),
+		Without: uint64(m.Whole), SummaryFirst: m.Summary.First, SummaryLast: m.Summary.Last, SummaryMessages: uint64(m.Summary.Count),
+		Summary: m.Summary.Text, LeftOut: uint64(m.Left), AsText: uint64(m.Lost), Pressure: m.Window,
+	}
 }
 
-func decodeMark(stored []byte) (preset string, m history.Mark, err error) {
-	for f, err := range wire.Fields(stored) {
-		if err != nil {
-			return "", history.Mark{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldMarkPreset:
-			preset = string(f.Bytes)
-		case fieldMarkOlder:
-			m.Older = count(f)
-		case fieldMarkSeen:
-			m.Seen = count(f)
-		case fieldMarkBare:
-			m.Bare = count(f)
-		case fieldMarkOmitted:
-			m.Omitted = count(f)
-		case fieldMarkWhole:
-			m.Whole = count(f)
-		case fieldMarkSummaryFirst:
-			m.Summary.First = f.Value
-		case fieldMarkSummaryLast:
-			m.Summary.Last = f.Value
-		case fieldMarkSummaryCount:
-			m.Summary.Count = count(f)
-		case fieldMarkSummaryText:
-			m.Summary.Text = string(f.Bytes)
-		case fieldMarkLeft:
-			m.Left = count(f)
-		case fieldMarkLost:
-			m.Lost = count(f)
-		case fieldMarkWindow:
-			m.Window = string(f.Bytes)
-		}
+func markOf(m *storev1.Mark) history.Mark {
+	return history.Mark{
+		Older: count(m.Lines), Seen: count(m.At), Bare: count(m.NoResults), Omitted: count(m.NoLines), Whole: count(m.Without),
+		Summary: history.Summary{First: m.SummaryFirst, Last: m.SummaryLast, Count: count(m.SummaryMessages), Text: m.Summary},
+		Left:    count(m.LeftOut), Lost: count(m.AsText), Window: m.Pressure,
 	}
-	return preset, m, nil
+}
+
+func encodeMark(preset string, m history.Mark) []byte { return wire.Marshal(storedMark(preset, m)) }
+
+func decodeMark(stored []byte) (preset string, to history.Mark, err error) {
+	var m storev1.Mark
+	if err := wire.Unmarshal(stored, &m); err != nil {
+		return "", history.Mark{}, damaged(err)
+	}
+	return m.Preset, markOf(&m), nil
 }
 
 func encodeJournalEntry(e journalEntry) []byte {
-	dst := wire.AppendUint(nil, fieldJournalKind, e.kind)
-	dst = wire.AppendTime(dst, fieldJournalTime, e.time)
-	dst = wire.AppendItem(dst, fieldJournalBody, e.body)
-	if e.change != nil {
-		dst = wire.AppendItem(dst, fieldJournalChange, encodeChange(e.change))
+	m := &storev1.JournalEntry{Kind: e.kind, Time: wire.Micros(e.time), Body: append([]byte{}, e.body...)}
+	if c := e.change; c != nil {
+		m.Taken = &storev1.Taken{
+			Previous: c.before, Entries: uint64(c.entries), Live: appendNumbers(nil, c.superseded), LastBatch: c.batch, Decided: c.through,
+		}
+		if c.mark != nil {
+			m.Taken.Mark = storedMark("", *c.mark)
+		}
 	}
-	return dst
+	return wire.Marshal(m)
 }
 
-// decodeJournalEntry reads what encodeJournalEntry wrote. Its body aliases
-// value. It is ErrDamaged without a value, and ErrNewer for a kind that is not
-// known.
+// decodeJournalEntry reads what encodeJournalEntry wrote. It is ErrDamaged without a value, and
+// ErrNewer for a kind that is not known.
 func decodeJournalEntry(value []byte) (journalEntry, error) {
-	var e journalEntry
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return journalEntry{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldJournalKind:
-			e.kind = f.Value
-		case fieldJournalTime:
-			e.time = f.Time()
-		case fieldJournalBody:
-			e.body = f.Bytes
-		case fieldJournalChange:
-			if e.change, err = decodeChange(f.Bytes); err != nil {
-				return journalEntry{}, err
-			}
-		}
+	var m storev1.JournalEntry
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return journalEntry{}, damaged(err)
 	}
+	change, err := changeOf(m.Taken)
+	if err != nil {
+		return journalEntry{}, err
+	}
+	e := journalEntry{kind: m.Kind, time: wire.TimeOf(m.Time), body: m.Body, change: change}
 	switch {
 	case e.kind == 0:
 		return journalEntry{}, fmt.Errorf("%w: no kind", ErrDamaged)
@@ -259,82 +150,36 @@ func decodeJournalEntry(value []byte) (journalEntry, error) {
 	return e, nil
 }
 
-func encodeChange(c *change) []byte {
-	dst := wire.AppendUint(nil, fieldChangeBefore, c.before)
-	dst = wire.AppendUint(dst, fieldChangeEntries, uint64(c.entries))
-	dst = wire.AppendText(dst, fieldChangeSuperseded, appendNumbers(nil, c.superseded))
-	dst = wire.AppendUint(dst, fieldChangeBatch, c.batch)
-	dst = wire.AppendUint(dst, fieldChangeThrough, c.through)
-	if c.mark != nil {
-		dst = wire.AppendItem(dst, fieldChangeMark, encodeMark("", *c.mark))
-	}
-	return dst
-}
+// maxChangeEntries is more than the folds that MaxFoldsBytes has room for.
+const maxChangeEntries = MaxFoldsBytes / 8
 
-func decodeChange(stored []byte) (*change, error) {
-	c := &change{}
-	for f, err := range wire.Fields(stored) {
-		if err != nil {
-			return nil, damaged(err)
-		}
-		if err := c.set(f); err != nil {
-			return nil, err
-		}
+func changeOf(m *storev1.Taken) (*change, error) {
+	if m == nil {
+		return nil, nil
 	}
+	superseded, err := decodeNumbers(m.Live)
+	if err != nil {
+		return nil, err
+	}
+	c := &change{before: m.Previous, entries: count(m.Entries), superseded: superseded, batch: m.LastBatch, through: m.Decided}
 	if c.entries < 1 || c.entries > maxChangeEntries {
 		return nil, fmt.Errorf("%w: a change of %d entries", ErrDamaged, c.entries)
+	}
+	if m.Mark != nil {
+		mark := markOf(m.Mark)
+		c.mark = &mark
 	}
 	return c, nil
 }
 
-// maxChangeEntries is more than the folds that MaxFoldsBytes has room for.
-const maxChangeEntries = MaxFoldsBytes / 8
-
-func (c *change) set(f wire.Field) (err error) {
-	switch f.Number {
-	case fieldChangeBefore:
-		c.before = f.Value
-	case fieldChangeEntries:
-		c.entries = count(f)
-	case fieldChangeSuperseded:
-		c.superseded, err = decodeNumbers(f.Bytes)
-	case fieldChangeBatch:
-		c.batch = f.Value
-	case fieldChangeThrough:
-		c.through = f.Value
-	case fieldChangeMark:
-		_, mark, markErr := decodeMark(f.Bytes)
-		c.mark, err = &mark, markErr
-	}
-	return err
-}
-
-// Fields of the kept answer of an undo.
-const (
-	fieldUndoneBatch = iota + 1
-	fieldUndoneRef
-)
-
 func encodeUndone(u Undone) []byte {
-	dst := wire.AppendUint(nil, fieldUndoneBatch, u.Batch)
-	for _, ref := range u.Refs {
-		dst = wire.AppendItem(dst, fieldUndoneRef, ref)
-	}
-	return dst
+	return wire.Marshal(&storev1.UndoAnswer{Batch: u.Batch, References: u.Refs})
 }
 
 func decodeUndone(answer []byte) (Undone, error) {
-	var u Undone
-	for f, err := range wire.Fields(answer) {
-		if err != nil {
-			return Undone{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldUndoneBatch:
-			u.Batch = f.Value
-		case fieldUndoneRef:
-			u.Refs = append(u.Refs, string(f.Bytes))
-		}
+	var m storev1.UndoAnswer
+	if err := wire.Unmarshal(answer, &m); err != nil {
+		return Undone{}, damaged(err)
 	}
-	return u, nil
+	return Undone{Batch: m.Batch, Refs: m.References}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Tags of the log keyspace (memory/FORMAT.md). 'q' is the writer's, for
@@ -122,12 +123,7 @@ func (l *Log) ForeseeStep(along *kv.Reads, scope kv.Scope, session string) {
 	}
 }
 
-// fieldLast is the only field of a counter.
-const fieldLast = 1
-
-func encodeCounter(last uint64) []byte {
-	return wire.AppendNumber(nil, fieldLast, last)
-}
+func encodeCounter(last uint64) []byte { return wire.Marshal(&storev1.Counter{Last: &last}) }
 
 // readCounter returns a counter's value, zero when there is none yet.
 func readCounter(ctx context.Context, tx *kv.Tx, key []byte) (uint64, error) {
@@ -139,40 +135,21 @@ func readCounter(ctx context.Context, tx *kv.Tx, key []byte) (uint64, error) {
 }
 
 func decodeCounter(value []byte) (uint64, error) {
-	var last uint64
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return 0, damaged(err)
-		}
-		if f.Number == fieldLast {
-			last = f.Value
-		}
+	var m storev1.Counter
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return 0, damaged(err)
 	}
-	return last, nil
+	return m.GetLast(), nil
 }
 
-// Fields of a step's place.
-const (
-	fieldPlaceSession = iota + 1
-	fieldPlacePosition
-)
-
 func encodePlace(session string, position uint64) []byte {
-	place := wire.AppendText(nil, fieldPlaceSession, session)
-	return wire.AppendUint(place, fieldPlacePosition, position)
+	return wire.Marshal(&storev1.Place{Session: session, Position: position})
 }
 
 func decodePlace(value []byte) (session string, position uint64, err error) {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return "", 0, damaged(err)
-		}
-		switch f.Number {
-		case fieldPlaceSession:
-			session = string(f.Bytes)
-		case fieldPlacePosition:
-			position = f.Value
-		}
+	var m storev1.Place
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return "", 0, damaged(err)
 	}
-	return session, position, nil
+	return m.Session, m.Position, nil
 }

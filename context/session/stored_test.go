@@ -57,7 +57,7 @@ func TestStored(t *testing.T) {
 		Message: &storev1.Task{},
 		Encode:  func(t Task) []byte { return appendTask(nil, &t) },
 		Decode: func(value []byte) (Task, error) {
-			task, _, err := decodeTask(wire.AppendItem(wire.AppendUint(nil, fieldKind, kindTask), fieldBody, value))
+			task, _, err := decodeTask(wire.Marshal(&storev1.LogEntry{Kind: kindTask, Body: value}))
 			return task, err
 		},
 	})

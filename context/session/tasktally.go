@@ -9,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Tags of tasks in the log keyspace (memory/FORMAT.md).
@@ -90,51 +91,25 @@ func (l *Log) StageTally(ctx context.Context, tx *kv.Tx, scope kv.Scope, session
 	return nil
 }
 
-// Fields of a stored tally. The first is that of a counter.
-const (
-	fieldTallyThrough = iota + 2
-	fieldTallyFilled
-	fieldTallySecond
-	fieldTallyThird
-	fieldTallyMoved
-	fieldTallyGone
-)
-
 func encodeTally(t Tally) []byte {
-	dst := encodeCounter(t.Last)
-	dst = wire.AppendUint(dst, fieldTallyThrough, t.Through)
-	dst = wire.AppendText(dst, fieldTallyFilled, appendNumbers(nil, t.Filled))
-	dst = wire.AppendUint(dst, fieldTallySecond, uint64(max(0, t.Second)))
-	dst = wire.AppendUint(dst, fieldTallyThird, uint64(max(0, t.Third)))
-	dst = wire.AppendUint(dst, fieldTallyMoved, t.Moved)
-	return wire.AppendUint(dst, fieldTallyGone, t.Gone)
+	return wire.Marshal(&storev1.Tally{
+		Last: &t.Last, Decided: t.Through, Late: appendNumbers(nil, t.Filled), Tier2: uint64(max(0, t.Second)),
+		Tier3: uint64(max(0, t.Third)), Entered3: t.Moved, Deleted: t.Gone,
+	})
 }
 
-func decodeTally(value []byte) (t Tally, err error) {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return Tally{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldLast:
-			t.Last = f.Value
-		case fieldTallyThrough:
-			t.Through = f.Value
-		case fieldTallyFilled:
-			if t.Filled, err = decodeNumbers(f.Bytes); err != nil {
-				return Tally{}, err
-			}
-		case fieldTallySecond:
-			t.Second = count(f)
-		case fieldTallyThird:
-			t.Third = count(f)
-		case fieldTallyMoved:
-			t.Moved = f.Value
-		case fieldTallyGone:
-			t.Gone = f.Value
-		}
+func decodeTally(value []byte) (Tally, error) {
+	var m storev1.Tally
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return Tally{}, damaged(err)
 	}
-	return t, nil
+	late, err := decodeNumbers(m.Late)
+	if err != nil {
+		return Tally{}, err
+	}
+	return Tally{
+		Last: m.GetLast(), Through: m.Decided, Filled: late, Second: count(m.Tier2), Third: count(m.Tier3), Moved: m.Entered3, Gone: m.Deleted,
+	}, nil
 }
 
 // insertNumber puts a number into ascending ones, once.

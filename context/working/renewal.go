@@ -8,6 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Limits of a Snapshot.
@@ -128,72 +129,32 @@ func shortBody(s string, chars int) string {
 	return body(head)
 }
 
-// Fields of a stored Snapshot (memory/FORMAT.md).
-const (
-	fieldSprint = iota + 1
-	fieldTaken
-	fieldPressure
-	fieldBudget
-	fieldErrors
-	fieldDepth
-	fieldState
-	fieldSnapshotGoal
-	fieldArtifact
-	fieldBrief
-)
-
 // EncodeSnapshot is the stored form of a snapshot.
 func EncodeSnapshot(s *Snapshot) []byte {
-	dst := wire.AppendUint(nil, fieldSprint, uint64(s.Sprint))
-	dst = wire.AppendTime(dst, fieldTaken, s.Time)
-	dst = wire.AppendFixed64(dst, fieldPressure, math.Float64bits(s.Figures.Pressure))
-	dst = wire.AppendUint(dst, fieldBudget, uint64(max(s.Figures.Budget, 0)))
-	dst = wire.AppendUint(dst, fieldErrors, uint64(s.Figures.Errors))
-	dst = wire.AppendUint(dst, fieldDepth, uint64(s.Figures.Depth))
-	dst = wire.AppendText(dst, fieldState, Encode(s.Working))
-	dst = wire.AppendText(dst, fieldSnapshotGoal, s.Goal)
-	for _, name := range s.Artifacts {
-		dst = wire.AppendItem(dst, fieldArtifact, name)
-	}
-	if s.Brief {
-		dst = wire.AppendUint(dst, fieldBrief, 1)
-	}
-	return dst
+	return wire.Marshal(&storev1.Snapshot{
+		Sprint: uint64(s.Sprint), Time: wire.Micros(s.Time), Pressure: &s.Figures.Pressure, TokensLeft: uint64(max(s.Figures.Budget, 0)),
+		Failures: uint64(s.Figures.Errors), Depth: uint64(s.Figures.Depth), Working: Encode(s.Working), Goal: s.Goal, Outputs: s.Artifacts,
+		Beginnings: s.Brief,
+	})
 }
 
 // DecodeSnapshot reads what EncodeSnapshot wrote.
 func DecodeSnapshot(value []byte) (Snapshot, error) {
-	var s Snapshot
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return Snapshot{}, fmt.Errorf("working: decode snapshot: %w", err)
-		}
-		switch f.Number {
-		case fieldSprint:
-			s.Sprint = int(min(f.Value, math.MaxInt32))
-		case fieldTaken:
-			s.Time = f.Time()
-		case fieldPressure:
-			if p := math.Float64frombits(f.Value); !math.IsNaN(p) && !math.IsInf(p, 0) {
-				s.Figures.Pressure = p
-			}
-		case fieldBudget:
-			s.Figures.Budget = int(min(f.Value, math.MaxInt32))
-		case fieldErrors:
-			s.Figures.Errors = int(min(f.Value, math.MaxInt32))
-		case fieldDepth:
-			s.Figures.Depth = int(min(f.Value, math.MaxInt32))
-		case fieldState:
-			if s.Working, err = Decode(f.Bytes); err != nil {
-				return Snapshot{}, err
-			}
-		case fieldSnapshotGoal:
-			s.Goal = string(f.Bytes)
-		case fieldArtifact:
-			s.Artifacts = append(s.Artifacts, string(f.Bytes))
-		case fieldBrief:
-			s.Brief = f.Value != 0
-		}
+	var m storev1.Snapshot
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return Snapshot{}, fmt.Errorf("working: decode snapshot: %w", err)
+	}
+	state, err := Decode(m.Working)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	count := func(n uint64) int { return int(min(n, math.MaxInt32)) }
+	s := Snapshot{
+		Sprint: count(m.Sprint), Time: wire.TimeOf(m.Time), Working: state, Goal: m.Goal, Artifacts: m.Outputs, Brief: m.Beginnings,
+		Figures: Figures{Budget: count(m.TokensLeft), Errors: count(m.Failures), Depth: count(m.Depth)},
+	}
+	if p := m.GetPressure(); !math.IsNaN(p) && !math.IsInf(p, 0) {
+		s.Figures.Pressure = p
 	}
 	return s, nil
 }

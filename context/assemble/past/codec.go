@@ -4,149 +4,57 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // errDamaged: a record can't be read.
 var errDamaged = errors.New("past: record is damaged")
 
-// Fields of a record.
-const (
-	fieldID = iota + 1
-	fieldModel
-	fieldFormat
-	fieldPosition
-	fieldTokens
-	fieldCounter
-	fieldCertainty
-	fieldSize
-	fieldPrefix
-	fieldTools
-	fieldExtra
-	fieldSum
-	fieldGeneration
-	fieldRecipe
-)
-
-// Fields of a size, and of a piece.
-const (
-	fieldName = iota + 1
-	fieldAmount
-)
-
 func encodeRecord(p *Prompt, tools []byte) []byte {
-	dst := wire.AppendText(nil, fieldID, p.ID)
-	dst = wire.AppendText(dst, fieldModel, p.Model)
-	dst = wire.AppendUint(dst, fieldFormat, uint64(p.Format))
-	dst = wire.AppendUint(dst, fieldPosition, p.Position)
-	dst = wire.AppendUint(dst, fieldTokens, uint64(p.Tokens))
-	dst = wire.AppendText(dst, fieldCounter, p.Counter)
-	dst = wire.AppendUint(dst, fieldCertainty, uint64(p.Certainty))
-	for _, s := range p.Sizes {
-		dst = wire.AppendItem(dst, fieldSize, appendNamed(nil, s.Section, s.Tokens))
+	m := &storev1.PromptRecord{
+		Id: p.ID, Model: p.Model, Format: uint64(p.Format), Position: p.Position, Tokens: uint64(p.Tokens), Counter: p.Counter,
+		Certainty: uint64(p.Certainty), StableHash: p.Prefix, ToolsHash: tools, Rest: p.Extra, Sha256: p.Sum[:],
+		Generation: p.generation, Recipe: p.recipe,
 	}
-	dst = wire.AppendText(dst, fieldPrefix, p.Prefix)
-	dst = wire.AppendText(dst, fieldTools, tools)
-	dst = wire.AppendText(dst, fieldExtra, p.Extra)
-	dst = wire.AppendText(dst, fieldSum, p.Sum[:])
-	dst = wire.AppendUint(dst, fieldGeneration, p.generation)
-	return wire.AppendText(dst, fieldRecipe, p.recipe)
-}
-
-func appendNamed(dst []byte, name string, amount int) []byte {
-	dst = wire.AppendText(dst, fieldName, name)
-	return wire.AppendUint(dst, fieldAmount, uint64(amount))
+	for _, s := range p.Sizes {
+		m.Sections = append(m.Sections, &storev1.SectionTokens{Name: s.Section, Tokens: uint64(s.Tokens)})
+	}
+	return wire.Marshal(m)
 }
 
 func decodeRecord(value []byte) (*Prompt, error) {
-	p := &Prompt{}
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errDamaged, err)
-		}
-		if err := p.set(f); err != nil {
-			return nil, err
-		}
+	var m storev1.PromptRecord
+	if err := read(value, &m); err != nil {
+		return nil, err
+	}
+	p := &Prompt{
+		ID: m.Id, Model: m.Model, Format: uint8(m.Format), Position: m.Position, Tokens: int(m.Tokens), Counter: m.Counter,
+		Certainty: uint8(m.Certainty), Prefix: m.StableHash, Tools: m.ToolsHash, Extra: m.Rest, generation: m.Generation, recipe: m.Recipe,
+	}
+	copy(p.Sum[:], m.Sha256)
+	for _, s := range m.Sections {
+		p.Sizes = append(p.Sizes, Size{s.Name, int(s.Tokens)})
 	}
 	return p, nil
 }
 
-func (p *Prompt) set(f wire.Field) error {
-	switch f.Number {
-	case fieldID:
-		p.ID = string(f.Bytes)
-	case fieldModel:
-		p.Model = string(f.Bytes)
-	case fieldFormat:
-		p.Format = uint8(f.Value)
-	case fieldPosition:
-		p.Position = f.Value
-	case fieldTokens:
-		p.Tokens = int(f.Value)
-	case fieldCounter:
-		p.Counter = string(f.Bytes)
-	case fieldCertainty:
-		p.Certainty = uint8(f.Value)
-	case fieldSize:
-		name, amount, err := decodeNamed(f.Bytes)
-		p.Sizes = append(p.Sizes, Size{name, amount})
-		return err
-	case fieldPrefix:
-		p.Prefix = string(f.Bytes)
-	case fieldTools:
-		p.Tools = append([]byte(nil), f.Bytes...)
-	case fieldExtra:
-		p.Extra = append([]byte(nil), f.Bytes...)
-	case fieldSum:
-		copy(p.Sum[:], f.Bytes)
-	case fieldGeneration:
-		p.generation = f.Value
-	case fieldRecipe:
-		p.recipe = append([]byte(nil), f.Bytes...)
+func read(value []byte, m proto.Message) error {
+	if err := wire.Unmarshal(value, m); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return nil
 }
 
-func decodeNamed(value []byte) (name string, amount int, err error) {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return "", 0, fmt.Errorf("%w: %w", errDamaged, err)
-		}
-		switch f.Number {
-		case fieldName:
-			name = string(f.Bytes)
-		case fieldAmount:
-			amount = int(f.Value)
-		}
-	}
-	return name, amount, nil
-}
-
-// Fields of a recipe: the parts of a list of messages, in order.
-const (
-	fieldChunk = iota + 1 // hash of a text that is a recipe itself
-	fieldPart             // a message
-)
-
-// Fields of a message in a recipe.
-const (
-	fieldText = iota + 1 // hash of the message's own text
-	fieldFrom
-	fieldBatch
-	fieldFirst
-	fieldPiece
-)
-
-// appendPart appends a message; text is the hash of what it says itself, if it does.
-func appendPart(dst []byte, m *Message, text []byte) []byte {
-	part := wire.AppendText(nil, fieldText, text)
-	part = wire.AppendUint(part, fieldFrom, m.From)
-	part = wire.AppendUint(part, fieldBatch, m.Batch)
-	part = wire.AppendUint(part, fieldFirst, m.First)
+// partOf is a message in a recipe; text is the hash of what it says itself, if it does.
+func partOf(m *Message, text []byte) *storev1.RecipeMessage {
+	part := &storev1.RecipeMessage{Text: text, Position: m.From, Batch: m.Batch, First: m.First}
 	for _, p := range m.Pieces {
-		part = wire.AppendItem(part, fieldPiece, appendNamed(nil, p.Section, p.Bytes))
+		part.Parts = append(part.Parts, &storev1.SectionPart{Name: p.Section, Bytes: uint64(p.Bytes)})
 	}
-	return wire.AppendItem(dst, fieldPart, part)
+	return part
 }
 
 // part is a message as a recipe has it.
@@ -155,77 +63,31 @@ type part struct {
 	text hash
 }
 
-func decodePart(value []byte) (part, error) {
-	var p part
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return part{}, fmt.Errorf("%w: %w", errDamaged, err)
-		}
-		switch f.Number {
-		case fieldText:
-			copy(p.text[:], f.Bytes)
-		case fieldFrom:
-			p.From = f.Value
-		case fieldBatch:
-			p.Batch = f.Value
-		case fieldFirst:
-			p.First = f.Value
-		case fieldPiece:
-			name, amount, err := decodeNamed(f.Bytes)
-			if err != nil {
-				return part{}, err
-			}
-			p.Pieces = append(p.Pieces, Piece{name, amount})
-		}
+func newPart(m *storev1.RecipeMessage) part {
+	p := part{Message: Message{From: m.Position, Batch: m.Batch, First: m.First}}
+	copy(p.text[:], m.Text)
+	for _, piece := range m.Parts {
+		p.Pieces = append(p.Pieces, Piece{piece.Name, int(piece.Bytes)})
 	}
-	return p, nil
+	return p
 }
 
-// fieldEpoch is a generation in a session's state.
-const fieldEpoch = 1
-
-// Fields of a generation.
-const (
-	fieldGen = iota + 1
-	fieldGenFirst
-	fieldGenBytes
-)
-
 func encodeState(all []generation) []byte {
-	var dst []byte
+	m := &storev1.Generations{}
 	for _, g := range all {
-		one := wire.AppendNumber(nil, fieldGen, g.number)
-		one = wire.AppendUint(one, fieldGenFirst, g.first)
-		one = wire.AppendUint(one, fieldGenBytes, uint64(g.bytes))
-		dst = wire.AppendItem(dst, fieldEpoch, one)
+		m.Generations = append(m.Generations, &storev1.Generation{Number: &g.number, First: g.first, Bytes: uint64(g.bytes)})
 	}
-	return dst
+	return wire.Marshal(m)
 }
 
 func decodeState(value []byte) ([]generation, error) {
+	var m storev1.Generations
+	if err := read(value, &m); err != nil {
+		return nil, err
+	}
 	var all []generation
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errDamaged, err)
-		}
-		if f.Number != fieldEpoch {
-			continue
-		}
-		var g generation
-		for f, err := range wire.Fields(f.Bytes) {
-			if err != nil {
-				return nil, fmt.Errorf("%w: %w", errDamaged, err)
-			}
-			switch f.Number {
-			case fieldGen:
-				g.number = f.Value
-			case fieldGenFirst:
-				g.first = f.Value
-			case fieldGenBytes:
-				g.bytes = int(f.Value)
-			}
-		}
-		all = append(all, g)
+	for _, g := range m.Generations {
+		all = append(all, generation{number: g.GetNumber(), first: g.First, bytes: int(g.Bytes)})
 	}
 	return all, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Memory is the part of a record's Extra that says whose memory the prompt could show.
@@ -161,24 +161,22 @@ func (x *erasing) learn(ctx context.Context) error {
 
 // texts are the texts that a recipe needs.
 func (x *erasing) texts(ctx context.Context, session string, generation uint64, recipe []byte) (all []hash, err error) {
-	for f, err := range wire.Fields(recipe) {
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%w: %w", errDamaged, err)
-		case f.Number == fieldChunk && len(f.Bytes) == len(hash{}):
-			all = append(all, hash(f.Bytes))
-			inner, err := x.inner(ctx, session, generation, hash(f.Bytes))
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, inner...)
-		case f.Number == fieldPart:
-			p, err := decodePart(f.Bytes)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, p.text)
+	var m storev1.Recipe
+	if err := read(recipe, &m); err != nil {
+		return nil, err
+	}
+	for _, text := range m.Recipes {
+		if len(text) != len(hash{}) {
+			continue
 		}
+		inner, err := x.inner(ctx, session, generation, hash(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(all, hash(text)), inner...)
+	}
+	for _, part := range m.Messages {
+		all = append(all, newPart(part).text)
 	}
 	return all, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 func (b *batch) put(key, value []byte) { b.puts = append(b.puts, kv.Pair{Key: key, Value: value}) }
@@ -47,7 +48,7 @@ func (b *batch) recipe(p *Prompt, messages []Message) error {
 			return err
 		}
 	}
-	var run []byte
+	var all, run storev1.Recipe
 	for i := range messages {
 		m := &messages[i]
 		var own []byte
@@ -56,15 +57,16 @@ func (b *batch) recipe(p *Prompt, messages []Message) error {
 				return err
 			}
 		}
-		run = appendPart(run, m, own)
+		run.Messages = append(run.Messages, partOf(m, own))
 		if (i+1)%chunkParts == 0 {
-			if own, err = b.text(run); err != nil {
+			if own, err = b.text(wire.Marshal(&run)); err != nil {
 				return err
 			}
-			p.recipe, run = wire.AppendText(p.recipe, fieldChunk, own), nil
+			all.Recipes, run.Messages = append(all.Recipes, own), nil
 		}
 	}
-	p.recipe = append(p.recipe, run...)
+	all.Messages = run.Messages
+	p.recipe = wire.Marshal(&all)
 	value := encodeRecord(p, tools)
 	if len(value) > kv.MaxValueBytes {
 		return &kv.LimitError{What: "record of a prompt", Size: len(value), Limit: kv.MaxValueBytes}
@@ -92,29 +94,27 @@ func (s *Store) Messages(ctx context.Context, scope kv.Scope, sessionID string, 
 
 // parts reads a recipe.
 func (s *Store) parts(ctx context.Context, scope kv.Scope, sessionID string, p *Prompt, recipe []byte) ([]part, error) {
+	var m storev1.Recipe
+	if err := read(recipe, &m); err != nil {
+		return nil, err
+	}
 	var parts []part
-	for f, err := range wire.Fields(recipe) {
+	for _, h := range m.Recipes {
+		if len(h) != len(hash{}) {
+			return nil, fmt.Errorf("%w: a hash of %d bytes", errDamaged, len(h))
+		}
+		inner, err := s.read(ctx, scope, sessionID, p, hash(h))
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errDamaged, err)
+			return nil, err
 		}
-		switch f.Number {
-		case fieldChunk:
-			inner, err := s.read(ctx, scope, sessionID, p, hash(f.Bytes))
-			if err != nil {
-				return nil, err
-			}
-			some, err := s.parts(ctx, scope, sessionID, p, inner)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, some...)
-		case fieldPart:
-			one, err := decodePart(f.Bytes)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, one)
+		some, err := s.parts(ctx, scope, sessionID, p, inner)
+		if err != nil {
+			return nil, err
 		}
+		parts = append(parts, some...)
+	}
+	for _, one := range m.Messages {
+		parts = append(parts, newPart(one))
 	}
 	return parts, nil
 }

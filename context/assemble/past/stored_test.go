@@ -24,15 +24,13 @@ func TestStored(t *testing.T) {
 	storedtest.Check(t, storedtest.Format[part]{
 		Message: &storev1.Recipe{},
 		Apart:   []string{"Recipe.recipes"},
-		Encode:  func(p part) []byte { return appendPart(nil, &p.Message, p.text[:]) },
+		Encode: func(p part) []byte {
+			return wire.Marshal(&storev1.Recipe{Messages: []*storev1.RecipeMessage{partOf(&p.Message, p.text[:])}})
+		},
 		Decode: func(value []byte) (part, error) {
-			for f, err := range wire.Fields(value) {
-				if err != nil {
-					return part{}, err
-				}
-				return decodePart(f.Bytes)
-			}
-			return part{}, nil
+			var m storev1.Recipe
+			err := read(value, &m)
+			return newPart(m.Messages[0]), err
 		},
 	})
 }

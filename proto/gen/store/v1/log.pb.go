@@ -346,7 +346,7 @@ type CallAnswer struct {
 	// Number of its step.
 	Step *uint64 `protobuf:"varint,1,opt,name=step" json:"step,omitempty"`
 	// The output, JSON text.
-	Output *string `protobuf:"bytes,2,opt,name=output" json:"output,omitempty"`
+	Output []byte `protobuf:"bytes,2,opt,name=output" json:"output,omitempty"`
 	// The output was cut.
 	Cut bool `protobuf:"varint,3,opt,name=cut" json:"cut,omitempty"`
 	// Path of the blob with the full result.
@@ -398,11 +398,11 @@ func (x *CallAnswer) GetStep() uint64 {
 	return 0
 }
 
-func (x *CallAnswer) GetOutput() string {
-	if x != nil && x.Output != nil {
-		return *x.Output
+func (x *CallAnswer) GetOutput() []byte {
+	if x != nil {
+		return x.Output
 	}
-	return ""
+	return nil
 }
 
 func (x *CallAnswer) GetCut() bool {
@@ -1772,8 +1772,9 @@ type Fold struct {
 	CutCalls uint64 `protobuf:"varint,14,opt,name=cut_calls,json=cutCalls" json:"cut_calls,omitempty"`
 	// Tokens of the original entries.
 	OriginalTokens uint64 `protobuf:"varint,15,opt,name=original_tokens,json=originalTokens" json:"original_tokens,omitempty"`
-	// What a denser fold is made of later; absent in older folds, whose entries are read again.
-	Digest        *Digest `protobuf:"bytes,16,opt,name=digest" json:"digest,omitempty"`
+	// What a denser fold is made of later, a Digest; absent in older folds, whose entries are read
+	// again.
+	Digest        []byte `protobuf:"bytes,16,opt,name=digest" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1913,7 +1914,7 @@ func (x *Fold) GetOriginalTokens() uint64 {
 	return 0
 }
 
-func (x *Fold) GetDigest() *Digest {
+func (x *Fold) GetDigest() []byte {
 	if x != nil {
 		return x.Digest
 	}
@@ -3606,7 +3607,7 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\n" +
 	"CallAnswer\x12\x19\n" +
 	"\x04step\x18\x01 \x01(\x04B\x05\xaa\x01\x02\b\x01R\x04step\x12\x1d\n" +
-	"\x06output\x18\x02 \x01(\tB\x05\xaa\x01\x02\b\x01R\x06output\x12\x10\n" +
+	"\x06output\x18\x02 \x01(\fB\x05\xaa\x01\x02\b\x01R\x06output\x12\x10\n" +
 	"\x03cut\x18\x03 \x01(\bR\x03cut\x12\x19\n" +
 	"\x04path\x18\x04 \x01(\tB\x05\xaa\x01\x02\b\x01R\x04path\x12\x12\n" +
 	"\x04task\x18\x05 \x01(\tR\x04task\x12\x1b\n" +
@@ -3737,7 +3738,7 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\n" +
 	"last_batch\x18\x04 \x01(\x04R\tlastBatch\x12\x18\n" +
 	"\adecided\x18\x05 \x01(\x04R\adecided\x12\"\n" +
-	"\x04mark\x18\x06 \x01(\v2\x0e.store.v1.MarkR\x04mark\"\xc3\x03\n" +
+	"\x04mark\x18\x06 \x01(\v2\x0e.store.v1.MarkR\x04mark\"\xb1\x03\n" +
 	"\x04Fold\x12\x14\n" +
 	"\x05rules\x18\x01 \x01(\tR\x05rules\x12\x14\n" +
 	"\x05batch\x18\x02 \x01(\x04R\x05batch\x12\x16\n" +
@@ -3756,8 +3757,8 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\x05turns\x18\f \x01(\x04R\x05turns\x12\x14\n" +
 	"\x05calls\x18\r \x01(\x04R\x05calls\x12\x1b\n" +
 	"\tcut_calls\x18\x0e \x01(\x04R\bcutCalls\x12'\n" +
-	"\x0foriginal_tokens\x18\x0f \x01(\x04R\x0eoriginalTokens\x12(\n" +
-	"\x06digest\x18\x10 \x01(\v2\x10.store.v1.DigestR\x06digest\"/\n" +
+	"\x0foriginal_tokens\x18\x0f \x01(\x04R\x0eoriginalTokens\x12\x16\n" +
+	"\x06digest\x18\x10 \x01(\fR\x06digest\"/\n" +
 	"\x03Run\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\x04R\x05first\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\x04R\x04more\"\xdb\x01\n" +
@@ -3956,23 +3957,22 @@ var file_store_v1_log_proto_depIdxs = []int32{
 	17, // 2: store.v1.JournalEntry.taken:type_name -> store.v1.Taken
 	15, // 3: store.v1.Taken.mark:type_name -> store.v1.Mark
 	19, // 4: store.v1.Fold.runs:type_name -> store.v1.Run
-	20, // 5: store.v1.Fold.digest:type_name -> store.v1.Digest
-	21, // 6: store.v1.Digest.tools:type_name -> store.v1.ToolCount
-	22, // 7: store.v1.Digest.names:type_name -> store.v1.Name
-	23, // 8: store.v1.Digest.newest:type_name -> store.v1.Newest
-	25, // 9: store.v1.PromptRecord.sections:type_name -> store.v1.SectionTokens
-	27, // 10: store.v1.Recipe.messages:type_name -> store.v1.RecipeMessage
-	28, // 11: store.v1.RecipeMessage.parts:type_name -> store.v1.SectionPart
-	30, // 12: store.v1.Generations.generations:type_name -> store.v1.Generation
-	33, // 13: store.v1.Working.plan:type_name -> store.v1.PlanItem
-	34, // 14: store.v1.Working.events:type_name -> store.v1.WaitingEvent
-	35, // 15: store.v1.Working.decisions:type_name -> store.v1.Decision
-	36, // 16: store.v1.Working.evidence:type_name -> store.v1.Evidence
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	21, // 5: store.v1.Digest.tools:type_name -> store.v1.ToolCount
+	22, // 6: store.v1.Digest.names:type_name -> store.v1.Name
+	23, // 7: store.v1.Digest.newest:type_name -> store.v1.Newest
+	25, // 8: store.v1.PromptRecord.sections:type_name -> store.v1.SectionTokens
+	27, // 9: store.v1.Recipe.messages:type_name -> store.v1.RecipeMessage
+	28, // 10: store.v1.RecipeMessage.parts:type_name -> store.v1.SectionPart
+	30, // 11: store.v1.Generations.generations:type_name -> store.v1.Generation
+	33, // 12: store.v1.Working.plan:type_name -> store.v1.PlanItem
+	34, // 13: store.v1.Working.events:type_name -> store.v1.WaitingEvent
+	35, // 14: store.v1.Working.decisions:type_name -> store.v1.Decision
+	36, // 15: store.v1.Working.evidence:type_name -> store.v1.Evidence
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_store_v1_log_proto_init() }

@@ -1787,7 +1787,7 @@ type ForkPart struct {
 	// Format.
 	Format uint64 `protobuf:"varint,1,opt,name=format" json:"format,omitempty"`
 	// Tools.
-	Tools string `protobuf:"bytes,2,opt,name=tools" json:"tools,omitempty"`
+	Tools []byte `protobuf:"bytes,2,opt,name=tools" json:"tools,omitempty"`
 	// Messages, each a Message of log.proto.
 	Messages      [][]byte `protobuf:"bytes,3,rep,name=messages" json:"messages,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1831,11 +1831,11 @@ func (x *ForkPart) GetFormat() uint64 {
 	return 0
 }
 
-func (x *ForkPart) GetTools() string {
+func (x *ForkPart) GetTools() []byte {
 	if x != nil {
 		return x.Tools
 	}
-	return ""
+	return nil
 }
 
 func (x *ForkPart) GetMessages() [][]byte {
@@ -2513,7 +2513,7 @@ const file_store_v1_system_proto_rawDesc = "" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\"T\n" +
 	"\bForkPart\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\x04R\x06format\x12\x14\n" +
-	"\x05tools\x18\x02 \x01(\tR\x05tools\x12\x1a\n" +
+	"\x05tools\x18\x02 \x01(\fR\x05tools\x12\x1a\n" +
 	"\bmessages\x18\x03 \x03(\fR\bmessages\"\xc4\x04\n" +
 	"\x05Child\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x12\n" +
