@@ -401,34 +401,6 @@ func TestAShortRefThatFitsTwoBlobs(t *testing.T) {
 	}
 }
 
-// D05: offset and limit in lines.
-func TestReadLines(t *testing.T) {
-	f := newMemory(t)
-	long := strings.Repeat("x", 2*blob.ChunkBytes)
-	bodies := []string{"", "a", "a\n", "a\nb", "\n\n\n", "a\nb\nc\nd\ne\n", long + "\nend", "a\n" + long + "\nb\n" + long}
-	for i, body := range bodies {
-		e := f.mustStage(t, alice, []byte(body), blob.Entry{Path: fmt.Sprint("b", i)})
-		lines := strings.SplitAfter(body, "\n")
-		if lines[len(lines)-1] == "" {
-			lines = lines[:len(lines)-1]
-		}
-		for offset := range int64(len(lines) + 2) {
-			for limit := int64(-1); limit <= int64(len(lines))+1; limit++ {
-				from, to := min(offset, int64(len(lines))), int64(len(lines))
-				if limit >= 0 {
-					to = min(from+limit, to)
-				}
-				want := strings.Join(lines[from:to], "")
-				got := mustCollect(t, f.ReadLines(t.Context(), alice, e, offset, limit))
-				if string(got) != want {
-					t.Errorf("body %d, offset %d, limit %d: %d bytes %.20q, want %d %.20q",
-						i, offset, limit, len(got), got, len(want), want)
-				}
-			}
-		}
-	}
-}
-
 func TestRangesOutsideABlob(t *testing.T) {
 	f := newMemory(t)
 	e := f.mustStage(t, alice, []byte("abc"), blob.Entry{Path: "a"})
@@ -440,12 +412,8 @@ func TestRangesOutsideABlob(t *testing.T) {
 	if got := mustCollect(t, f.Read(t.Context(), alice, e, 1, 1<<62)); string(got) != "bc" {
 		t.Errorf("a long limit gives %q", got)
 	}
-	for name, pieces := range map[string]iter.Seq2[[]byte, error]{
-		"bytes": f.Read(t.Context(), alice, e, -1, 1), "lines": f.ReadLines(t.Context(), alice, e, -1, 1),
-	} {
-		if _, err := collect(pieces); !errors.Is(err, blob.ErrInvalid) {
-			t.Errorf("negative offset in %s: %v", name, err)
-		}
+	if _, err := collect(f.Read(t.Context(), alice, e, -1, 1)); !errors.Is(err, blob.ErrInvalid) {
+		t.Errorf("negative offset: %v", err)
 	}
 }
 

@@ -39,7 +39,7 @@ func ExampleStore() {
 		return
 	}
 	fmt.Println(entry.Path, entry.Size)
-	for piece, err := range store.ReadLines(ctx, scope, entry, 1, 1) {
+	for piece, err := range store.Read(ctx, scope, entry, 6, 7) {
 		fmt.Printf("%s%v\n", piece, err)
 	}
 	// Output:

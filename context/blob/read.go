@@ -1,7 +1,6 @@
 package blob
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -142,65 +141,7 @@ func (b *reader) damaged(chunk int, problem string) error {
 	return &DamagedError{Ref: hex.EncodeToString(b.hash[:]), Chunk: chunk, Problem: problem}
 }
 
-// ReadLines yields the bytes of up to limit lines (a negative limit: to the
-// end) that come after the first offset lines, line feeds included, in pieces of
-// at most ChunkBytes that need not end with a line. It reads from the beginning,
-// because the start of a line is unknown, but holds one chunk at a time,
-// however long a line is. Reading past the end yields nothing.
-func (s *Store) ReadLines(ctx context.Context, scope kv.Scope, e Entry, offset, limit int64) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		if offset < 0 {
-			yield(nil, fmt.Errorf("%w: negative offset", ErrInvalid))
-			return
-		}
-		skip, left := offset, limit
-		for piece, err := range s.Read(ctx, scope, e, 0, -1) {
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			piece, skip = dropLines(piece, skip)
-			if left >= 0 {
-				piece, left = takeLines(piece, left)
-			}
-			if len(piece) > 0 && !yield(piece, nil) {
-				return
-			}
-			if left == 0 {
-				return
-			}
-		}
-	}
-}
-
-// dropLines cuts n lines off the front and returns how many are still to go.
-func dropLines(piece []byte, n int64) ([]byte, int64) {
-	for ; n > 0 && len(piece) > 0; n-- {
-		end := bytes.IndexByte(piece, '\n')
-		if end < 0 {
-			return nil, n
-		}
-		piece = piece[end+1:]
-	}
-	return piece, n
-}
-
-// takeLines returns the front up to the end of line n and how many ends are
-// still to come.
-func takeLines(piece []byte, n int64) ([]byte, int64) {
-	at := 0
-	for ; n > 0; n-- {
-		end := bytes.IndexByte(piece[at:], '\n')
-		if end < 0 {
-			return piece, n
-		}
-		at += end + 1
-	}
-	return piece[:at], 0
-}
-
-// NewReader makes an io.ReadCloser of what Read or ReadLines yield, for one
-// goroutine. Close it; afterwards it reads ErrClosed.
+// NewReader makes an io.ReadCloser of what Read yields, for one goroutine. Close it; afterwards it reads ErrClosed.
 func NewReader(pieces iter.Seq2[[]byte, error]) io.ReadCloser {
 	next, stop := iter.Pull2(pieces)
 	return &pulled{next: next, stop: stop}

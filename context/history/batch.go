@@ -60,7 +60,7 @@ func (p *pass) batch(reason Reason, keep int) error {
 	p.decision.Reason = reason
 	limit := p.l.opts.FoldTokens
 	if p.h.Budget > 0 {
-		limit = min(limit, int(p.l.opts.FoldShare*float64(p.h.Budget)))
+		limit = min(limit, int(DefaultFoldShare*float64(p.h.Budget)))
 	}
 	limit = min(limit, maxBatchBytes/2/weightBytes)
 	target := limit * denseTarget / 100

@@ -93,7 +93,7 @@ func (c *Compactor) Observed(s step.Step) string {
 
 // Hides tells whether a step in full leaves its result to its reference.
 func (c *Compactor) Hides(s step.Step) bool {
-	return c.preset.HideOffloaded && c.preset.Results == ResultsObservation && s.NeedsOffload() && !s.Pinned &&
+	return c.preset.Results == ResultsObservation && s.NeedsOffload() && !s.Pinned &&
 		(!c.preset.ShowReads || s.ToolName != step.ToolReadFile)
 }
 

@@ -55,15 +55,9 @@ type Options struct {
 	ResultTokens int
 	// KeepTurns are left unfolded by a batch. Default DefaultKeepTurns.
 	KeepTurns int
-	// Patience is how many times over not folding must have cost what folding
-	// costs. Default DefaultPatience.
-	Patience float64
 	// BatchTokens are counted as written again by each batch. Default
 	// DefaultBatchTokens.
 	BatchTokens int
-	// FoldShare is the share of a budget that folds may take. Default
-	// DefaultFoldShare.
-	FoldShare float64
 	// FoldTokens is the most that folds may take whatever the budget. Default
 	// DefaultFoldTokens.
 	FoldTokens int
@@ -87,9 +81,7 @@ func (o Options) WithDefaults() Options {
 	setDefault(&o.MessageTokens, DefaultMessageTokens)
 	setDefault(&o.ResultTokens, DefaultResultTokens)
 	setDefault(&o.KeepTurns, DefaultKeepTurns)
-	setDefault(&o.Patience, DefaultPatience)
 	setDefault(&o.BatchTokens, DefaultBatchTokens)
-	setDefault(&o.FoldShare, DefaultFoldShare)
 	setDefault(&o.FoldTokens, DefaultFoldTokens)
 	setDefault(&o.Header, DefaultHeader)
 	return o

@@ -110,9 +110,6 @@ type Preset struct {
 	// NoGroups gives each older step of StyleGrouped a line of its own. Default
 	// false.
 	NoGroups bool
-	// HideOffloaded leaves out the result itself from full steps where it can be
-	// read by its reference, with ResultsObservation. Default false.
-	HideOffloaded bool
 	// ShowReads shows what fs:read_file read all the same, as long as its step is in
 	// full. Default false.
 	ShowReads bool
@@ -130,7 +127,7 @@ type Preset struct {
 // presets are the presets that have a name.
 var presets = sync.OnceValue(func() []Preset {
 	grouped := func(name string, recent, lines int) Preset {
-		return Preset{Name: name, Style: StyleGrouped, KeepRecent: recent, GroupLines: lines, HideOffloaded: true, ShowReads: true}
+		return Preset{Name: name, Style: StyleGrouped, KeepRecent: recent, GroupLines: lines, ShowReads: true}
 	}
 	debug := grouped("debug", 7, 10)
 	debug.NoGroups = true
@@ -139,32 +136,32 @@ var presets = sync.OnceValue(func() []Preset {
 		// from the start.
 		{
 			Name: "design", Style: StyleDesign, Templates: step.DesignTemplates(), Reference: step.ReferenceLong,
-			Observation: step.ObservationDesign, Offload: step.OffloadDesign, Forgets: true, NumberKinds: true, HideOffloaded: true, Budget: React8k(),
+			Observation: step.ObservationDesign, Offload: step.OffloadDesign, Forgets: true, NumberKinds: true, Budget: React8k(),
 			Layout: "react", Rendering: "text",
 		},
 		// Long observations with short references. Results that were offloaded are hidden
 		// from the start, but for files that were read.
 		{
 			Name: "reduction", Style: StyleReduction, Templates: step.ReductionTemplates(), Reference: step.ReferenceShort,
-			Observation: step.ObservationFull, Offload: step.OffloadReduction, NumberKinds: true, HideOffloaded: true,
+			Observation: step.ObservationFull, Offload: step.OffloadReduction, NumberKinds: true,
 			ShowReads: true, Budget: React8k(), Layout: "react", Rendering: "text",
 		},
 		// What others say of a task, without the results of their calls.
 		{
 			Name: "task_context", Style: StyleNewest, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
-			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: true, Results: ResultsOmit,
+			Observation: step.ObservationFull, Offload: step.OffloadReduction, ShowReads: true, Results: ResultsOmit,
 			Budget: Budget{Recent: 4000}, Layout: "task_context", Rendering: "parameter",
 		},
 		// A long window, whose messages fade by age. A quarter is left to the response.
 		{
 			Name: "three_phase", Style: StyleZones, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
-			Observation: step.ObservationFull, Offload: step.OffloadCompressor, HideOffloaded: true, ShowReads: true, Results: ResultsCompressed,
+			Observation: step.ObservationFull, Offload: step.OffloadCompressor, ShowReads: true, Results: ResultsCompressed,
 			KeepOnWrite: true, Budget: Budget{Recent: 150_000, Response: 50_000}, Layout: "three_phase", Rendering: "text",
 		},
 		// A long window in five parts, whose history gives way by levels of pressure.
 		{
 			Name: "partitioned", Style: StyleLevels, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
-			Observation: step.ObservationFull, Offload: step.OffloadReduction, HideOffloaded: true, ShowReads: true, Results: ResultsFull,
+			Observation: step.ObservationFull, Offload: step.OffloadReduction, ShowReads: true, Results: ResultsFull,
 			Budget: Budget{Recent: 200_000}, Layout: "partitioned", Rendering: "parameter",
 		},
 		// Grouped histories for a sort of work.

@@ -267,7 +267,7 @@ func TestBudget(t *testing.T) {
 	}
 	count := MustTokens(t)
 	p := named("reduction")
-	p.HideOffloaded = false
+	p.Results = history.ResultsFull
 	c := history.NewCompactor(count, p)
 	steps := shellSteps(8)
 	whole := literal(c, steps, 0)

@@ -58,7 +58,7 @@ func (p *pass) weigh() bool {
 	}
 	price := p.l.rewrite() * float64(kept+o.BatchTokens)
 	p.decision = Decision{Tokens: p.total, Foldable: foldable, Kept: kept, Rent: rent, Price: price}
-	return removed > 0 && rent >= o.Patience*price
+	return removed > 0 && rent >= DefaultPatience*price
 }
 
 // rewrite is Prices.Rewrite of the ledger's prices.

@@ -141,7 +141,7 @@ func (v *view) due(at Mark, before Layout, after *Layout) bool {
 		}
 	}
 	kept := max(rewritten(before, *after)-v.size(len(v.conv.Parts)-1, at), 0)
-	if rent <= 0 || rent < o.Patience*v.l.rewrite()*float64(kept+o.BatchTokens) {
+	if rent <= 0 || rent < DefaultPatience*v.l.rewrite()*float64(kept+o.BatchTokens) {
 		return false
 	}
 	if v.conv.ExpectedTurns > 0 {

@@ -345,7 +345,6 @@ async def test_prompts_end_with_the_goal_and_vary_as_asked(live: loombridge.Clie
     assert await rewriter.rewrite() == block, "of earlier messages nothing is in it"
     manager = documents.ContextEngineeringManager(
         live,
-        documents.CacheOptimizer(),
         documents.StructuralVariation(level=0.0),
     )
     prompt = await manager.prepare()

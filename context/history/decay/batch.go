@@ -11,7 +11,7 @@ func (v *view) settle(before Layout, at, target bounds) Layout {
 	}
 	over := v.conv.Budget > 0 && before.Tokens > v.conv.Budget
 	rent := v.rent(at, target)
-	if !over && rent < v.opts.Patience*v.opts.Prices.Rewrite()*float64(v.opts.BatchTokens) {
+	if !over && rent < history.DefaultPatience*v.opts.Prices.Rewrite()*float64(v.opts.BatchTokens) {
 		return before // whatever is written again
 	}
 	after := v.layout(target)
@@ -38,7 +38,7 @@ func (v *view) due(before Layout, after *Layout, rent float64) bool {
 		kept = max(kept-before.Shown[n-1].Tokens, 0)
 	}
 	price := v.opts.Prices.Rewrite()
-	if rent <= 0 || rent < v.opts.Patience*price*float64(kept+v.opts.BatchTokens) {
+	if rent <= 0 || rent < history.DefaultPatience*price*float64(kept+v.opts.BatchTokens) {
 		return false
 	}
 	turns := v.conv.ExpectedTurns

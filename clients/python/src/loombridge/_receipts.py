@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from google.protobuf.descriptor import EnumDescriptor
-
 from loombridge import _brief, _sections, _settings, _values
 from loombridge.v1 import context_pb2 as pb
 
@@ -328,10 +326,6 @@ def _history_settings(m: pb.HistorySettings) -> HistorySettings:
         expected_steps=m.expected_steps or None,
         max_result_tokens=m.max_result_tokens or None,
     )
-
-
-def _named(enum: EnumDescriptor, prefix: str, value: int) -> str | None:
-    return _values.enum_name(enum, prefix, value) if value else None
 
 
 def _policy(value: int) -> HistoryPolicy:

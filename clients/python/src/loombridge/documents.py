@@ -33,7 +33,6 @@ __all__ = [
     "OFFLOAD_THRESHOLD",
     "OFFLOAD_TOOL",
     "SOURCES",
-    "CacheOptimizer",
     "CompactStep",
     "ContextEngineeringManager",
     "DataOffloader",
@@ -486,15 +485,6 @@ class TaskContextManager:
 
 
 @dataclass(frozen=True, slots=True)
-class CacheOptimizer:
-    """The order and the form of prompts that providers' caches hold; there is nothing to set.
-
-    The server orders what stands in prompts by how seldom it changes, and writes tools and
-    arguments with sorted keys: equal ones are equal bytes.
-    """
-
-
-@dataclass(frozen=True, slots=True)
 class StructuralVariation:
     """How often the form of runtime sections varies, by the session and the turn alone."""
 
@@ -533,14 +523,12 @@ class ContextEngineeringManager:
     def __init__(
         self,
         ctx: _client.Client,
-        cache_optimizer: CacheOptimizer | None = None,
         variation: StructuralVariation | None = None,
     ) -> None:
         """Build prompts of this client's agent and session.
 
         Args:
             ctx: the client.
-            cache_optimizer: what the server does by itself; it changes nothing.
             variation: how their form varies. Default: as configured.
         """
         self._context = ctx.context
