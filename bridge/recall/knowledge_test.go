@@ -164,6 +164,7 @@ func TestEndpointIsSlow(t *testing.T) {
 	t.Cleanup(func() { close(over) }) // before the server closes, which waits
 	source := &recall.Knowledge{Store: w.store, Terms: terms, Base: base}
 	a := w.ask("pumps?")
+	a.Settings.Sources.KnowledgeTimeout = 0
 	if d := source.Timeout(a); d != 100*time.Millisecond {
 		t.Errorf("the default is %v", d)
 	}

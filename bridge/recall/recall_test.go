@@ -67,10 +67,12 @@ func (w *world) save(scope kv.Scope, r record.Record) record.Record {
 func words(s string) int { return len(strings.Fields(s)) }
 
 func (w *world) ask(newest string) *gather.Ask {
-	return &gather.Ask{
+	a := &gather.Ask{
 		Scope: alice, SessionID: "s", Newest: newest, Settings: settings.Prompt{UserID: "eva"},
 		View: w.engine, Now: w.now, Count: words,
 	}
+	a.Settings.Sources.KnowledgeTimeout = time.Minute // the machine may be busy
+	return a
 }
 
 // gather asks one source.
