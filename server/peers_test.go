@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/meshtest"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -22,7 +23,7 @@ import (
 // joined is a server whose connection to the others can be cut.
 type joined struct {
 	*servertest.Server
-	*mesh.HubTransport
+	*meshtest.HubTransport
 	*mesh.Mesh
 }
 
@@ -32,7 +33,7 @@ func (joined) Close() {}
 // MustJoin starts servers on one store that know each other.
 func MustJoin(tb testing.TB, n int) []joined {
 	tb.Helper()
-	hub := &mesh.Hub{}
+	hub := &meshtest.Hub{}
 	var all []joined
 	for i, engine := range memkv.Peers(n, nil) {
 		tb.Cleanup(func() { must(tb, engine.Close()) })

@@ -6,24 +6,21 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
-	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
-// Elsewhere reaches the agents of the other bridges on the store. Its methods are safe for
-// concurrent use.
+// Elsewhere reaches the agents of the other bridges on the store. A bridge is named by at, as it
+// announced its agents. Its methods are safe for concurrent use.
 type Elsewhere interface {
 	// Changed notes that an agent of this bridge is not as it was announced. It is called
 	// under a lock of the directory, and returns at once.
 	Changed(tenant, id string)
 	// Call is Directory.CallHere of another bridge, and Send Directory.SendHere.
-	Call(ctx context.Context, at mesh.Peer, tenant, id string, c ToolCall) (ToolResult, error)
-	Send(ctx context.Context, at mesh.Peer, tenant, id string, e events.Event) error
+	Call(ctx context.Context, at, tenant, id string, c ToolCall) (ToolResult, error)
+	Send(ctx context.Context, at, tenant, id string, e events.Event) error
 	// TakeGap is Directory.HandOverGap of another bridge, and Delete Directory.DeleteHere.
-	TakeGap(ctx context.Context, at mesh.Peer, tenant, id string) (Gap, bool, error)
-	Delete(ctx context.Context, at mesh.Peer, tenant, id string) error
+	TakeGap(ctx context.Context, at, tenant, id string) (Gap, bool, error)
+	Delete(ctx context.Context, at, tenant, id string) error
 }
 
 // Announced is an agent of one bridge, as the other bridges know it.
@@ -38,6 +35,11 @@ type Announced struct {
 	Parted bool
 	// Gone: it is in the directory no more. Only Tenant, ID and Version are set.
 	Gone bool
+}
+
+// Bytes is about how large it is.
+func (a *Announced) Bytes() int {
+	return a.size() + len(a.Tenant) + len(a.ID) + itemBytes
 }
 
 // rank says which of several bridges an agent is at: where a stream was opened last,
@@ -125,206 +127,4 @@ func (d *Directory) AnnounceAll(tenant, id string, bytes int) (all []Announced, 
 		}
 	}
 	return all, false
-}
-
-// Fields of an Announced.
-const (
-	fieldOtherTenant = iota + 1
-	fieldOtherID
-	fieldOtherStatus
-	fieldOtherSeen
-	fieldOtherRegistered
-	fieldOtherStreams
-	fieldOtherGeneration
-	fieldOtherOrder
-	fieldOtherVersion
-	fieldOtherParted
-	fieldOtherGone
-	fieldOtherTopic
-	fieldOtherTool
-	fieldOtherMetadata
-	fieldOtherCapability
-	fieldOtherKind
-	fieldOtherParent
-	fieldOtherDepth
-	fieldOtherExclusive
-	fieldOtherPresent
-)
-
-// Fields of a tool in it.
-const (
-	fieldToolName = iota + 1
-	fieldToolDescription
-	fieldToolSchema
-	fieldToolLevel
-	fieldToolApproval
-	fieldToolMetadata
-	fieldToolProvider
-)
-
-func appendFlag(b []byte, number int, set bool) []byte {
-	if set {
-		return wire.AppendNumber(b, number, 1)
-	}
-	return b
-}
-
-func appendPairs(b []byte, number int, pairs map[string]string) []byte {
-	for _, pair := range wire.Pairs(pairs) {
-		b = wire.AppendItem(b, number, wire.Marshal(pair))
-	}
-	return b
-}
-
-// Encode writes it for another bridge.
-func (a *Announced) Encode() []byte {
-	b := wire.AppendText(nil, fieldOtherTenant, a.Tenant)
-	b = wire.AppendText(b, fieldOtherID, a.ID)
-	b = wire.AppendUint(b, fieldOtherStatus, uint64(a.Status))
-	b = wire.AppendTime(b, fieldOtherSeen, a.LastSeen)
-	b = wire.AppendTime(b, fieldOtherRegistered, a.RegisteredAt)
-	b = wire.AppendUint(b, fieldOtherStreams, uint64(a.Streams)) //nolint:gosec // a count
-	b = wire.AppendUint(b, fieldOtherGeneration, a.Generation)
-	b = wire.AppendUint(b, fieldOtherOrder, a.Order)
-	b = wire.AppendUint(b, fieldOtherVersion, a.Version)
-	b = appendFlag(b, fieldOtherParted, a.Parted)
-	b = appendFlag(b, fieldOtherGone, a.Gone)
-	for _, topic := range a.Topics {
-		b = wire.AppendItem(b, fieldOtherTopic, topic)
-	}
-	for i := range a.Tools {
-		b = wire.AppendItem(b, fieldOtherTool, a.Tools[i].encode())
-	}
-	b = appendPairs(b, fieldOtherMetadata, a.Metadata)
-	for _, name := range a.Capabilities {
-		b = wire.AppendItem(b, fieldOtherCapability, name)
-	}
-	b = wire.AppendText(b, fieldOtherKind, a.Kind)
-	b = wire.AppendText(b, fieldOtherParent, a.Parent)
-	b = wire.AppendInt(b, fieldOtherDepth, int64(a.Depth))
-	b = appendFlag(b, fieldOtherExclusive, a.Exclusive)
-	return appendFlag(b, fieldOtherPresent, a.Present)
-}
-
-func (t *ProvidedTool) encode() []byte {
-	b := wire.AppendText(nil, fieldToolName, t.Name)
-	b = wire.AppendText(b, fieldToolDescription, t.Description)
-	b = wire.AppendText(b, fieldToolSchema, t.Schema)
-	b = wire.AppendInt(b, fieldToolLevel, int64(t.Level))
-	b = appendFlag(b, fieldToolApproval, t.RequiresApproval)
-	b = appendPairs(b, fieldToolMetadata, t.Metadata)
-	return wire.AppendInt(b, fieldToolProvider, int64(t.Provider))
-}
-
-// DecodeAnnounced reads what Encode wrote.
-func DecodeAnnounced(b []byte) (a Announced, err error) {
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return Announced{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldOtherTenant:
-			a.Tenant = string(f.Bytes)
-		case fieldOtherID:
-			a.ID = string(f.Bytes)
-		case fieldOtherStatus:
-			a.Status = Status(min(f.Value, uint64(Disconnected)))
-		case fieldOtherSeen:
-			a.LastSeen = f.Time()
-		case fieldOtherRegistered:
-			a.RegisteredAt = f.Time()
-		case fieldOtherStreams:
-			a.Streams = int(min(f.Value, 1<<30))
-		case fieldOtherGeneration:
-			a.Generation = f.Value
-		case fieldOtherOrder:
-			a.Order = f.Value
-		case fieldOtherVersion:
-			a.Version = f.Value
-		case fieldOtherParted:
-			a.Parted = f.Value != 0
-		case fieldOtherGone:
-			a.Gone = f.Value != 0
-		default:
-			if err := a.Registration.decodeField(f); err != nil {
-				return Announced{}, err
-			}
-		}
-	}
-	return a, nil
-}
-
-func (r *Registration) decodeField(f wire.Field) error {
-	switch f.Number {
-	case fieldOtherTopic:
-		r.Topics = append(r.Topics, string(f.Bytes))
-	case fieldOtherTool:
-		t, err := decodeTool(f.Bytes)
-		r.Tools = append(r.Tools, t)
-		return err
-	case fieldOtherMetadata:
-		return addPair(f.Bytes, &r.Metadata)
-	case fieldOtherCapability:
-		r.Capabilities = append(r.Capabilities, string(f.Bytes))
-	case fieldOtherKind:
-		r.Kind = string(f.Bytes)
-	case fieldOtherParent:
-		r.Parent = string(f.Bytes)
-	case fieldOtherDepth:
-		r.Depth = int(f.Int())
-	case fieldOtherExclusive:
-		r.Exclusive = f.Value != 0
-	case fieldOtherPresent:
-		r.Present = f.Value != 0
-	}
-	return nil
-}
-
-func decodeTool(b []byte) (t ProvidedTool, err error) {
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return ProvidedTool{}, damaged(err)
-		}
-		switch f.Number {
-		case fieldToolName:
-			t.Name = string(f.Bytes)
-		case fieldToolDescription:
-			t.Description = string(f.Bytes)
-		case fieldToolSchema:
-			t.Schema = string(f.Bytes)
-		case fieldToolLevel:
-			t.Level = int(f.Int())
-		case fieldToolApproval:
-			t.RequiresApproval = f.Value != 0
-		case fieldToolMetadata:
-			if err := addPair(f.Bytes, &t.Metadata); err != nil {
-				return ProvidedTool{}, err
-			}
-		case fieldToolProvider:
-			t.Provider = int32(f.Int()) //nolint:gosec // written from an int32
-		}
-	}
-	t.Usable = isObject(t.Schema)
-	return t, nil
-}
-
-func addPair(b []byte, to *map[string]string) error {
-	var pair storev1.Pair
-	if err := wire.Unmarshal(b, &pair); err != nil {
-		return damaged(err)
-	}
-	if *to == nil {
-		*to = make(map[string]string)
-	}
-	(*to)[pair.Key] = pair.Value
-	return nil
-}
-
-// Encode writes a gap for another bridge.
-func (g Gap) Encode() []byte { return encodeGap(storedGap{Gap: g}) }
-
-// DecodeGap reads what Encode wrote.
-func DecodeGap(b []byte) (Gap, error) {
-	stored, err := decodeGap(b)
-	return stored.Gap, err
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 )
 
@@ -15,7 +14,7 @@ const maxOthers = 16 * DefaultMaxAgents
 // others are the agents of other bridges. The directory's mu guards them.
 type others struct {
 	tenants map[string]*otherTenant
-	rounds  map[mesh.Peer]uint64 // of Directory.Relearn
+	rounds  map[string]uint64 // of Directory.Relearn
 	count   int
 }
 
@@ -29,7 +28,7 @@ type otherTenant struct {
 // other is an agent as one other bridge announced it.
 type other struct {
 	Announced
-	at    mesh.Peer
+	at    string // its bridge
 	round uint64
 }
 
@@ -51,7 +50,7 @@ func bestOf(all []*other) (best *other) {
 	return best
 }
 
-func (o *others) find(at mesh.Peer, tenant, id string) *other {
+func (o *others) find(at, tenant, id string) *other {
 	if h := o.tenants[tenant]; h != nil {
 		for _, a := range h.agents[id] {
 			if a.at == at {
@@ -67,7 +66,7 @@ func (o *others) put(a *other, called func(string) string) {
 	if h == nil {
 		h = &otherTenant{agents: make(map[string][]*other), tools: make(map[string][]*other), names: make(map[string][]*other)}
 		if o.tenants == nil {
-			o.tenants, o.rounds = make(map[string]*otherTenant), make(map[mesh.Peer]uint64)
+			o.tenants, o.rounds = make(map[string]*otherTenant), make(map[string]uint64)
 		}
 		o.tenants[a.Tenant] = h
 	}
@@ -101,7 +100,7 @@ func drop(from map[string][]*other, key string, a *other) {
 }
 
 // Learn takes in how another bridge announced an agent, unless a later version is known.
-func (d *Directory) Learn(from mesh.Peer, a Announced) {
+func (d *Directory) Learn(from string, a Announced) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := d.others.find(from, a.Tenant, a.ID)
@@ -119,11 +118,11 @@ func (d *Directory) Learn(from mesh.Peer, a Announced) {
 
 // Relearn begins to learn all agents of another bridge anew. Done, when all were learned,
 // forgets those that were not among them.
-func (d *Directory) Relearn(from mesh.Peer) (done func()) {
+func (d *Directory) Relearn(from string) (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.others.rounds == nil {
-		d.others.tenants, d.others.rounds = make(map[string]*otherTenant), make(map[mesh.Peer]uint64)
+		d.others.tenants, d.others.rounds = make(map[string]*otherTenant), make(map[string]uint64)
 	}
 	d.others.rounds[from]++
 	round := d.others.rounds[from]
@@ -134,7 +133,7 @@ func (d *Directory) Relearn(from mesh.Peer) (done func()) {
 
 // Forget forgets all agents of a bridge that is gone. Those that are attached nowhere else
 // are reported as disconnected, and as lost.
-func (d *Directory) Forget(from mesh.Peer) {
+func (d *Directory) Forget(from string) {
 	d.forget(func(a *other) bool { return a.at == from }, true)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -336,21 +335,21 @@ func (d *Directory) SendHere(tenant, id string, e events.Event) error {
 }
 
 // elsewhereFor returns the bridge of an agent that is at another one.
-func (d *Directory) elsewhereFor(tenant, id string) (at mesh.Peer, found bool) {
+func (d *Directory) elsewhereFor(tenant, id string) (at string, found bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	best := d.others.best(tenant, id)
 	if best == nil || best.Streams == 0 {
-		return mesh.Peer{}, false
+		return "", false
 	}
 	if e := d.entry(tenant, id); e != nil && e.rank().compare(best.rank()) >= 0 {
-		return mesh.Peer{}, false
+		return "", false
 	}
 	return best.at, true
 }
 
 // knownBy returns the other bridges that know an agent, the one that it was at last first.
-func (d *Directory) knownBy(tenant, id string) []mesh.Peer {
+func (d *Directory) knownBy(tenant, id string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.others.tenants[tenant]
@@ -359,7 +358,7 @@ func (d *Directory) knownBy(tenant, id string) []mesh.Peer {
 	}
 	all := slices.Clone(h.agents[id])
 	slices.SortFunc(all, func(a, b *other) int { return b.rank().compare(a.rank()) })
-	var peers []mesh.Peer
+	var peers []string
 	for _, a := range all {
 		if !a.Gone {
 			peers = append(peers, a.at)
@@ -377,7 +376,7 @@ func (d *Directory) takeElsewhere(ctx context.Context, tenant, id string) (g Gap
 	for _, at := range d.knownBy(tenant, id) {
 		g, found, err := d.opts.Elsewhere.TakeGap(ctx, at, tenant, id)
 		if err != nil {
-			d.opts.Logger.Warn("a bridge was not asked what an agent had been sent", "bridge", at.String(), "agent", id, "error", err)
+			d.opts.Logger.Warn("a bridge was not asked what an agent had been sent", "bridge", at, "agent", id, "error", err)
 		}
 		if found {
 			return g, true

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -83,13 +82,8 @@ func New(o Options) (*Sources, error) {
 	}}, nil
 }
 
-// Join has AGENTS.md read at the server that has the workspace, and answers the others. A nil
-// Places changes nothing.
-func (s *Sources) Join(p *places.Places) {
-	if s.agents != nil {
-		s.agents.Join(p)
-	}
-}
+// AgentsFiles are the AGENTS.md that the sources read; nil where they read none.
+func (s *Sources) AgentsFiles() *AgentsFiles { return s.agents }
 
 // All are the sources, in the order in which what they find is registered.
 func (s *Sources) All() []gather.Source { return s.all }

@@ -7,18 +7,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
-	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 const (
-	// methodAgents is the method of the calls that read AGENTS.md at another server.
-	methodAgents = "agents.md"
 	// agentsWait bounds how long a prompt waits for another server.
 	agentsWait = time.Second
 	// agentsFresh is how long it is remembered where a workspace is, and what another server
@@ -35,15 +30,19 @@ type Head struct {
 	Size int64
 }
 
+// Elsewhere reads at the server that has the workspace of an agent, or says that it is here. It
+// is asked for asked, the same scope.
+type Elsewhere func(ctx context.Context, scope, asked kv.Scope) (head Head, here bool, err error)
+
 // AgentsFiles reads the AGENTS.md of workspaces, at the server that has them. All methods
 // are safe for concurrent use.
 type AgentsFiles struct {
 	workspaces Workspaces
 	files      *native.Reader
 
-	mu     sync.Mutex
-	places *places.Places          // guarded by mu; nil where all workspaces are here
-	kept   map[kv.Scope]keptAgents // guarded by mu
+	mu        sync.Mutex
+	elsewhere Elsewhere               // guarded by mu; nil where all workspaces are here
+	kept      map[kv.Scope]keptAgents // guarded by mu
 }
 
 // keptAgents is what was found out about an agent's workspace.
@@ -59,42 +58,37 @@ func NewAgentsFiles(workspaces Workspaces, files *native.Reader) *AgentsFiles {
 	return &AgentsFiles{workspaces: workspaces, files: files, kept: make(map[kv.Scope]keptAgents)}
 }
 
-// Join reads from now on at other servers, too, and answers them. A nil Places changes
-// nothing.
-func (a *AgentsFiles) Join(p *places.Places) {
-	if p == nil {
-		return
-	}
+// Join reads at other servers from now on.
+func (a *AgentsFiles) Join(elsewhere Elsewhere) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.places = p
-	p.Serve(methodAgents, a.answer)
+	a.elsewhere = elsewhere
 }
 
 // Known reports whether Head asks no other server, nor the store.
 func (a *AgentsFiles) Known(scope kv.Scope) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.places == nil || time.Now().Before(a.kept[scope].until)
+	return a.elsewhere == nil || time.Now().Before(a.kept[scope].until)
 }
 
 // Head returns the beginning of the AGENTS.md of an agent's workspace.
 func (a *AgentsFiles) Head(ctx context.Context, scope kv.Scope) (Head, error) {
 	a.mu.Lock()
-	p, kept := a.places, a.kept[scope]
+	elsewhere, kept := a.elsewhere, a.kept[scope]
 	a.mu.Unlock()
 	switch {
-	case p == nil:
-		return a.here(ctx, scope)
+	case elsewhere == nil:
+		return a.Here(ctx, scope)
 	case !time.Now().Before(kept.until):
-		if kept = a.look(ctx, p, scope); ctx.Err() != nil {
+		if kept = a.look(ctx, elsewhere, scope); ctx.Err() != nil {
 			return Head{}, ctx.Err() // it is no word of the other server
 		}
 		kept.until = time.Now().Add(agentsFresh)
 		a.keep(scope, kept)
 	}
 	if kept.here {
-		return a.here(ctx, scope)
+		return a.Here(ctx, scope)
 	}
 	return kept.head, kept.err
 }
@@ -109,25 +103,19 @@ func (a *AgentsFiles) keep(scope kv.Scope, kept keptAgents) {
 }
 
 // look finds out where a workspace is, and asks the server that has it.
-func (a *AgentsFiles) look(ctx context.Context, p *places.Places, scope kv.Scope) keptAgents {
+func (a *AgentsFiles) look(ctx context.Context, elsewhere Elsewhere, scope kv.Scope) (kept keptAgents) {
 	ctx, cancel := context.WithTimeout(ctx, agentsWait)
 	defer cancel()
-	at, err := p.Look(ctx, scope)
-	if err != nil {
-		return keptAgents{err: err}
+	kept.head, kept.here, kept.err = elsewhere(ctx, scope, scope)
+	if errors.Is(kept.err, context.DeadlineExceeded) {
+		kept.err = fmt.Errorf("the server that has the workspace does not answer within %v", agentsWait)
 	}
-	if at.IsZero() {
-		return keptAgents{here: true}
-	}
-	head, err := a.ask(ctx, p, at, scope)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("the server that has the workspace does not answer within %v", agentsWait)
-	}
-	return keptAgents{head: head, err: err}
+	kept.head.Text = kept.head.Text[:min(len(kept.head.Text), settings.MaxAgentsBytes)]
+	return kept
 }
 
-// here reads in the workspaces of this server.
-func (a *AgentsFiles) here(ctx context.Context, scope kv.Scope) (Head, error) {
+// Here reads in the workspaces of this server.
+func (a *AgentsFiles) Here(ctx context.Context, scope kv.Scope) (Head, error) {
 	root, err := a.workspaces.RootIn(ctx, scope)
 	if err != nil {
 		return Head{}, errors.New("the workspace can't be opened")
@@ -141,57 +129,4 @@ func (a *AgentsFiles) here(ctx context.Context, scope kv.Scope) (Head, error) {
 		return Head{}, err
 	}
 	return Head{Text: text, Size: info.Size()}, nil
-}
-
-// Fields of a call, and of its answer.
-const (
-	fieldTenant = iota + 1
-	fieldAgent
-	fieldText
-	fieldSize // plus one, so that zero is a file that is not there
-	fieldProblem
-)
-
-// ask reads at another server.
-func (a *AgentsFiles) ask(ctx context.Context, p *places.Places, at mesh.Peer, scope kv.Scope) (head Head, err error) {
-	call := wire.AppendText(wire.AppendText(nil, fieldTenant, scope.Tenant), fieldAgent, scope.Owner)
-	answer, err := p.Forward(ctx, scope, at, methodAgents, call)
-	if err != nil {
-		return Head{}, err
-	}
-	head.Size = -1
-	for f, err := range wire.Fields(answer) {
-		switch {
-		case err != nil:
-			return Head{}, fmt.Errorf("recall: answer: %w", err)
-		case f.Number == fieldProblem:
-			return Head{}, errors.New(string(f.Bytes))
-		case f.Number == fieldText:
-			head.Text = f.Bytes[:min(len(f.Bytes), settings.MaxAgentsBytes)]
-		case f.Number == fieldSize:
-			head.Size = int64(min(f.Value, 1<<62)) - 1
-		}
-	}
-	return head, nil
-}
-
-// answer does what another server asks.
-func (a *AgentsFiles) answer(ctx context.Context, call []byte) []byte {
-	var tenant, agent string
-	for f, err := range wire.Fields(call) {
-		if err != nil {
-			return wire.AppendItem(nil, fieldProblem, err.Error())
-		}
-		switch f.Number {
-		case fieldTenant:
-			tenant = string(f.Bytes)
-		case fieldAgent:
-			agent = string(f.Bytes)
-		}
-	}
-	head, err := a.here(ctx, kv.AgentScope(tenant, agent))
-	if err != nil {
-		return wire.AppendItem(nil, fieldProblem, err.Error())
-	}
-	return wire.AppendUint(wire.AppendItem(nil, fieldText, head.Text), fieldSize, uint64(head.Size+1))
 }

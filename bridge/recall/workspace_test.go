@@ -65,7 +65,7 @@ func TestAgentsElsewhere(t *testing.T) {
 				own.root, way.at = root, p
 			}
 			a := recall.NewAgentsFiles(own, files)
-			a.Join(p)
+			a.Join(places.Remote(p, "agents.md", false, a.Here))
 			servers, all = append(servers, a), append(all, p)
 		}
 		synctest.Wait() // until both see both

@@ -423,7 +423,9 @@ func (d *Domain) openPlaces(engine kv.Engine, writer *kv.Writer, o Options) {
 		p.Elsewhere = d.peers
 	}
 	d.Places = places.New(engine, writer, registry.Of(engine), &p)
-	d.sources.Join(d.Places)
+	if files := d.sources.AgentsFiles(); files != nil && d.Places != nil {
+		files.Join(places.Remote(d.Places, "agents.md", false, files.Here))
+	}
 }
 
 // naming tells whether the blobs of a session are counted by kind.

@@ -5,8 +5,8 @@
 // The nouns:
 //
 //   - A [Peer] is a bridge in one of its lives: an id and an epoch.
-//   - A [Transport] moves frames between bridges; it may drop them. [Hub] is one within a
-//     process; package natsmesh has those between processes.
+//   - A [Transport] moves frames between bridges; it may drop them. Package natsmesh has
+//     those between processes.
 //   - A [Mesh] is one bridge's end: it publishes messages to all peers, asks one peer and
 //     gets its answer, and knows which peers are there.
 //   - A frame is a sealed part of a message. Frames of other groups and other secrets,

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,6 +81,16 @@ func (p Peer) IsZero() bool { return p == Peer{} }
 
 // String is the peer as logs show it.
 func (p Peer) String() string { return fmt.Sprintf("%s@%d", p.ID, p.Epoch) }
+
+// ParsePeer reads what String wrote; the zero Peer for anything else.
+func ParsePeer(s string) Peer {
+	at := strings.LastIndexByte(s, '@')
+	epoch, err := strconv.ParseUint(s[at+1:], 10, 64)
+	if at < 0 || err != nil {
+		return Peer{}
+	}
+	return Peer{s[:at], epoch}
+}
 
 // Compare orders peers by id, then epoch.
 func (p Peer) Compare(q Peer) int {

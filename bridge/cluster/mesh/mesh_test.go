@@ -9,11 +9,11 @@ import (
 
 func TestHub(t *testing.T) {
 	meshtest.Run(t, func(testing.TB) meshtest.Network {
-		hub := &mesh.Hub{}
+		hub := &meshtest.Hub{}
 		return meshtest.Network{
 			Join: func(testing.TB) mesh.Transport { return hub.Join() },
 			Cut: func(_ testing.TB, of mesh.Transport, cut bool) {
-				of.(*mesh.HubTransport).Cut(cut)
+				of.(*meshtest.HubTransport).Cut(cut)
 			},
 		}
 	})
@@ -41,7 +41,7 @@ func TestAlone(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	hub := &mesh.Hub{}
+	hub := &meshtest.Hub{}
 	for _, id := range []string{"", string(make([]byte, mesh.MaxIDBytes+1))} {
 		if _, err := mesh.New(mesh.Peer{ID: id, Epoch: 1}, hub.Join(), nil); err == nil {
 			t.Errorf("an id of %d bytes was taken", len(id))

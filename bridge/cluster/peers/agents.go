@@ -7,7 +7,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // replica says how far the agents of a peer are known.
@@ -22,28 +21,29 @@ func (p *Peers) tellChanged(dirty map[place]struct{}) {
 	if p.mesh.Alone() {
 		return // who comes asks for all of them
 	}
-	var b []byte
+	var items []agents.Announced
+	size := 0
 	for at := range dirty {
-		a := p.parts.Agents.Announce(at.tenant, at.name)
-		b = wire.AppendItem(b, fieldItem, a.Encode())
-		if len(b) >= batchBytes {
-			p.announce(b)
-			b = nil
+		a := p.parts.Agents.Announce(at.Tenant, at.Name)
+		items = append(items, a)
+		if size += a.Bytes(); size >= batchBytes {
+			p.announce(items)
+			items, size = nil, 0
 		}
 	}
-	if len(b) > 0 {
-		p.announce(b)
+	if len(items) > 0 {
+		p.announce(items)
 	}
 }
 
 // announce publishes agents under the next number or, without any, the last number.
-func (p *Peers) announce(items []byte) {
+func (p *Peers) announce(items []agents.Announced) {
 	p.numbering.Lock()
 	defer p.numbering.Unlock()
 	if len(items) > 0 {
 		p.number++
 	}
-	p.publish(topicAgents, append(wire.AppendUint(nil, fieldNumber, p.number), items...))
+	p.publish(topicAgents, mesh.Encode(page{Number: p.number, Items: items}))
 }
 
 func (p *Peers) lastNumber() uint64 {
@@ -52,36 +52,8 @@ func (p *Peers) lastNumber() uint64 {
 	return p.number
 }
 
-// page is a part of what a peer announces.
-type page struct {
-	number uint64
-	items  []agents.Announced
-	more   bool
-}
-
-func decodePage(b []byte) (out page, err error) {
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return page{}, err
-		}
-		switch f.Number {
-		case fieldNumber:
-			out.number = f.Value
-		case fieldMore:
-			out.more = f.Value != 0
-		case fieldItem:
-			a, err := agents.DecodeAnnounced(f.Bytes)
-			if err != nil {
-				return page{}, err
-			}
-			out.items = append(out.items, a)
-		}
-	}
-	return out, nil
-}
-
 func (p *Peers) hearAgents(from mesh.Peer, payload []byte) {
-	told, err := decodePage(payload)
+	told, err := mesh.Decode[page](payload)
 	if err != nil {
 		p.logger.Warn("what another bridge says of its agents can't be read", "bridge", from.String(), "error", err)
 		return
@@ -91,18 +63,18 @@ func (p *Peers) hearAgents(from mesh.Peer, payload []byte) {
 	if !p.mesh.Here(from) {
 		return
 	}
-	for i := range told.items {
-		p.parts.Agents.Learn(from, told.items[i])
+	for i := range told.Items {
+		p.parts.Agents.Learn(from.String(), told.Items[i])
 	}
 	r := p.copies[from]
 	switch {
 	case r == nil:
 		p.sync(from)
 	case r.syncing:
-		r.seen[told.number] = struct{}{}
-	case len(told.items) > 0 && told.number == r.last+1:
+		r.seen[told.Number] = struct{}{}
+	case len(told.Items) > 0 && told.Number == r.last+1:
 		r.last++
-	case told.number > r.last:
+	case told.Number > r.last:
 		p.sync(from)
 	}
 }
@@ -116,7 +88,7 @@ func (p *Peers) onPeer(at mesh.Peer, here bool) {
 		p.sync(at)
 	case !here && !p.mesh.Here(at):
 		delete(p.copies, at)
-		p.parts.Agents.Forget(at)
+		p.parts.Agents.Forget(at.String())
 	}
 }
 
@@ -144,7 +116,7 @@ func (p *Peers) sync(at mesh.Peer) {
 
 // syncOnce asks for all agents; true when that is done, or of no use.
 func (p *Peers) syncOnce(at mesh.Peer, r *replica) bool {
-	done := p.parts.Agents.Relearn(at)
+	done := p.parts.Agents.Relearn(at.String())
 	last, after := uint64(0), place{}
 	for first := true; ; first = false {
 		got, err := p.ask(at, after)
@@ -158,14 +130,14 @@ func (p *Peers) syncOnce(at mesh.Peer, r *replica) bool {
 			p.logger.Warn("another bridge does not say which agents it has", "bridge", at.String(), "error", err)
 			return false
 		}
-		for i := range got.items {
-			p.parts.Agents.Learn(at, got.items[i])
-			after = place{got.items[i].Tenant, got.items[i].ID}
+		for i := range got.Items {
+			p.parts.Agents.Learn(at.String(), got.Items[i])
+			after = place{got.Items[i].Tenant, got.Items[i].ID}
 		}
 		if first {
-			last = got.number
+			last = got.Number
 		}
-		if got.more && len(got.items) > 0 {
+		if got.More && len(got.Items) > 0 {
 			p.hearing.Unlock()
 			continue
 		}
@@ -198,31 +170,28 @@ func (r *replica) settle(last uint64) bool {
 func (p *Peers) ask(at mesh.Peer, after place) (page, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, answerTime)
 	defer cancel()
-	b, err := p.mesh.Request(ctx, at, topicAll, encodePlace(after))
+	b, err := p.mesh.Request(ctx, at, topicAll, mesh.Encode(after))
 	if err != nil {
 		return page{}, err
 	}
-	return decodePage(b)
+	return mesh.Decode[page](b)
 }
 
 func (p *Peers) serveAll(_ context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
-	after := decodePlace(payload)
-	b := wire.AppendUint(nil, fieldNumber, p.lastNumber())
-	all, more := p.parts.Agents.AnnounceAll(after.tenant, after.name, batchBytes)
-	for i := range all {
-		b = wire.AppendItem(b, fieldItem, all[i].Encode())
+	after, err := mesh.Decode[place](payload)
+	if err != nil {
+		return nil, err
 	}
-	if more {
-		b = wire.AppendNumber(b, fieldMore, 1)
-	}
-	return b, nil
+	out := page{Number: p.lastNumber()}
+	out.Items, out.More = p.parts.Agents.AnnounceAll(after.Tenant, after.Name, batchBytes)
+	return mesh.Encode(out), nil
 }
 
 // Delete is agents.Elsewhere's.
-func (p *Peers) Delete(ctx context.Context, at mesh.Peer, tenant, id string) error {
+func (p *Peers) Delete(ctx context.Context, at, tenant, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	_, err := p.mesh.Request(ctx, at, topicDelete, encodePlace(place{tenant, id}))
+	_, err := p.mesh.Request(ctx, mesh.ParsePeer(at), topicDelete, mesh.Encode(place{tenant, id}))
 	if errors.Is(err, mesh.ErrNotSent) {
 		return nil // it is gone, and its agents with it
 	}
@@ -230,28 +199,33 @@ func (p *Peers) Delete(ctx context.Context, at mesh.Peer, tenant, id string) err
 }
 
 func (p *Peers) serveDelete(ctx context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
-	at := decodePlace(payload)
-	_, err := p.parts.Agents.DeleteHere(ctx, at.tenant, at.name)
+	at, err := mesh.Decode[place](payload)
+	if err == nil {
+		_, err = p.parts.Agents.DeleteHere(ctx, at.Tenant, at.Name)
+	}
 	return nil, err
 }
 
 // TakeGap is agents.Elsewhere's.
-func (p *Peers) TakeGap(ctx context.Context, at mesh.Peer, tenant, id string) (agents.Gap, bool, error) {
+func (p *Peers) TakeGap(ctx context.Context, at, tenant, id string) (agents.Gap, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	b, err := p.mesh.Request(ctx, at, topicGap, encodePlace(place{tenant, id}))
-	if err != nil || len(b) == 0 {
+	b, err := p.mesh.Request(ctx, mesh.ParsePeer(at), topicGap, mesh.Encode(place{tenant, id}))
+	if err != nil {
 		return agents.Gap{}, false, err
 	}
-	g, err := agents.DecodeGap(b)
-	return g, err == nil, err
+	h, err := mesh.Decode[handed](b)
+	return h.Gap, h.Found && err == nil, err
 }
 
 func (p *Peers) serveGap(ctx context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
-	at := decodePlace(payload)
-	g, found, err := p.parts.Agents.HandOverGap(ctx, at.tenant, at.name)
-	if !found {
+	at, err := mesh.Decode[place](payload)
+	if err != nil {
 		return nil, err
 	}
-	return g.Encode(), nil
+	var h handed
+	if h.Gap, h.Found, err = p.parts.Agents.HandOverGap(ctx, at.Tenant, at.Name); !h.Found && err != nil {
+		return nil, err
+	}
+	return mesh.Encode(h), nil
 }

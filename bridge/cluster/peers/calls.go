@@ -12,19 +12,21 @@ import (
 )
 
 // Call is agents.Elsewhere's.
-func (p *Peers) Call(ctx context.Context, at mesh.Peer, tenant, id string, c agents.ToolCall) (agents.ToolResult, error) {
-	b, err := p.mesh.Request(ctx, at, topicCall, encodeCall(place{tenant, id}, &c))
+func (p *Peers) Call(ctx context.Context, at, tenant, id string, c agents.ToolCall) (agents.ToolResult, error) {
+	return p.answered(ctx, at, topicCall, id, mesh.Encode(call{place{tenant, id}, c}))
+}
+
+// answered asks the bridge of an agent.
+func (p *Peers) answered(ctx context.Context, at, topic, id string, payload []byte) (agents.ToolResult, error) {
+	b, err := p.mesh.Request(ctx, mesh.ParsePeer(at), topic, payload)
 	if err != nil {
 		return agents.ToolResult{}, unreached(id, err)
 	}
-	result, failure, err := decodeResult(b)
-	switch {
-	case err != nil:
-		return agents.ToolResult{}, fmt.Errorf("the answer of bridge %s can't be read: %w", at.ID, err)
-	case failure != nil:
-		return agents.ToolResult{}, failure.error(id)
+	a, err := mesh.Decode[answer](b)
+	if err == nil {
+		err = a.error(id)
 	}
-	return result, nil
+	return a.Result, err
 }
 
 // unreached is the error of a question that the bridge of an agent did not answer.
@@ -41,41 +43,28 @@ func unreached(id string, err error) error {
 }
 
 func (p *Peers) serveCall(ctx context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
-	at, c, err := decodeCall(payload)
+	c, err := mesh.Decode[call](payload)
 	if err != nil {
 		return nil, err
 	}
-	result, err := p.parts.Agents.CallHere(ctx, at.tenant, at.name, c)
-	if err != nil {
-		return encodeFailure(failureOf(err)), nil
-	}
-	return encodeResult(&result), nil
+	result, err := p.parts.Agents.CallHere(ctx, c.At.Tenant, c.At.Name, c.Call)
+	return mesh.Encode(answerOf(result, err)), nil
 }
 
 // Send is agents.Elsewhere's.
-func (p *Peers) Send(ctx context.Context, at mesh.Peer, tenant, id string, e events.Event) error {
+func (p *Peers) Send(ctx context.Context, at, tenant, id string, e events.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	b, err := p.mesh.Request(ctx, at, topicDirect, encodeEvent(tenant, id, &e, true))
-	if err != nil {
-		return unreached(id, err)
-	}
-	_, failure, err := decodeResult(b)
-	if err == nil && failure != nil {
-		err = failure.error(id)
-	}
+	_, err := p.answered(ctx, at, topicDirect, id, encodeEvent(tenant, id, &e, true))
 	return err
 }
 
 func (p *Peers) serveDirect(_ context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
-	tenant, id, e, _, err := decodeEvent(payload)
+	at, e, _, err := decodeEvent(payload)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.parts.Agents.SendHere(tenant, id, e); err != nil {
-		return encodeFailure(failureOf(err)), nil
-	}
-	return nil, nil
+	return mesh.Encode(answerOf(agents.ToolResult{}, p.parts.Agents.SendHere(at.Tenant, at.Name, e))), nil
 }
 
 // failureKind is why an agent's own bridge could not have a call answered. The numbers are
@@ -91,33 +80,34 @@ const (
 	failedLate
 )
 
-type failure struct {
-	kind failureKind
-	text string
-}
-
-func failureOf(err error) failure {
-	f := failure{failedOther, err.Error()}
+func answerOf(result agents.ToolResult, err error) answer {
+	if err == nil {
+		return answer{Result: result}
+	}
+	f := answer{Failed: failedOther, Text: err.Error()}
 	gone, away := errors.AsType[*agents.NotConnectedError](err)
 	switch {
 	case away && gone.Sent:
-		f.kind = failedLost
+		f.Failed = failedLost
 	case away:
-		f.kind = failedAway
+		f.Failed = failedAway
 	case errors.Is(err, agents.ErrBusy), errors.Is(err, share.ErrExhausted):
-		f.kind = failedBusy
+		f.Failed = failedBusy
 	case errors.Is(err, agents.ErrClosed):
-		f.kind = failedClosed
+		f.Failed = failedClosed
 	case errors.Is(err, context.DeadlineExceeded):
-		f.kind = failedLate
+		f.Failed = failedLate
 	case errors.Is(err, context.Canceled): // its bridge stops, or takes this one for gone
-		f.kind = failedLost
+		f.Failed = failedLost
 	}
 	return f
 }
 
-func (f *failure) error(id string) error {
-	switch f.kind {
+// error is that of the call; nil where it did not fail.
+func (a *answer) error(id string) error {
+	switch a.Failed {
+	case 0:
+		return nil
 	case failedAway, failedClosed:
 		return &agents.NotConnectedError{Agent: id}
 	case failedLost:
@@ -127,7 +117,7 @@ func (f *failure) error(id string) error {
 	case failedLate:
 		return context.DeadlineExceeded
 	}
-	return errors.New(f.text)
+	return errors.New(a.Text)
 }
 
 // Forward is places.Elsewhere's. A bridge that was taken for dead and went on is registered

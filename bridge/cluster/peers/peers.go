@@ -11,7 +11,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
 // The topics of the mesh.
@@ -81,9 +80,6 @@ type Peers struct {
 	number    uint64     // of the last announcement
 }
 
-// place is a topic or an agent of a tenant.
-type place struct{ tenant, name string }
-
 var (
 	_ events.Elsewhere = (*Peers)(nil)
 	_ agents.Elsewhere = (*Peers)(nil)
@@ -144,9 +140,9 @@ func (p *Peers) publish(topic string, payload []byte) {
 }
 
 func (p *Peers) hearEvent(_ mesh.Peer, payload []byte) {
-	tenant, _, e, legacy, err := decodeEvent(payload)
+	at, e, legacy, err := decodeEvent(payload)
 	if err == nil {
-		err = p.parts.Events.Hear(tenant, e, legacy)
+		err = p.parts.Events.Hear(at.Tenant, e, legacy)
 	}
 	if err != nil && p.ctx.Err() == nil {
 		p.logger.Warn("an event of another bridge is refused", "topic", e.Topic, "error", err)
@@ -184,29 +180,13 @@ func (p *Peers) nudge() {
 // Result announces to the others that a child has its result.
 func (p *Peers) Result(child, parent kv.Scope) {
 	if !p.mesh.Alone() {
-		b := wire.AppendText(nil, fieldTenant, child.Tenant)
-		b = wire.AppendText(b, fieldName, child.Owner)
-		p.publish(topicResults, wire.AppendText(b, fieldParent, parent.Owner))
+		p.publish(topicResults, mesh.Encode(result{child.Tenant, child.Owner, parent.Owner}))
 	}
 }
 
 func (p *Peers) hearResult(_ mesh.Peer, payload []byte) {
-	var tenant, child, parent string
-	for f, err := range wire.Fields(payload) {
-		if err != nil {
-			return
-		}
-		switch f.Number {
-		case fieldTenant:
-			tenant = string(f.Bytes)
-		case fieldName:
-			child = string(f.Bytes)
-		case fieldParent:
-			parent = string(f.Bytes)
-		}
-	}
-	if p.parts.Returned != nil {
-		p.parts.Returned(kv.AgentScope(tenant, child), kv.AgentScope(tenant, parent))
+	if r, err := mesh.Decode[result](payload); err == nil && p.parts.Returned != nil {
+		p.parts.Returned(kv.AgentScope(r.Tenant, r.Child), kv.AgentScope(r.Tenant, r.Parent))
 	}
 }
 
@@ -240,27 +220,26 @@ func (p *Peers) take() (woken, dirty map[place]struct{}) {
 }
 
 func (p *Peers) tellStored(woken map[place]struct{}) {
-	var b []byte
+	var all []place
+	size := 0
 	for at := range woken {
-		b = wire.AppendItem(b, fieldItem, wire.AppendText(wire.AppendText(nil, fieldTenant, at.tenant), fieldName, at.name))
-		if len(b) >= batchBytes {
-			p.publish(topicStored, b)
-			b = nil
+		all = append(all, at)
+		if size += len(at.Tenant) + len(at.Name); size >= batchBytes {
+			p.publish(topicStored, mesh.Encode(all))
+			all, size = nil, 0
 		}
 	}
-	if len(b) > 0 {
-		p.publish(topicStored, b)
+	if len(all) > 0 {
+		p.publish(topicStored, mesh.Encode(all))
 	}
 }
 
 func (p *Peers) hearStored(_ mesh.Peer, payload []byte) {
-	for f, err := range wire.Fields(payload) {
-		if err != nil {
-			return
-		}
-		if f.Number == fieldItem {
-			at := decodePlace(f.Bytes)
-			p.parts.Events.Wake(p.ctx, at.tenant, at.name)
-		}
+	all, err := mesh.Decode[[]place](payload)
+	if err != nil {
+		return
+	}
+	for _, at := range all {
+		p.parts.Events.Wake(p.ctx, at.Tenant, at.Name)
 	}
 }

@@ -8,6 +8,7 @@
 //
 //   - [Places.Where] says which server runs a call, and makes this one the owner of a
 //     workspace without an owner.
+//   - [Remote] asks the server that has a workspace, with values in place of bytes.
 //   - [Places.Forward] takes a call to another server, whose [Places.Serve] answers it.
 //   - [Places.Move] gives a workspace to another server. No file is copied.
 //

@@ -178,11 +178,8 @@ func (p *Places) Where(ctx context.Context, scope kv.Scope) (mesh.Peer, error) {
 	return p.where(ctx, scope, true)
 }
 
-// Look is Where, but a workspace without an owner stays so, and counts as this server's.
-func (p *Places) Look(ctx context.Context, scope kv.Scope) (mesh.Peer, error) {
-	return p.where(ctx, scope, false)
-}
-
+// where is Where; without take a workspace without an owner stays so, and counts as this
+// server's.
 func (p *Places) where(ctx context.Context, scope kv.Scope, take bool) (mesh.Peer, error) {
 	if p == nil {
 		return mesh.Peer{}, nil

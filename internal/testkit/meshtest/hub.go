@@ -1,20 +1,22 @@
-package mesh
+package meshtest
 
 import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 )
 
 // hubFrames bounds the frames on the way to one bridge of a Hub.
 const hubFrames = 4096
 
-var errCut = errors.New("mesh: the connection is cut")
+var errCut = errors.New("meshtest: the connection is cut")
 
 // Hub joins bridges within one process. The zero value is ready.
 type Hub struct {
 	mu   sync.Mutex // guards ends
-	ends map[Peer]*HubTransport
+	ends map[mesh.Peer]*HubTransport
 }
 
 // HubTransport is the transport of one bridge on a Hub.
@@ -25,7 +27,7 @@ type HubTransport struct {
 	ended  sync.WaitGroup
 
 	mu   sync.Mutex // guards the fields below
-	self Peer
+	self mesh.Peer
 	cut  bool
 	shut bool
 }
@@ -35,15 +37,15 @@ func (h *Hub) Join() *HubTransport {
 	return &HubTransport{hub: h, frames: make(chan []byte, hubFrames), done: make(chan struct{})}
 }
 
-// Open is Transport's.
-func (t *HubTransport) Open(self Peer, receive func(frame []byte)) error {
+// Open is mesh.Transport's.
+func (t *HubTransport) Open(self mesh.Peer, receive func(frame []byte)) error {
 	t.mu.Lock()
 	t.self = self
 	t.mu.Unlock()
 	t.hub.mu.Lock()
 	defer t.hub.mu.Unlock()
 	if t.hub.ends == nil {
-		t.hub.ends = make(map[Peer]*HubTransport)
+		t.hub.ends = make(map[mesh.Peer]*HubTransport)
 	}
 	t.hub.ends[self] = t
 	t.ended.Go(func() {
@@ -59,8 +61,8 @@ func (t *HubTransport) Open(self Peer, receive func(frame []byte)) error {
 	return nil
 }
 
-// Send is Transport's. A frame for which there is no room is lost.
-func (t *HubTransport) Send(to Peer, frame []byte) error {
+// Send is mesh.Transport's. A frame for which there is no room is lost.
+func (t *HubTransport) Send(to mesh.Peer, frame []byte) error {
 	self, open := t.state()
 	if !open {
 		return errCut
@@ -82,7 +84,7 @@ func (t *HubTransport) Send(to Peer, frame []byte) error {
 	return nil
 }
 
-func (t *HubTransport) state() (self Peer, open bool) {
+func (t *HubTransport) state() (self mesh.Peer, open bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.self, !t.cut && !t.shut
@@ -95,7 +97,7 @@ func (t *HubTransport) Cut(cut bool) {
 	t.cut = cut
 }
 
-// Close is Transport's.
+// Close is mesh.Transport's.
 func (t *HubTransport) Close() error {
 	t.mu.Lock()
 	first := !t.shut
