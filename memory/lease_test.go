@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
@@ -26,7 +26,7 @@ type bridge struct {
 
 // counted counts the commits that delete entries of the list of what expires.
 type counted struct {
-	*memkv.Peer
+	*kvtest.Peer
 	sweeps atomic.Int64
 	dead   atomic.Bool
 }
@@ -78,8 +78,8 @@ func (e *embedCounter) count() (texts, most int) {
 }
 
 func bridges(t *testing.T, embedding bool) (a, b *bridge) {
-	peers := memkv.Peers(2, nil)
-	open := func(peer *memkv.Peer) *bridge {
+	peers := kvtest.Peers(2)
+	open := func(peer *kvtest.Peer) *bridge {
 		r := &bridge{engine: &counted{Peer: peer}, embeds: embedCounter{meanings: meanings{space: "meanings/1"}, times: make(map[string]int)}}
 		r.writer = kv.NewWriter(r.engine, nil)
 		opts := &memory.Options{PackAfter: 16}

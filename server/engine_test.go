@@ -37,7 +37,7 @@ func is[T any](engine kv.Engine) bool { _, ok := engine.(T); return ok }
 // Two bridges on one store: what one is told the other knows at once, and events reach
 // those who listen at the other.
 func TestTwoBridgesOnOneStore(t *testing.T) {
-	peers := memkv.Peers(2, nil)
+	peers := kvtest.Peers(2)
 	var bridges []*servertest.Server
 	for _, peer := range peers {
 		t.Cleanup(func() { must(t, peer.Close()) })

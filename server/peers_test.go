@@ -12,9 +12,9 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/meshtest"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
@@ -35,7 +35,7 @@ func MustJoin(tb testing.TB, n int) []joined {
 	tb.Helper()
 	hub := &meshtest.Hub{}
 	var all []joined
-	for i, engine := range memkv.Peers(n, nil) {
+	for i, engine := range kvtest.Peers(n) {
 		tb.Cleanup(func() { must(tb, engine.Close()) })
 		transport := hub.Join()
 		m, err := mesh.New(mesh.Peer{ID: fmt.Sprint("bridge-", i), Epoch: 1}, transport, &mesh.Options{Beat: 50 * time.Millisecond, Silence: time.Second})

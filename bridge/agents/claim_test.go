@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // server is one of two on a store.
@@ -18,7 +18,7 @@ type server struct {
 // twoServers are two on one store that do not reach each other.
 func twoServers(tb testing.TB) (a, b *server, store kv.Engine) {
 	tb.Helper()
-	engines := memkv.Peers(2, nil)
+	engines := kvtest.Peers(2)
 	all := []*server{{holder: "a@1"}, {holder: "b@2"}}
 	for i, s := range all {
 		tb.Cleanup(func() { _ = engines[i].Close() })

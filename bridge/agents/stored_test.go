@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
@@ -204,7 +205,7 @@ func BenchmarkSaveState(b *testing.B) {
 
 // process counts the known tools that one of two processes on a store deletes.
 type process struct {
-	*memkv.Peer
+	*kvtest.Peer
 	deleted atomic.Int64
 }
 
@@ -225,7 +226,7 @@ func TestOneProcessForgetsTools(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var both []*process
 		var directories []*agents.Directory
-		for _, peer := range memkv.Peers(2, nil) {
+		for _, peer := range kvtest.Peers(2) {
 			p := &process{Peer: peer}
 			both, directories = append(both, p), append(directories, MustDirectory(t, p, &agents.Options{KeepTools: 2 * time.Hour, IdleRegistration: time.Minute}))
 			time.Sleep(20 * time.Second) // they look by turns

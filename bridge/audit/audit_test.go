@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -290,7 +291,7 @@ func TestOneServerSweeps(t *testing.T) {
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	var logs []*audit.Log
 	var ends []func()
-	for _, peer := range memkv.Peers(2, nil) {
+	for _, peer := range kvtest.Peers(2) {
 		writer := kv.NewWriter(peer, nil)
 		log := audit.New(peer, writer, &audit.Options{Retention: 24 * time.Hour, Now: func() time.Time { return now }})
 		end := func() {

@@ -391,7 +391,7 @@ func TestSweepTakesTurns(t *testing.T) {
 
 // deletions counts the events that a process has deleted.
 type deletions struct {
-	*memkv.Peer
+	*kvtest.Peer
 	events atomic.Int64
 }
 
@@ -412,7 +412,7 @@ func TestOneProcessDeletes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var engines []*deletions
 		var buses []*events.Bus
-		for _, peer := range memkv.Peers(2, nil) {
+		for _, peer := range kvtest.Peers(2) {
 			engine := &deletions{Peer: peer}
 			bus := MustBus(t, engine, &events.Options{Retention: events.Retention{MaxAge: time.Minute}})
 			engines, buses = append(engines, engine), append(buses, bus)

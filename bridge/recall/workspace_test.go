@@ -14,8 +14,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/native"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // neighbour is the way to the one server that has the workspace.
@@ -47,7 +47,7 @@ func TestAgentsElsewhere(t *testing.T) {
 		way := &neighbour{}
 		var servers []*recall.AgentsFiles
 		var all []*places.Places
-		for i, peer := range memkv.Peers(2, nil) {
+		for i, peer := range kvtest.Peers(2) {
 			name := string(rune('a' + i))
 			registry, err := registry.Join(t.Context(), peer, &registry.Options{Name: name, Address: name + ":1", Workspace: name + ":/work"})
 			if err != nil {

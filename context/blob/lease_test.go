@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // collector counts the keys of blobs that a process deletes.
 type collector struct {
-	*memkv.Peer
+	*kvtest.Peer
 	deleted atomic.Int64
 }
 
@@ -37,7 +37,7 @@ func TestOneProcessCollects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var engines []*collector
 		var stores []*fixture
-		for _, peer := range memkv.Peers(2, nil) {
+		for _, peer := range kvtest.Peers(2) {
 			engine := &collector{Peer: peer}
 			f := newFixtureOn(t, engine, blob.Options{Sessions: &world{}, CollectEvery: 10 * time.Minute})
 			f.now = late

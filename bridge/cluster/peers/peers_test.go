@@ -16,9 +16,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/meshtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 const tenant = "acme"
@@ -37,7 +37,7 @@ func MustJoin(tb testing.TB, n int) []bridge {
 	tb.Helper()
 	hub := &meshtest.Hub{}
 	var all []bridge
-	for i, engine := range memkv.Peers(n, nil) {
+	for i, engine := range kvtest.Peers(n) {
 		transport := hub.Join()
 		m, err := mesh.New(mesh.Peer{ID: fmt.Sprint("bridge-", i), Epoch: 1}, transport, &mesh.Options{Beat: 20 * time.Millisecond, Silence: time.Second})
 		if err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // world is several servers on one store, each with a folder of its own.
 type world struct {
-	peers  []*memkv.Peer
+	peers  []*kvtest.Peer
 	joined []*registry.Registry
 	places []*places.Places
 	failed error // what a call to another server ends with
@@ -40,7 +40,7 @@ func (w *world) Forward(ctx context.Context, at mesh.Peer, payload []byte) ([]by
 func MustOpen(t *testing.T, n int, perAgent bool) *world {
 	t.Helper()
 	w := &world{}
-	for i, peer := range memkv.Peers(n, nil) {
+	for i, peer := range kvtest.Peers(n) {
 		name := string(rune('a' + i))
 		registry, err := registry.Join(t.Context(), peer, &registry.Options{Name: name, Address: name + ":1", Workspace: name + ":/work"})
 		if err != nil {

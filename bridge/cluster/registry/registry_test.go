@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -19,7 +20,7 @@ import (
 
 // process is one of several on a store. While it is cut off it reaches nothing.
 type process struct {
-	*memkv.Peer
+	*kvtest.Peer
 	*registry.Registry
 	cut   atomic.Bool
 	ahead time.Duration // of the store's clock
@@ -69,7 +70,7 @@ func (p *process) MustJoin(t *testing.T, name string) {
 // processes are n of them, registered in turn.
 func processes(t *testing.T, n int) []*process {
 	var all []*process
-	for i, peer := range memkv.Peers(n, nil) {
+	for i, peer := range kvtest.Peers(n) {
 		p := &process{Peer: peer}
 		p.MustJoin(t, string(rune('a'+i)))
 		t.Cleanup(func() { _ = p.Close() }) // some are closed by then
@@ -231,7 +232,7 @@ func TestLeasesEndWithTheirBridge(t *testing.T) {
 
 func TestJoinRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		peer := memkv.Peers(1, nil)[0]
+		peer := kvtest.Peers(1)[0]
 		defer peer.Close()
 		for _, o := range []registry.Options{{Name: strings.Repeat("x", registry.MaxNameBytes+1)}, {Name: "a\x00"}, {Address: "\xff"}, {Address: strings.Repeat("x", registry.MaxAddressBytes+1)}} {
 			if _, err := registry.Join(t.Context(), peer, &o); !errors.Is(err, registry.ErrInvalid) {

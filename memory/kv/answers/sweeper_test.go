@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/answers"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -182,7 +183,7 @@ func (s staleReader) Scan(ctx context.Context, ks kv.Keyspace, r kv.Range) iter.
 
 // process is one of two on a store. It counts its commits that delete something.
 type process struct {
-	*memkv.Peer
+	*kvtest.Peer
 	requests store
 	sweeper  *answers.Sweeper
 	deletes  atomic.Int64
@@ -200,7 +201,7 @@ func (p *process) Commit(ctx context.Context, c kv.Commit) error {
 func TestOneProcessSweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var both []*process
-		for _, peer := range memkv.Peers(2, nil) {
+		for _, peer := range kvtest.Peers(2) {
 			p := &process{Peer: peer}
 			p.requests.writer = kv.NewWriter(p, nil)
 			p.sweeper = answers.NewSweeper(p, p.requests.writer, nil)

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -23,7 +24,7 @@ var (
 
 // process is one of several on a store. Its commits wait while it is paused.
 type process struct {
-	*memkv.Peer
+	*kvtest.Peer
 	writer  *kv.Writer
 	leases  *lease.Holder
 	ahead   time.Duration // of its clock
@@ -58,8 +59,8 @@ func (p *process) Resume() {
 }
 
 func processes(t *testing.T, ahead time.Duration) (a, b *process) {
-	peers := memkv.Peers(2, nil)
-	open := func(peer *memkv.Peer, ahead time.Duration) *process {
+	peers := kvtest.Peers(2)
+	open := func(peer *kvtest.Peer, ahead time.Duration) *process {
 		p := &process{Peer: peer, ahead: ahead}
 		p.writer = kv.NewWriter(p, nil)
 		p.leases = lease.NewHolder(p, p.writer, &lease.Options{Now: func() time.Time { return time.Now().Add(p.ahead) }})

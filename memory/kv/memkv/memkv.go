@@ -52,6 +52,9 @@ func New(opts *Options) *DB {
 	return db
 }
 
+// Share returns one more engine over the same store, closed by itself.
+func (db *DB) Share() *DB { return &DB{life: db.life, store: db.store} }
+
 // current returns the newest version, or ErrClosed, or why ctx ended.
 func (db *DB) current(ctx context.Context) (version, error) {
 	db.mu.RLock()
@@ -126,10 +129,7 @@ func (db *DB) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error)
 }
 
 // Commit is kv.Engine's. Lazy makes no difference.
-func (db *DB) Commit(ctx context.Context, c kv.Commit) error { return db.commit(ctx, c, nil) }
-
-// commit is Commit while the keys of a fence have their values.
-func (db *DB) commit(ctx context.Context, c kv.Commit, fence []kv.Watch) error {
+func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.closed {
@@ -140,9 +140,6 @@ func (db *DB) commit(ctx context.Context, c kv.Commit, fence []kv.Watch) error {
 	}
 	if err := c.Check(); err != nil {
 		return err
-	}
-	if !c.Unfenced && db.now.compare(fence) != nil {
-		return kv.ErrFenced
 	}
 	after, err := db.now.raise(c.Guards, c.Token)
 	if err != nil {

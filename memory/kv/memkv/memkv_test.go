@@ -16,10 +16,10 @@ func TestContract(t *testing.T) { kvtest.Run(t, factory) }
 
 func TestContractOfPeers(t *testing.T) {
 	kvtest.RunPair(t, func(testing.TB) (a, b kv.Engine) {
-		peers := memkv.Peers(2, nil)
+		peers := kvtest.Peers(2)
 		return peers[0], peers[1]
 	})
-	kvtest.Run(t, func(testing.TB) kv.Engine { return memkv.Peers(2, nil)[0] })
+	kvtest.Run(t, func(testing.TB) kv.Engine { return kvtest.Peers(2)[0] })
 }
 
 func BenchmarkEngine(b *testing.B) { kvtest.Benchmark(b, factory) }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
@@ -186,7 +187,7 @@ func TestBackfillInTheBackground(t *testing.T) {
 // all there.
 func TestOneProcessFillsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		peers := memkv.Peers(2, nil)
+		peers := kvtest.Peers(2)
 		scopes, values := fill(t, peers[0])
 		var staged atomic.Int64
 		var fills []*mention.Backfill

@@ -1,13 +1,17 @@
-package memkv
+package kvtest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
 
 // maxPending bounds the refs that are kept for a receiver of Moved that is slow.
@@ -16,9 +20,9 @@ const maxPending = 256
 // Peer is one of several engines over one store, as several processes have them. It is
 // a DB that says what the others move.
 type Peer struct {
-	*DB
+	*memkv.DB
 	all    *peers
-	fence  atomic.Pointer[[]kv.Watch]
+	fence  atomic.Pointer[kv.Watch]
 	health kv.Health
 }
 
@@ -42,14 +46,14 @@ type receiver struct {
 
 // Peers returns n engines over one empty store. Each is closed by itself; the store is
 // gone with the last of them.
-func Peers(n int, opts *Options) []*Peer {
-	first := New(opts)
+func Peers(n int) []*Peer {
+	first := memkv.New(nil)
 	all := &peers{receivers: make(map[*receiver]struct{})}
 	engines := make([]*Peer, n)
 	for i := range engines {
 		db := first
 		if i > 0 {
-			db = &DB{life: first.life, store: first.store}
+			db = first.Share()
 		}
 		engines[i] = &Peer{DB: db, all: all}
 	}
@@ -58,11 +62,7 @@ func Peers(n int, opts *Options) []*Peer {
 
 // Commit is kv.Engine's.
 func (p *Peer) Commit(ctx context.Context, c kv.Commit) error {
-	var fence []kv.Watch
-	if f := p.fence.Load(); f != nil {
-		fence = *f
-	}
-	if err := p.DB.commit(ctx, c, fence); err != nil {
+	if err := p.fenced(ctx, c); err != nil {
 		return err
 	}
 	p.all.mu.Lock()
@@ -75,18 +75,46 @@ func (p *Peer) Commit(ctx context.Context, c kv.Commit) error {
 	return nil
 }
 
+// fenced commits while the fence stands, which comes before all else that may be wrong.
+func (p *Peer) fenced(ctx context.Context, c kv.Commit) error {
+	fence := p.fence.Load()
+	if fence == nil || c.Unfenced {
+		return p.DB.Commit(ctx, c)
+	}
+	values, err := p.DB.Get(ctx, fence.Keyspace, fence.Key)
+	if err != nil {
+		return err
+	}
+	if values[0] == nil || !bytes.Equal(values[0], fence.Value) {
+		return kv.ErrFenced
+	}
+	scope, _, err := kv.SplitKey(fence.Key)
+	if err != nil {
+		return err
+	}
+	c.Watched = append(slices.Clip(c.Watched), *fence)
+	if ref := (kv.Ref{Keyspace: fence.Keyspace, Scope: scope}); !slices.ContainsFunc(c.Guards, func(g kv.Guard) bool { return g.Ref == ref }) {
+		c.Guards = append(slices.Clip(c.Guards), kv.Guard{Ref: ref, Any: true})
+	}
+	err = p.DB.Commit(ctx, c)
+	if conflict, ok := errors.AsType[*kv.ConflictError](err); ok && conflict.Key == string(fence.Key) && conflict.Keyspace == fence.Keyspace {
+		return kv.ErrFenced
+	}
+	return err
+}
+
 // Fence is kv.Shared's.
 func (p *Peer) Fence(key, value []byte) {
 	if key == nil {
 		p.fence.Store(nil)
 		return
 	}
-	p.fence.Store(&[]kv.Watch{{Keyspace: kv.System, Key: key, Value: value}})
+	p.fence.Store(&kv.Watch{Keyspace: kv.System, Key: key, Value: value})
 }
 
 // Time is kv.Shared's.
 func (p *Peer) Time(ctx context.Context) (time.Time, error) {
-	_, err := p.current(ctx)
+	_, err := p.Sequence(ctx)
 	return time.Now(), err
 }
 
