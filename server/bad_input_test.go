@@ -147,18 +147,19 @@ func breakFields(input protoreflect.MessageDescriptor, f func(path, why string, 
 	walk("", input, func(m protoreflect.Message) protoreflect.Message { return m }, 0)
 }
 
-// Every field of every request of ContextService refuses what it can't be by its own path,
+// Every field of every request about sessions, prompts, blobs and agents refuses what it can't be by its own path,
 // and nothing is changed by what was refused.
 func TestBadInputOfContext(t *testing.T) {
 	s := servertest.Start(t, nil)
 	MustTell(t, s, loombridgev1.Role_ROLE_USER, "Hello")
 	before := stateOf(t, s)
 	everyMethod(func(method string, d protoreflect.MethodDescriptor) {
-		if !strings.HasPrefix(method, "/loombridge.v1.ContextService/") || d.IsStreamingClient() {
+		service, name, _ := strings.Cut(strings.TrimPrefix(method, "/loombridge.v1."), "/")
+		if !slices.Contains([]string{"SessionService", "PromptService", "BlobService", "AgentService"}, service) || d.IsStreamingClient() {
 			return
 		}
 		breakFields(d.Input(), func(path, why string, request proto.Message) {
-			if instead, ok := free[strings.TrimPrefix(method, "/loombridge.v1.ContextService/")+" "+path]; ok {
+			if instead, ok := free[name+" "+path]; ok {
 				if path = instead; path == "" {
 					return
 				}

@@ -26,7 +26,10 @@ import (
 )
 
 type contextService struct {
-	loombridgev1.UnimplementedContextServiceServer
+	loombridgev1.UnimplementedSessionServiceServer
+	loombridgev1.UnimplementedPromptServiceServer
+	loombridgev1.UnimplementedBlobServiceServer
+	loombridgev1.UnimplementedAgentServiceServer
 	log           *session.Log
 	memory        Memory
 	blobs         *blob.Store

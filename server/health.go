@@ -26,7 +26,8 @@ func needs(service string) []kv.Keyspace {
 		return []kv.Keyspace{kv.Records, kv.Index, kv.System}
 	case loombridgev1.SharingService_ServiceDesc.ServiceName:
 		return []kv.Keyspace{kv.System}
-	case loombridgev1.ContextService_ServiceDesc.ServiceName:
+	case loombridgev1.SessionService_ServiceDesc.ServiceName, loombridgev1.PromptService_ServiceDesc.ServiceName,
+		loombridgev1.BlobService_ServiceDesc.ServiceName, loombridgev1.AgentService_ServiceDesc.ServiceName:
 		return []kv.Keyspace{kv.Log, kv.Blobs, kv.Records, kv.Index}
 	case loombridgev1.EventService_ServiceDesc.ServiceName, loomv1pb.EventBus_ServiceDesc.ServiceName:
 		return []kv.Keyspace{kv.Events}

@@ -57,11 +57,11 @@ func TestSearchesAreSharedByTenants(t *testing.T) {
 	half := int64(max(1, runtime.GOMAXPROCS(0)/2))
 	list, count, save := &loombridgev1.ListRecordsRequest{AgentId: "a"}, &loombridgev1.CountTokensRequest{AgentId: "a"}, &loombridgev1.MemorySaveRequest{AgentId: "a"}
 	for method, r := range map[string]proto.Message{
-		loombridgev1.MemoryService_ListRecords_FullMethodName:     list,
-		loombridgev1.ContextService_CountTokens_FullMethodName:    count,
-		loombridgev1.ToolService_ListAudit_FullMethodName:         &loombridgev1.ListAuditRequest{AgentId: "a"},
-		loombridgev1.ContextService_ListSessions_FullMethodName:   &loombridgev1.ListSessionsRequest{AgentId: "a"},
-		loombridgev1.ContextService_CompressResult_FullMethodName: &loombridgev1.CompressResultRequest{AgentId: "a"},
+		loombridgev1.MemoryService_ListRecords_FullMethodName:    list,
+		loombridgev1.PromptService_CountTokens_FullMethodName:    count,
+		loombridgev1.ToolService_ListAudit_FullMethodName:        &loombridgev1.ListAuditRequest{AgentId: "a"},
+		loombridgev1.SessionService_ListSessions_FullMethodName:  &loombridgev1.ListSessionsRequest{AgentId: "a"},
+		loombridgev1.PromptService_CompressResult_FullMethodName: &loombridgev1.CompressResultRequest{AgentId: "a"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSharedCalls(Limits{ContendedCalls: 16})

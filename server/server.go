@@ -305,12 +305,16 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, calls)
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, erasures: d.Erasures, backups: s.backups, limits: s.limits})
 	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants})
-	loombridgev1.RegisterContextServiceServer(s.grpc, &contextService{
+	contexts := &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
 		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, mover: d.Mover, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
-	})
+	}
+	loombridgev1.RegisterSessionServiceServer(s.grpc, contexts)
+	loombridgev1.RegisterPromptServiceServer(s.grpc, contexts)
+	loombridgev1.RegisterBlobServiceServer(s.grpc, contexts)
+	loombridgev1.RegisterAgentServiceServer(s.grpc, contexts)
 	described := &toolService{tools: d.Tools, audit: d.Audit, approvals: d.Approvals, profiles: d.Profiles, hosted: d.ToolServers, children: d.Children, limits: s.limits}
 	loombridgev1.RegisterToolServiceServer(s.grpc, described)
 	if s.forwards != nil {

@@ -272,7 +272,7 @@ func sharingTable() map[string]tableRow {
 			return told(s.Sharing.ListGrants(ctx, r))
 		}},
 		// A prompt is made in any case; without the access nothing of the person is in it.
-		"ContextService/Assemble": {need: mayRead, only: "user", call: promptOf},
+		"PromptService/Assemble": {need: mayRead, only: "user", call: promptOf},
 	}
 }
 
@@ -298,7 +298,7 @@ var errLeftOut = errors.New("left out")
 // unrelated are the methods that name a person and yet read and write nothing of their
 // memory, and those in which a space is named that is not there yet.
 var unrelated = map[string]string{
-	"ContextService/ConfigureSession": "keeps the settings of later prompts, which Assemble makes",
+	"SessionService/ConfigureSession": "keeps the settings of later prompts, which Assemble makes",
 	"MemoryService/EraseScope":        "is for who operates the server, whatever is granted; see TestEraseScopeOfCallers",
 	"SharingService/CreateSpace":      "makes the space; see TestSpaceNames",
 }

@@ -51,10 +51,10 @@ func TestWorkingStreams(t *testing.T) {
 		})
 	}
 	for _, method := range []string{
-		loombridgev1.ContextService_ReadBlob_FullMethodName, loombridgev1.ContextService_SearchBlobs_FullMethodName,
-		loombridgev1.ContextService_UploadStep_FullMethodName, loombridgev1.MemoryService_ExportRecords_FullMethodName,
-		loombridgev1.MemoryService_ImportRecords_FullMethodName, loombridgev1.ContextService_ExportSessions_FullMethodName,
-		loombridgev1.ContextService_ImportSessions_FullMethodName,
+		loombridgev1.BlobService_ReadBlob_FullMethodName, loombridgev1.BlobService_SearchBlobs_FullMethodName,
+		loombridgev1.SessionService_UploadStep_FullMethodName, loombridgev1.MemoryService_ExportRecords_FullMethodName,
+		loombridgev1.MemoryService_ImportRecords_FullMethodName, loombridgev1.SessionService_ExportSessions_FullMethodName,
+		loombridgev1.SessionService_ImportSessions_FullMethodName,
 	} {
 		if !conduct.Of(method).GetWorks() {
 			t.Errorf("%s takes no place", method)
@@ -76,7 +76,7 @@ func TestWorkingStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Leave()
-	if err := call(loombridgev1.ContextService_ReadBlob_FullMethodName); !errors.Is(err, share.ErrExhausted) {
+	if err := call(loombridgev1.BlobService_ReadBlob_FullMethodName); !errors.Is(err, share.ErrExhausted) {
 		t.Errorf("beside a call that has the only place: %v", err)
 	}
 	if err := call(loombridgev1.EventService_Subscribe_FullMethodName); err != nil {

@@ -59,7 +59,8 @@ const (
 type Handler struct {
 	bridge   loombridgev1.BridgeServiceClient
 	memory   loombridgev1.MemoryServiceClient
-	contexts loombridgev1.ContextServiceClient
+	sessions loombridgev1.SessionServiceClient
+	prompts  loombridgev1.PromptServiceClient
 	agent    string
 }
 
@@ -67,7 +68,7 @@ type Handler struct {
 func NewHandler(conn grpc.ClientConnInterface, agent string) *Handler {
 	return &Handler{
 		bridge: loombridgev1.NewBridgeServiceClient(conn), memory: loombridgev1.NewMemoryServiceClient(conn),
-		contexts: loombridgev1.NewContextServiceClient(conn), agent: agent,
+		sessions: loombridgev1.NewSessionServiceClient(conn), prompts: loombridgev1.NewPromptServiceClient(conn), agent: agent,
 	}
 }
 
@@ -132,7 +133,7 @@ func (h *Handler) end(ctx context.Context, e Event, id string) (*loombridgev1.Co
 	}
 	var page *loombridgev1.ListConversationResponse
 	err := again(ctx, func() (err error) {
-		page, err = h.contexts.ListConversation(convert.AskText(ctx), &loombridgev1.ListConversationRequest{
+		page, err = h.sessions.ListConversation(convert.AskText(ctx), &loombridgev1.ListConversationRequest{
 			AgentId: h.agent, SessionId: e.Session, PageSize: 1,
 			Order: loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST,
 		})
@@ -165,7 +166,7 @@ func (h *Handler) say(ctx context.Context, e Event, role loombridgev1.Role) erro
 		RequestId: e.request(role.String()+e.said, e.turn, end.GetPosition()),
 	}
 	return again(ctx, func() error {
-		_, err := h.contexts.AppendMessages(ctx, ask)
+		_, err := h.sessions.AppendMessages(ctx, ask)
 		return err
 	})
 }
@@ -208,14 +209,14 @@ func (h *Handler) record(ctx context.Context, e Event) error {
 		ask.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: said}
 	}
 	return again(ctx, func() error {
-		_, err := h.contexts.RecordStep(ctx, ask)
+		_, err := h.sessions.RecordStep(ctx, ask)
 		return err
 	})
 }
 
 // upload records a call with a long result.
 func (h *Handler) upload(ctx context.Context, ask *loombridgev1.RecordStepRequest, result string) error {
-	stream, err := h.contexts.UploadStep(ctx)
+	stream, err := h.sessions.UploadStep(ctx)
 	if err != nil {
 		return err
 	}
@@ -329,7 +330,7 @@ func (h *Handler) start(ctx context.Context, e Event) (string, error) {
 // handover is a session as one text, or nothing if nothing is recorded in it.
 func (h *Handler) handover(ctx context.Context, session string, tokens int32) (text string, err error) {
 	err = again(ctx, func() (err error) {
-		text, err = mcp.Handover(ctx, h.contexts, &loombridgev1.AssembleRequest{AgentId: h.agent, SessionId: session, MaxTokens: tokens})
+		text, err = mcp.Handover(ctx, h.prompts, h.sessions, &loombridgev1.AssembleRequest{AgentId: h.agent, SessionId: session, MaxTokens: tokens})
 		return err
 	})
 	return text, err
@@ -341,7 +342,7 @@ func (h *Handler) last(ctx context.Context, but string) (last *loombridgev1.Sess
 	for range maxPages {
 		var page *loombridgev1.ListSessionsResponse
 		err := again(ctx, func() (err error) {
-			page, err = h.contexts.ListSessions(ctx, ask)
+			page, err = h.sessions.ListSessions(ctx, ask)
 			return err
 		})
 		if err != nil {

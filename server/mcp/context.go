@@ -74,7 +74,7 @@ func recordStep(c call, a stepArguments) (any, error) {
 	default:
 		request.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: string(a.Result)}
 	}
-	recorded, err := c.s.contexts.RecordStep(c.ctx, request)
+	recorded, err := c.s.sessions.RecordStep(c.ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ const defaultHandoverTokens = 8192
 
 // handover is the caller's session, or the one that it names, as one text.
 func (s *Server) handover(who caller, a assembleArguments) (string, error) {
-	text, err := Handover(who.ctx, s.contexts, &loombridgev1.AssembleRequest{
+	text, err := Handover(who.ctx, s.prompts, s.sessions, &loombridgev1.AssembleRequest{
 		AgentId: who.agent, SessionId: cmp.Or(a.Session, who.session), Goal: a.Goal, MaxTokens: cmp.Or(a.MaxTokens, defaultHandoverTokens),
 	})
 	if err == nil && text == "" {
@@ -191,7 +191,7 @@ func wholeRunes(data []byte, last bool) []byte {
 // blob reads a part of a blob into memory; the request says at most how much.
 func (s *Server) blob(who caller, request *loombridgev1.ReadBlobRequest) (*loombridgev1.BlobInfo, []byte, error) {
 	request.AgentId = who.agent
-	stream, err := s.contexts.ReadBlob(who.ctx, request)
+	stream, err := s.blobs.ReadBlob(who.ctx, request)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -31,11 +31,11 @@ const (
 // waits for the one who makes prompts of the session. Where the session can't be folded into
 // the budget, the text has what fits: the request that began it and its newest entries, long
 // ones shortened, with marks for what is left out.
-func Handover(ctx context.Context, contexts loombridgev1.ContextServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
+func Handover(ctx context.Context, prompts loombridgev1.PromptServiceClient, sessions loombridgev1.SessionServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
 	ask.WithoutTools, ask.DryRun = true, true
-	prompt, err := contexts.Assemble(ctx, ask)
+	prompt, err := prompts.Assemble(ctx, ask)
 	if overflows(err) && ask.GetMaxTokens() > 0 {
-		return newest(ctx, contexts, ask)
+		return newest(ctx, sessions, ask)
 	}
 	if err != nil {
 		return "", err
@@ -57,13 +57,13 @@ func overflows(err error) bool {
 }
 
 // newest is as much of a session as fits, the newest entries first.
-func newest(ctx context.Context, contexts loombridgev1.ContextServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
+func newest(ctx context.Context, sessions loombridgev1.SessionServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
 	ctx = convert.AskText(ctx)
 	room := int(ask.GetMaxTokens()) * bytesPerToken
 	list := &loombridgev1.ListConversationRequest{
 		AgentId: ask.GetAgentId(), SessionId: ask.GetSessionId(), PageSize: 1,
 	}
-	oldest, err := contexts.ListConversation(ctx, list)
+	oldest, err := sessions.ListConversation(ctx, list)
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +75,7 @@ func newest(ctx context.Context, contexts loombridgev1.ContextServiceClient, ask
 	list.Order, list.PageSize = loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST, entriesOfPage
 	var entries []string
 	for full := false; !full; {
-		page, err := contexts.ListConversation(ctx, list)
+		page, err := sessions.ListConversation(ctx, list)
 		if err != nil {
 			return "", err
 		}

@@ -57,7 +57,7 @@ func (s *Server) listResources(ctx context.Context, request *sdk.ListResourcesRe
 	}
 	who := s.callerOf(ctx, request)
 	ask := &loombridgev1.ListBlobsRequest{AgentId: who.agent, SessionId: who.session, PageSize: listedResources, PageToken: request.Params.Cursor}
-	page, err := s.contexts.ListBlobs(who.ctx, ask)
+	page, err := s.blobs.ListBlobs(who.ctx, ask)
 	if err != nil {
 		return nil, plain(err)
 	}
@@ -116,7 +116,7 @@ func (s *Server) blobResource(who caller, uri, name string) (*sdk.ResourceConten
 }
 
 func (s *Server) stepResource(who caller, uri, name string) (*sdk.ResourceContents, error) {
-	got, err := s.contexts.GetStep(who.ctx, &loombridgev1.GetStepRequest{AgentId: who.agent, StepId: name})
+	got, err := s.sessions.GetStep(who.ctx, &loombridgev1.GetStepRequest{AgentId: who.agent, StepId: name})
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,9 @@ type Options struct {
 type Server struct {
 	bridge   loombridgev1.BridgeServiceClient
 	memory   loombridgev1.MemoryServiceClient
-	contexts loombridgev1.ContextServiceClient
+	sessions loombridgev1.SessionServiceClient
+	prompts  loombridgev1.PromptServiceClient
+	blobs    loombridgev1.BlobServiceClient
 	tools    loombridgev1.ToolServiceClient
 	events   loombridgev1.EventServiceClient
 	own      Options
@@ -79,7 +81,9 @@ func New(conn grpc.ClientConnInterface, opts *Options) *Server {
 	s := &Server{
 		bridge:   loombridgev1.NewBridgeServiceClient(conn),
 		memory:   loombridgev1.NewMemoryServiceClient(conn),
-		contexts: loombridgev1.NewContextServiceClient(conn),
+		sessions: loombridgev1.NewSessionServiceClient(conn),
+		prompts:  loombridgev1.NewPromptServiceClient(conn),
+		blobs:    loombridgev1.NewBlobServiceClient(conn),
 		tools:    loombridgev1.NewToolServiceClient(conn),
 		events:   loombridgev1.NewEventServiceClient(conn),
 		own:      o,

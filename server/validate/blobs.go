@@ -9,7 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
-// ReadBlobRequest checks what ContextService.ReadBlob is asked.
+// ReadBlobRequest checks what BlobService.ReadBlob is asked.
 func ReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -22,7 +22,7 @@ func ReadBlobRequest(r *loombridgev1.ReadBlobRequest) error {
 	return c.err()
 }
 
-// ListBlobsRequest checks what ContextService.ListBlobs is asked.
+// ListBlobsRequest checks what BlobService.ListBlobs is asked.
 func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -41,7 +41,7 @@ func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 	return c.err()
 }
 
-// PromoteBlobRequest checks what ContextService.PromoteBlob is asked.
+// PromoteBlobRequest checks what BlobService.PromoteBlob is asked.
 func PromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -57,7 +57,7 @@ func PromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
 	return c.err()
 }
 
-// ArchiveBlobRequest checks what ContextService.ArchiveBlob is asked.
+// ArchiveBlobRequest checks what BlobService.ArchiveBlob is asked.
 func ArchiveBlobRequest(r *loombridgev1.ArchiveBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -75,7 +75,7 @@ func (c *checker) blobTags(tags []string) {
 	}
 }
 
-// SearchBlobsRequest checks what ContextService.SearchBlobs is asked.
+// SearchBlobsRequest checks what BlobService.SearchBlobs is asked.
 func SearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -118,7 +118,7 @@ func (c *checker) searchPlace(r *loombridgev1.SearchBlobsRequest) {
 	}
 }
 
-// CollectGarbageRequest checks what ContextService.CollectGarbage is asked.
+// CollectGarbageRequest checks what BlobService.CollectGarbage is asked.
 func CollectGarbageRequest(r *loombridgev1.CollectGarbageRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

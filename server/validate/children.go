@@ -11,7 +11,7 @@ import (
 // maxWait bounds one WaitAgents.
 const maxWait = 10 * time.Minute
 
-// SpawnAgentRequest checks what ContextService.SpawnAgent is asked. What an id of a child
+// SpawnAgentRequest checks what AgentService.SpawnAgent is asked. What an id of a child
 // may be, and what its parent can give it, is checked by package children.
 func SpawnAgentRequest(r *loombridgev1.SpawnAgentRequest) error {
 	var c checker
@@ -57,7 +57,7 @@ func (c *checker) requiredNames(field string, list []string, most, bytes int) {
 	}
 }
 
-// CompleteTaskRequest checks what ContextService.CompleteTask is asked.
+// CompleteTaskRequest checks what AgentService.CompleteTask is asked.
 func CompleteTaskRequest(r *loombridgev1.CompleteTaskRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -91,7 +91,7 @@ func ConcludedTask(r *loombridgev1.CompleteTaskRequest, sessionID string) error 
 	return c.err()
 }
 
-// WaitAgentsRequest checks what ContextService.WaitAgents is asked.
+// WaitAgentsRequest checks what AgentService.WaitAgents is asked.
 func WaitAgentsRequest(r *loombridgev1.WaitAgentsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

@@ -12,7 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
-// AppendMessagesRequest checks what ContextService.AppendMessages is asked.
+// AppendMessagesRequest checks what SessionService.AppendMessages is asked.
 func AppendMessagesRequest(r *loombridgev1.AppendMessagesRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -58,7 +58,7 @@ func (c *checker) message(field string, m *loombridgev1.Message) {
 	}
 }
 
-// ListStepsRequest checks what ContextService.ListSteps is asked.
+// ListStepsRequest checks what SessionService.ListSteps is asked.
 func ListStepsRequest(r *loombridgev1.ListStepsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -74,7 +74,7 @@ func ListStepsRequest(r *loombridgev1.ListStepsRequest) error {
 	return c.err()
 }
 
-// GetStepRequest checks what ContextService.GetStep is asked.
+// GetStepRequest checks what SessionService.GetStep is asked.
 func GetStepRequest(r *loombridgev1.GetStepRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -84,7 +84,7 @@ func GetStepRequest(r *loombridgev1.GetStepRequest) error {
 	return c.err()
 }
 
-// AssembleRequest checks what ContextService.Assemble is asked.
+// AssembleRequest checks what PromptService.Assemble is asked.
 func AssembleRequest(r *loombridgev1.AssembleRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -135,7 +135,7 @@ func (c *checker) asOf(r *loombridgev1.AssembleRequest) {
 	}
 }
 
-// DiffPromptsRequest checks what ContextService.DiffPrompts is asked.
+// DiffPromptsRequest checks what PromptService.DiffPrompts is asked.
 func DiffPromptsRequest(r *loombridgev1.DiffPromptsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -145,7 +145,7 @@ func DiffPromptsRequest(r *loombridgev1.DiffPromptsRequest) error {
 	return c.err()
 }
 
-// CountTokensRequest checks what ContextService.CountTokens is asked.
+// CountTokensRequest checks what PromptService.CountTokens is asked.
 func CountTokensRequest(r *loombridgev1.CountTokensRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

@@ -6,7 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
-// ListSessionsRequest checks what ContextService.ListSessions is asked.
+// ListSessionsRequest checks what SessionService.ListSessions is asked.
 func ListSessionsRequest(r *loombridgev1.ListSessionsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -18,7 +18,7 @@ func ListSessionsRequest(r *loombridgev1.ListSessionsRequest) error {
 	return c.err()
 }
 
-// ListConversationRequest checks what ContextService.ListConversation is asked.
+// ListConversationRequest checks what SessionService.ListConversation is asked.
 func ListConversationRequest(r *loombridgev1.ListConversationRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -33,7 +33,7 @@ func ListConversationRequest(r *loombridgev1.ListConversationRequest) error {
 	return c.err()
 }
 
-// ExportSessionsRequest checks what ContextService.ExportSessions is asked.
+// ExportSessionsRequest checks what SessionService.ExportSessions is asked.
 func ExportSessionsRequest(r *loombridgev1.ExportSessionsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

@@ -98,7 +98,7 @@ func (c *checker) prompt(field string, p *loombridgev1.PromptSettings) {
 	}
 }
 
-// ConfigureSessionRequest checks what ContextService.ConfigureSession is asked.
+// ConfigureSessionRequest checks what SessionService.ConfigureSession is asked.
 func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -111,7 +111,7 @@ func ConfigureSessionRequest(r *loombridgev1.ConfigureSessionRequest) error {
 	return c.err()
 }
 
-// EndSessionRequest checks what ContextService.EndSession is asked.
+// EndSessionRequest checks what SessionService.EndSession is asked.
 func EndSessionRequest(r *loombridgev1.EndSessionRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -126,7 +126,7 @@ func EndSessionRequest(r *loombridgev1.EndSessionRequest) error {
 	return c.err()
 }
 
-// CompactHistoryRequest checks what ContextService.CompactHistory is asked.
+// CompactHistoryRequest checks what SessionService.CompactHistory is asked.
 func CompactHistoryRequest(r *loombridgev1.CompactHistoryRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -166,7 +166,7 @@ func (c *checker) listedSteps(ids []string) {
 	}
 }
 
-// UndoRequest checks what ContextService.Undo is asked.
+// UndoRequest checks what SessionService.Undo is asked.
 func UndoRequest(r *loombridgev1.UndoRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -176,7 +176,7 @@ func UndoRequest(r *loombridgev1.UndoRequest) error {
 	return c.err()
 }
 
-// ReportUsageRequest checks what ContextService.ReportUsage is asked.
+// ReportUsageRequest checks what PromptService.ReportUsage is asked.
 func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -189,7 +189,7 @@ func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
 	return c.err()
 }
 
-// ReportOverflowRequest checks what ContextService.ReportOverflow is asked.
+// ReportOverflowRequest checks what PromptService.ReportOverflow is asked.
 func ReportOverflowRequest(r *loombridgev1.ReportOverflowRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -198,7 +198,7 @@ func ReportOverflowRequest(r *loombridgev1.ReportOverflowRequest) error {
 	return c.err()
 }
 
-// CompressResultRequest checks what ContextService.CompressResult is asked.
+// CompressResultRequest checks what PromptService.CompressResult is asked.
 func CompressResultRequest(r *loombridgev1.CompressResultRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

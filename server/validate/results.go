@@ -20,7 +20,7 @@ const (
 	maxURIBytes = 4096
 )
 
-// RecordStepRequest checks what ContextService.RecordStep is asked.
+// RecordStepRequest checks what SessionService.RecordStep is asked.
 func RecordStepRequest(r *loombridgev1.RecordStepRequest) error {
 	var c checker
 	c.recordStep("", r)

@@ -26,7 +26,7 @@ func (c *checker) task(prefix string, t *loombridgev1.Task) {
 	c.time(prefix+"create_time", t.GetCreateTime())
 }
 
-// GetTaskRequest checks what ContextService.GetTask is asked.
+// GetTaskRequest checks what SessionService.GetTask is asked.
 func GetTaskRequest(r *loombridgev1.GetTaskRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

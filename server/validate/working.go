@@ -10,7 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
-// UpdateWorkingRequest checks what ContextService.UpdateWorking is asked.
+// UpdateWorkingRequest checks what SessionService.UpdateWorking is asked.
 func UpdateWorkingRequest(r *loombridgev1.UpdateWorkingRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -96,7 +96,7 @@ func (c *checker) requiredLine(field, s string, limit int) {
 // DefaultSnapshots is how many snapshots a page has by default.
 const DefaultSnapshots = 20
 
-// RenewRequest checks what ContextService.Renew is asked.
+// RenewRequest checks what SessionService.Renew is asked.
 func RenewRequest(r *loombridgev1.RenewRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -107,7 +107,7 @@ func RenewRequest(r *loombridgev1.RenewRequest) error {
 	return c.err()
 }
 
-// GetSnapshotRequest checks what ContextService.GetSnapshot is asked.
+// GetSnapshotRequest checks what SessionService.GetSnapshot is asked.
 func GetSnapshotRequest(r *loombridgev1.GetSnapshotRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
@@ -116,7 +116,7 @@ func GetSnapshotRequest(r *loombridgev1.GetSnapshotRequest) error {
 	return c.err()
 }
 
-// ListSnapshotsRequest checks what ContextService.ListSnapshots is asked.
+// ListSnapshotsRequest checks what SessionService.ListSnapshots is asked.
 func ListSnapshotsRequest(r *loombridgev1.ListSnapshotsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())

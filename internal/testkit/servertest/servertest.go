@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -64,7 +65,7 @@ type Server struct {
 	Bridge  loombridgev1.BridgeServiceClient
 	Memory  loombridgev1.MemoryServiceClient
 	Sharing loombridgev1.SharingServiceClient
-	Context loombridgev1.ContextServiceClient
+	Context contexts.Client
 	Tools   loombridgev1.ToolServiceClient
 	Events  loombridgev1.EventServiceClient
 	Admin   loombridgev1.AdminServiceClient
@@ -186,7 +187,7 @@ func (s *Server) connect() {
 	s.Bridge = loombridgev1.NewBridgeServiceClient(s.conn)
 	s.Memory = loombridgev1.NewMemoryServiceClient(s.conn)
 	s.Sharing = loombridgev1.NewSharingServiceClient(s.conn)
-	s.Context = loombridgev1.NewContextServiceClient(s.conn)
+	s.Context = contexts.New(s.conn)
 	s.Tools = loombridgev1.NewToolServiceClient(s.conn)
 	s.Events = loombridgev1.NewEventServiceClient(s.conn)
 	s.Admin = loombridgev1.NewAdminServiceClient(s.conn)

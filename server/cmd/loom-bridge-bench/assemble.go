@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -63,7 +64,7 @@ func (b *bench) assembleTable(ctx context.Context) error {
 	}
 	all := make([]*prompts, len(promptLengths))
 	if err := b.withServer(ctx, "prompts", func(conn *grpc.ClientConn) error {
-		client := loombridgev1.NewContextServiceClient(conn)
+		client := contexts.New(conn)
 		for i, length := range promptLengths {
 			all[i] = newPrompts(length)
 			if err := all[i].measure(ctx, client); err != nil {
@@ -77,7 +78,7 @@ func (b *bench) assembleTable(ctx context.Context) error {
 	var first []time.Duration
 	for range coldStarts {
 		if err := b.withServer(ctx, "prompts", func(conn *grpc.ClientConn) error {
-			client := loombridgev1.NewContextServiceClient(conn)
+			client := contexts.New(conn)
 			begin := time.Now()
 			if _, err := assemble(ctx, client, "bench-prompt-none"); err != nil {
 				return err
@@ -131,7 +132,7 @@ func (b *bench) withServer(ctx context.Context, name string, use func(*grpc.Clie
 
 // measure fills the sessions, then measures a prompt after each further step,
 // and once more without one.
-func (p *prompts) measure(ctx context.Context, client loombridgev1.ContextServiceClient) error {
+func (p *prompts) measure(ctx context.Context, client contexts.Client) error {
 	fmt.Fprintf(os.Stderr, "Assemble: filling %d sessions of %d steps\n", len(p.agents), p.length)
 	for _, agent := range p.agents {
 		for i := range p.length {
@@ -153,7 +154,7 @@ func (p *prompts) measure(ctx context.Context, client loombridgev1.ContextServic
 	return nil
 }
 
-func (p *prompts) measureWarm(ctx context.Context, client loombridgev1.ContextServiceClient, agent string, step int) error {
+func (p *prompts) measureWarm(ctx context.Context, client contexts.Client, agent string, step int) error {
 	if err := p.record(ctx, client, agent, step); err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func (p *prompts) measureWarm(ctx context.Context, client loombridgev1.ContextSe
 	return nil
 }
 
-func (p *prompts) measureCold(ctx context.Context, client loombridgev1.ContextServiceClient) error {
+func (p *prompts) measureCold(ctx context.Context, client contexts.Client) error {
 	for _, agent := range p.agents {
 		begin := time.Now()
 		if _, err := assemble(ctx, client, agent); err != nil {
@@ -181,12 +182,12 @@ func (p *prompts) measureCold(ctx context.Context, client loombridgev1.ContextSe
 	return nil
 }
 
-func (p *prompts) record(ctx context.Context, client loombridgev1.ContextServiceClient, agent string, step int) error {
+func (p *prompts) record(ctx context.Context, client contexts.Client, agent string, step int) error {
 	_, err := client.RecordStep(ctx, recordRequest(agent, step, promptOutput))
 	return err
 }
 
-func assemble(ctx context.Context, client loombridgev1.ContextServiceClient, agent string) (*loombridgev1.AssembleResponse, error) {
+func assemble(ctx context.Context, client contexts.Client, agent string) (*loombridgev1.AssembleResponse, error) {
 	return client.Assemble(ctx, &loombridgev1.AssembleRequest{
 		AgentId: agent, SessionId: "bench", Goal: "Find out why the tests fail.", System: "You are a careful engineer.",
 		MaxTokens: promptTokens,
@@ -231,7 +232,7 @@ func (b *bench) injectedTable(ctx context.Context) error {
 		}
 		for i, length := range promptLengths {
 			all[i] = &injected{length: length, agent: fmt.Sprintf("bench-injected-%d", length)}
-			if err := all[i].measure(ctx, b, loombridgev1.NewContextServiceClient(conn), loombridgev1.NewContextServiceClient(floors[0].conn)); err != nil {
+			if err := all[i].measure(ctx, b, contexts.New(conn), contexts.New(floors[0].conn)); err != nil {
 				return fmt.Errorf("bench: prompts of %d steps with memory: %w", length, err)
 			}
 		}
@@ -293,7 +294,7 @@ func (b *bench) rememberUser(ctx context.Context, client loombridgev1.MemoryServ
 }
 
 // measure fills the session, then measures a prompt after each further step.
-func (p *injected) measure(ctx context.Context, b *bench, client, floor loombridgev1.ContextServiceClient) error {
+func (p *injected) measure(ctx context.Context, b *bench, client, floor contexts.Client) error {
 	fmt.Fprintf(os.Stderr, "Assemble with memory: filling a session of %d steps\n", p.length)
 	for i := range p.length {
 		if _, err := client.RecordStep(ctx, recordRequest(p.agent, i, promptOutput)); err != nil {
@@ -328,7 +329,7 @@ func (p *injected) measure(ctx context.Context, b *bench, client, floor loombrid
 }
 
 // ask has the user ask something new, and measures the prompt for it and the next one.
-func (p *injected) ask(ctx context.Context, client loombridgev1.ContextServiceClient, question string) error {
+func (p *injected) ask(ctx context.Context, client contexts.Client, question string) error {
 	_, err := client.AppendMessages(ctx, &loombridgev1.AppendMessagesRequest{
 		AgentId: p.agent, SessionId: "bench", Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: question}},
 	})
@@ -341,7 +342,7 @@ func (p *injected) ask(ctx context.Context, client loombridgev1.ContextServiceCl
 }
 
 // timed makes a prompt with all sources, and returns the size of the answer.
-func (p *injected) timed(ctx context.Context, client loombridgev1.ContextServiceClient, times *[]time.Duration) (int, error) {
+func (p *injected) timed(ctx context.Context, client contexts.Client, times *[]time.Duration) (int, error) {
 	begin := time.Now()
 	r, err := client.Assemble(ctx, &loombridgev1.AssembleRequest{
 		AgentId: p.agent, SessionId: "bench", Goal: "Find out why the tests fail.", System: "You are a careful engineer.",

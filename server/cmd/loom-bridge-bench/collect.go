@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -31,7 +32,7 @@ func (b *memoryBench) collect(ctx context.Context) error {
 		return err
 	}
 	defer server.remove()
-	run := collecting{memoryServer: server, context: loombridgev1.NewContextServiceClient(server.conn), pool: texts(5, 4096)}
+	run := collecting{memoryServer: server, context: contexts.New(server.conn), pool: texts(5, 4096)}
 	b.say("saving %d records", b.records)
 	drafts := make([]*loombridgev1.RecordDraft, b.records)
 	for i := range drafts {
@@ -66,7 +67,7 @@ func (b *memoryBench) collect(ctx context.Context) error {
 // collecting is a server whose results are collected.
 type collecting struct {
 	*memoryServer
-	context loombridgev1.ContextServiceClient
+	context contexts.Client
 	pool    []string
 	saved   int
 

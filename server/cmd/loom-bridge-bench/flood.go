@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -211,7 +212,7 @@ func (f *flood) searches(ctx context.Context) error {
 }
 
 func searchBlobs(ctx context.Context, c *client) error {
-	stream, err := loombridgev1.NewContextServiceClient(c.conn).SearchBlobs(ctx, &loombridgev1.SearchBlobsRequest{
+	stream, err := contexts.New(c.conn).SearchBlobs(ctx, &loombridgev1.SearchBlobsRequest{
 		AgentId: seededAgent, Pattern: &loombridgev1.SearchBlobsRequest_Regexp{Regexp: floodPattern},
 	})
 	for err == nil {

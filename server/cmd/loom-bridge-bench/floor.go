@@ -27,7 +27,8 @@ import (
 // batch and nothing else, and Assemble with so many bytes.
 type floor struct {
 	loombridgev1.UnimplementedBridgeServiceServer
-	loombridgev1.UnimplementedContextServiceServer
+	loombridgev1.UnimplementedSessionServiceServer
+	loombridgev1.UnimplementedPromptServiceServer
 
 	db        *barerocks.DB
 	workspace string
@@ -139,7 +140,8 @@ func serveFloor(ctx context.Context, dir, workspace string, clients int) error {
 	}
 	s := grpc.NewServer()
 	loombridgev1.RegisterBridgeServiceServer(s, f)
-	loombridgev1.RegisterContextServiceServer(s, f)
+	loombridgev1.RegisterSessionServiceServer(s, f)
+	loombridgev1.RegisterPromptServiceServer(s, f)
 	grpc_health_v1.RegisterHealthServer(s, health.NewServer())
 	fmt.Printf("listening on %s\n", listener.Addr())
 	go func() { <-ctx.Done(); s.Stop() }()

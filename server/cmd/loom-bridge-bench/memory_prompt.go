@@ -9,6 +9,7 @@ import (
 
 	promptsettings "github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
@@ -119,7 +120,7 @@ func (s *memoryServer) askPrompts(ctx context.Context, user, session, question s
 	for _, of := range sums {
 		of.questions++
 	}
-	client := loombridgev1.NewContextServiceClient(s.conn)
+	client := contexts.New(s.conn)
 	for i, budget := range memoryBudgets {
 		own := fmt.Sprintf("%s-%d", session, budget)
 		if _, err := client.AppendMessages(ctx, &loombridgev1.AppendMessagesRequest{AgentId: askingAgent, SessionId: own, Messages: []*loombridgev1.Message{

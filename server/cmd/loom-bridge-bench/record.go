@@ -13,6 +13,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
@@ -126,7 +127,7 @@ func (b *bench) recordContest(ctx context.Context, c recordCase) (sample, error)
 		return sample{}, err
 	}
 	defer hangUp(ours)
-	r := recorderRun{floor: loombridgev1.NewContextServiceClient(floor[0].conn), ours: loombridgev1.NewContextServiceClient(ours[0].conn)}
+	r := recorderRun{floor: contexts.New(floor[0].conn), ours: contexts.New(ours[0].conn)}
 	for i := range c.sessions {
 		agent := fmt.Sprintf("bench-record-%s-%d-%d", strings.ReplaceAll(c.name, " ", ""), c.at, i)
 		if err := fill(ctx, r.ours, agent, c.at-1); err != nil {
@@ -150,14 +151,14 @@ const warmCalls = 2
 
 // recorderRun is the calls of one case.
 type recorderRun struct {
-	floor, ours           loombridgev1.ContextServiceClient
+	floor, ours           contexts.Client
 	floorTimes, oursTimes []time.Duration
 }
 
 func (r *recorderRun) step(ctx context.Context, agent string, call, bytes int, counts bool) error {
 	request := recordRequest(agent, call, bytes)
 	for _, side := range []struct {
-		client loombridgev1.ContextServiceClient
+		client contexts.Client
 		times  *[]time.Duration
 	}{{r.floor, &r.floorTimes}, {r.ours, &r.oursTimes}} {
 		begin := time.Now()
@@ -183,7 +184,7 @@ func recordRequest(agent string, call, bytes int) *loombridgev1.RecordStepReques
 const fillers = 8
 
 // fill records n small steps, in any order.
-func fill(ctx context.Context, client loombridgev1.ContextServiceClient, agent string, n int) error {
+func fill(ctx context.Context, client contexts.Client, agent string, n int) error {
 	return each(n, fillers, func(call int) error {
 		_, err := client.RecordStep(ctx, recordRequest(agent, call, smallOutput))
 		return err

@@ -19,6 +19,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -173,7 +174,7 @@ func seedBusy(ctx context.Context, addr string) error {
 			return err
 		}
 	}
-	_, err = loombridgev1.NewContextServiceClient(conn).RecordStep(ctx, &loombridgev1.RecordStepRequest{
+	_, err = contexts.New(conn).RecordStep(ctx, &loombridgev1.RecordStepRequest{
 		AgentId: seededAgent, ToolName: "my:tool", Success: true,
 		OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: strings.Repeat(strings.Repeat("x", seededLine)+"!\n", seededLines)},
 	})

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -44,8 +45,8 @@ func (b *brood) dies(n int) (streamEnds, neverStarts bool) {
 	return n%broodDead == 3 && n%(2*broodDead) == 3, n%broodDead == 3 && n%(2*broodDead) != 3
 }
 
-func (b *brood) contexts(n int) loombridgev1.ContextServiceClient {
-	return loombridgev1.NewContextServiceClient(b.conns[n%len(b.conns)])
+func (b *brood) contexts(n int) contexts.Client {
+	return contexts.New(b.conns[n%len(b.conns)])
 }
 
 // each does something for every child, some at a time.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -20,12 +21,12 @@ const (
 // family spawns and returns until everything is acknowledged, whatever becomes of the
 // server.
 type family struct {
-	contexts atomic.Pointer[loombridgev1.ContextServiceClient]
+	contexts atomic.Pointer[contexts.Client]
 	acked    chan struct{}
 }
 
 // until makes a call again and again until it is acknowledged.
-func (f *family) until(ctx context.Context, call func(c loombridgev1.ContextServiceClient) error) {
+func (f *family) until(ctx context.Context, call func(c contexts.Client) error) {
 	for ctx.Err() == nil {
 		if call(*f.contexts.Load()) == nil {
 			f.acked <- struct{}{}
@@ -38,11 +39,11 @@ func (f *family) until(ctx context.Context, call func(c loombridgev1.ContextServ
 func (f *family) live(ctx context.Context, parent string) {
 	for n := range stormChildren {
 		child := fmt.Sprint(parent, "-", n)
-		f.until(ctx, func(c loombridgev1.ContextServiceClient) error {
+		f.until(ctx, func(c contexts.Client) error {
 			_, err := c.SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{AgentId: parent, ChildId: child, Goal: "goal of " + child, RequestId: "spawn " + child})
 			return err
 		})
-		f.until(ctx, func(c loombridgev1.ContextServiceClient) error {
+		f.until(ctx, func(c contexts.Client) error {
 			_, err := c.CompleteTask(ctx, &loombridgev1.CompleteTaskRequest{AgentId: child, TaskId: child, Conclusion: "result of " + child})
 			return err
 		})
@@ -59,7 +60,7 @@ func TestChildrenOfAKilledServer(t *testing.T) {
 	f := &family{acked: make(chan struct{}, stormParents)}
 	start := func() *child {
 		c := MustStartChild(t, dir)
-		client := loombridgev1.NewContextServiceClient(MustDial(t, c.Address))
+		client := contexts.New(MustDial(t, c.Address))
 		f.contexts.Store(&client)
 		return c
 	}

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -221,7 +222,7 @@ func (f *filler) steps(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	for range damageSteps {
 		output := f.text([]int{20, 2000, 20_000, 200_000}[f.random.IntN(4)])
-		got, err := loombridgev1.NewContextServiceClient(conn).RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
+		got, err := contexts.New(conn).RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
 			AgentId: damageAgent, ToolName: "my.tool", Success: true,
 			OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: output},
 		})
@@ -233,7 +234,7 @@ func (f *filler) steps(t *testing.T, conn *grpc.ClientConn) {
 // readable notes what a name of a result leads to.
 func (f *filler) readable(name, want string) {
 	f.note(name, want, func(ctx context.Context, conn *grpc.ClientConn) (string, error) {
-		_, got, err := readAll(ctx, loombridgev1.NewContextServiceClient(conn), &loombridgev1.ReadBlobRequest{AgentId: damageAgent, Name: name}, len(want))
+		_, got, err := readAll(ctx, contexts.New(conn), &loombridgev1.ReadBlobRequest{AgentId: damageAgent, Name: name}, len(want))
 		return string(got), err
 	})
 }
@@ -251,7 +252,7 @@ func (f *filler) messages(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	for range damageOthers {
 		content := f.text(9000)
-		got, err := loombridgev1.NewContextServiceClient(conn).AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{
+		got, err := contexts.New(conn).AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{
 			AgentId: damageAgent, Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: content}},
 		})
 		must(t, err)
@@ -327,7 +328,7 @@ func listSteps(ctx context.Context, conn *grpc.ClientConn) (string, error) {
 	var all strings.Builder
 	request := &loombridgev1.ListStepsRequest{AgentId: damageAgent, PageSize: 1000}
 	for {
-		page, err := loombridgev1.NewContextServiceClient(conn).ListSteps(ctx, request)
+		page, err := contexts.New(conn).ListSteps(ctx, request)
 		if err != nil {
 			return all.String(), err
 		}
@@ -341,7 +342,7 @@ func listSteps(ctx context.Context, conn *grpc.ClientConn) (string, error) {
 }
 
 func assembled(ctx context.Context, conn *grpc.ClientConn) (string, error) {
-	got, err := loombridgev1.NewContextServiceClient(conn).Assemble(ctx, &loombridgev1.AssembleRequest{
+	got, err := contexts.New(conn).Assemble(ctx, &loombridgev1.AssembleRequest{
 		AgentId: damageAgent, Goal: "Go on.", MaxTokens: 120_000, WithoutTools: true, DryRun: true,
 	})
 	var all strings.Builder

@@ -21,14 +21,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/exports"
 )
 
-func (p *process) context() loombridgev1.ContextServiceClient {
-	return loombridgev1.NewContextServiceClient(p.conn)
+func (p *process) context() contexts.Client {
+	return contexts.New(p.conn)
 }
 
 // MustRecord records a step of a tool that the caller ran.

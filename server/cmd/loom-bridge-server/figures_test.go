@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 // promptFigures is a session of a server that was started with some flags.
 type promptFigures struct {
 	tb      testing.TB
-	context loombridgev1.ContextServiceClient
+	context contexts.Client
 	agent   string
 	tokens  func(text string) int
 }
@@ -23,7 +24,7 @@ type promptFigures struct {
 func MustFigures(tb testing.TB, args ...string) *promptFigures {
 	tb.Helper()
 	p := MustRun(tb, tb.TempDir(), args...)
-	f := &promptFigures{tb: tb, context: loombridgev1.NewContextServiceClient(p.conn), agent: "a"}
+	f := &promptFigures{tb: tb, context: contexts.New(p.conn), agent: "a"}
 	f.tokens = func(text string) int {
 		got, err := f.context.CountTokens(tb.Context(), &loombridgev1.CountTokensRequest{AgentId: "a", Text: text, Model: "gpt-4o"})
 		must(tb, err)

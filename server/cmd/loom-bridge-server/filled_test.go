@@ -214,13 +214,13 @@ func allFilled(yield func(filling.Case) bool) {
 // when what they hold is counted late.
 func filledBriefly() []string {
 	return []string{
-		"loombridge.v1.ContextService.AppendMessages messages.tool_calls empty items",
+		"loombridge.v1.SessionService.AppendMessages messages.tool_calls empty items",
 		"loombridge.v1.BridgeService.Attach hello.topics empty items",
 		"loombridge.v1.BridgeService.MemoryQuery tiers packed numbers",
 		"loombridge.v1.BridgeService.Attach hello.topics.headers empty entries, 1 each",
 		"loombridge.v1.BridgeService.Emit payload small objects",
 		"loombridge.v1.BridgeService.Tool arguments_json held objects in 1024 KiB",
-		"loombridge.v1.ContextService.RecordStep output_json small objects in 1024 KiB",
+		"loombridge.v1.SessionService.RecordStep output_json small objects in 1024 KiB",
 		"loom.v1.Bridge.RegisterAgent tools.metadata empty entries, 1 each",
 	}
 }

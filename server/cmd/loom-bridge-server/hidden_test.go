@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -167,12 +168,12 @@ func TestAChildsApprovalsAreAtMostItsParents(t *testing.T) {
 	attach("child-agent", "parent")
 	attach("child-session", "parent")
 	for child, parent := range map[string]string{"child-never": "never", "child-strict": "strict", "child-reader": "reader"} {
-		_, err := loombridgev1.NewContextServiceClient(w.conn).SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
+		_, err := contexts.New(w.conn).SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
 			AgentId: parent, ChildId: child, Goal: "g", SessionId: "s1",
 		})
 		must(t, err)
 	}
-	_, err = loombridgev1.NewContextServiceClient(w.conn).SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "child-never", ChildId: "child-grand", Goal: "g", SessionId: "s1"})
+	_, err = contexts.New(w.conn).SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "child-never", ChildId: "child-grand", Goal: "g", SessionId: "s1"})
 	must(t, err)
 	for _, agent := range []string{"child-agent", "child-session"} {
 		waits := w.later(agent, "s1", "fs:read_file", read)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -93,7 +94,7 @@ func TestHookTwiceRecordsOnce(t *testing.T) {
 		event("PostToolUse", map[string]any{"tool_name": "Bash", "tool_use_id": "t", "tool_input": map[string]any{"command": "make"}, "tool_response": map[string]any{"stdout": "ok\n"}})
 		event("Stop", map[string]any{"last_assistant_message": "It is fixed."})
 		event("UserPromptSubmit", map[string]any{"prompt": "fix the harbour test"})
-		got, err := loombridgev1.NewContextServiceClient(p.conn).ListConversation(t.Context(), &loombridgev1.ListConversationRequest{AgentId: agent, SessionId: "s"})
+		got, err := contexts.New(p.conn).ListConversation(t.Context(), &loombridgev1.ListConversationRequest{AgentId: agent, SessionId: "s"})
 		must(t, err)
 		if len(got.GetEntries()) != 4 {
 			t.Errorf("at once %v: %d entries, want 4: %v", atOnce, len(got.GetEntries()), got)
@@ -110,7 +111,7 @@ func TestHookTakesByteOrderMarks(t *testing.T) {
 			t.Errorf("%d marks: %v", n, err)
 		}
 	}
-	got, err := loombridgev1.NewContextServiceClient(p.conn).ListConversation(t.Context(), &loombridgev1.ListConversationRequest{AgentId: "bom", SessionId: "c"})
+	got, err := contexts.New(p.conn).ListConversation(t.Context(), &loombridgev1.ListConversationRequest{AgentId: "bom", SessionId: "c"})
 	must(t, err)
 	if len(got.GetEntries()) != 4 {
 		t.Errorf("%d entries, want 4", len(got.GetEntries()))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/hosts"
 )
@@ -139,7 +140,7 @@ func hookSession(t *testing.T, p *process, host string) {
 func hookSteps(t *testing.T, p *process, host string) {
 	t.Helper()
 	want := hookSessions[host]
-	contexts := loombridgev1.NewContextServiceClient(p.conn)
+	contexts := contexts.New(p.conn)
 	listed, err := contexts.ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "mcp", SessionId: want.session, PageSize: 100})
 	must(t, err)
 	var got []string
@@ -202,7 +203,7 @@ func TestHookRefuses(t *testing.T) {
 			}
 		})
 	}
-	sessions, err := loombridgev1.NewContextServiceClient(p.conn).ListSessions(t.Context(), &loombridgev1.ListSessionsRequest{AgentId: "mcp"})
+	sessions, err := contexts.New(p.conn).ListSessions(t.Context(), &loombridgev1.ListSessionsRequest{AgentId: "mcp"})
 	must(t, err)
 	if len(sessions.GetSessions()) != 0 {
 		t.Errorf("sessions: %v", sessions)
@@ -229,7 +230,7 @@ func TestHookTakesWhatHostsTell(t *testing.T) {
 			t.Errorf("%d: %v", n, err)
 		}
 	}
-	listed, err := loombridgev1.NewContextServiceClient(p.conn).ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "mcp", SessionId: "s", PageSize: 9})
+	listed, err := contexts.New(p.conn).ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "mcp", SessionId: "s", PageSize: 9})
 	must(t, err)
 	if steps := listed.GetSteps(); len(steps) != 3 || steps[0].GetToolName() != "my_tool__v2_" || steps[0].GetOutcomeRef() == "" {
 		t.Errorf("steps: %v", steps)
@@ -264,7 +265,7 @@ func TestHooksWithoutServer(t *testing.T) {
 		must(t, start(n))
 	}
 	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(project, ".loom", "store"), "--workspace", project)
-	listed, err := loombridgev1.NewContextServiceClient(p.conn).ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "mcp", SessionId: "s", PageSize: 9})
+	listed, err := contexts.New(p.conn).ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "mcp", SessionId: "s", PageSize: 9})
 	must(t, err)
 	if len(listed.GetSteps()) != 2 {
 		t.Errorf("%d steps", len(listed.GetSteps()))

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 )
@@ -176,7 +177,7 @@ func TestBackgroundJobsEnd(t *testing.T) {
 		mine := caller{w, "a", "s1"}
 		begun := mine.job("system:shell", serving(mark))
 		mine.untilPrinted(begun.ID, "serving\n")
-		_, err := loombridgev1.NewContextServiceClient(w.conn).EndSession(t.Context(), &loombridgev1.EndSessionRequest{AgentId: "a", SessionId: "s1"})
+		_, err := contexts.New(w.conn).EndSession(t.Context(), &loombridgev1.EndSessionRequest{AgentId: "a", SessionId: "s1"})
 		must(t, err)
 		noneLeft(t, mark)
 		if list := mine.try("job:list", object{}).GetOutputJson(); list != `{"jobs":[]}` {

@@ -31,6 +31,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -250,7 +251,7 @@ func TestRestart(t *testing.T) {
 	if n := hits(t, second, "bitcoin"); n != 1 {
 		t.Errorf("%d hits after the restart", n)
 	}
-	blob, err := loombridgev1.NewContextServiceClient(second.conn).ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: "a", Name: answer.GetStep().GetId()})
+	blob, err := contexts.New(second.conn).ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: "a", Name: answer.GetStep().GetId()})
 	must(t, err)
 	piece, err := blob.Recv()
 	must(t, err)

@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -54,7 +55,7 @@ func TestMCPTakesArgumentsAsHostsWriteThem(t *testing.T) {
 	if text, ok := call("tool_run", `{"name":"fs:read_file","arguments":{"path":"long"}}`); !ok || len(text) > 32<<10 || !strings.Contains(text, "blob_read ") {
 		t.Errorf("a long result: %v, %d bytes: %.200s", ok, len(text), text)
 	}
-	steps, err := loombridgev1.NewContextServiceClient(s.conn).ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "mcp", PageSize: 100})
+	steps, err := contexts.New(s.conn).ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "mcp", PageSize: 100})
 	must(t, err)
 	if !strings.Contains(steps.String(), "Tool not found: fs:read_fil") || !strings.Contains(steps.String(), "path: is required") {
 		t.Errorf("the calls that were wrong are no steps: %v", steps)

@@ -17,6 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -130,7 +131,7 @@ func TestMCPResults(t *testing.T) {
 			}
 			// The bytes themselves are read back by name.
 			drawn := p.use(t, name+":draw", `{}`)
-			read, err := loombridgev1.NewContextServiceClient(p.conn).ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: "a", Name: drawn.GetStep().GetId(), Form: loombridgev1.BlobForm_BLOB_FORM_MEDIA})
+			read, err := contexts.New(p.conn).ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: "a", Name: drawn.GetStep().GetId(), Form: loombridgev1.BlobForm_BLOB_FORM_MEDIA})
 			must(t, err)
 			var data []byte
 			mediaType := ""

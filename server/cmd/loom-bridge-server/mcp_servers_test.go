@@ -17,6 +17,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -269,7 +270,7 @@ func TestMCPToolsStayOutOfPrompts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	tools := func(p *process, settings *loombridgev1.PromptSettings) string {
-		got, err := loombridgev1.NewContextServiceClient(p.conn).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", Goal: "x", DryRun: true, Settings: settings})
+		got, err := contexts.New(p.conn).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", Goal: "x", DryRun: true, Settings: settings})
 		must(t, err)
 		return got.GetToolsJson()
 	}

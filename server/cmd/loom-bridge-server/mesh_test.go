@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/natstest"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -145,7 +146,7 @@ func TestKilledServerKeepsNobodyWaiting(t *testing.T) {
 	p := MustBridge(t, store, "lives", "--mesh", "embedded")
 	provider := dead.attach(t.Context(), t, "provider", nil, "sum")
 	waitUntil(t, "the tool is listed", func() bool { return p.lists(t, "sum") })
-	contexts := loombridgev1.NewContextServiceClient(p.conn)
+	contexts := contexts.New(p.conn)
 	asked := make(chan error, 1)
 	go func() {
 		_, err := p.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{AgentId: "a", Name: "sum"})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -29,7 +30,7 @@ func TestMetricsTellOfAgents(t *testing.T) {
 		}
 		return nil
 	})
-	c := loombridgev1.NewContextServiceClient(p.conn)
+	c := contexts.New(p.conn)
 	_, err := c.ConfigureSession(t.Context(), &loombridgev1.ConfigureSessionRequest{AgentId: "a", SessionId: "s", History: &loombridgev1.HistorySettings{
 		Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_PRESET, Preset: "partitioned", Literal: new(true),
 	}})

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -142,7 +143,7 @@ func TestMetricsCountToolsAndRefusals(t *testing.T) {
 	}
 	_, err = loomv1pb.NewBridgeClient(p.conn).ForwardToolCall(t.Context(), &loomv1pb.ToolCall{Id: "c", Name: "fs:stat", Arguments: `{"path":"a.txt"}`})
 	must(t, err)
-	prompt, err := loombridgev1.NewContextServiceClient(p.conn).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", Goal: "report"})
+	prompt, err := contexts.New(p.conn).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", Goal: "report"})
 	must(t, err)
 	got := scrape(t, address)
 	for name, want := range map[string]float64{

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -13,7 +14,7 @@ func TestPathsOfOneName(t *testing.T) {
 	t.Parallel()
 	const results = 1100 // more than once had a path of one name
 	p := MustRun(t, t.TempDir(), "--durability", "none")
-	client := loombridgev1.NewContextServiceClient(p.conn)
+	client := contexts.New(p.conn)
 	text := strings.Repeat("the same result\\n", 200)
 	paths := map[string]bool{}
 	add := func(path string, err error) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -79,7 +80,7 @@ func TestOptionsOfNaming(t *testing.T) {
 		{[]string{"--history-preset=reduction"}, []string{"shell_002.log", "read_002_2.txt"}},
 	} {
 		p := MustRun(t, dir, tt.args...)
-		f := &promptFigures{tb: t, context: loombridgev1.NewContextServiceClient(p.conn), agent: "a"}
+		f := &promptFigures{tb: t, context: contexts.New(p.conn), agent: "a"}
 		text := strings.Repeat(fmt.Sprintf("line of server %d\n", i), 100)
 		command := f.observe("system:shell", `{"command":"ls"}`, fmt.Sprintf(`{"stdout":%q,"exit_code":0}`, text)).GetOutputBlob()
 		read := f.observe("fs:read_file", `{"path":"a"}`, fmt.Sprintf(`{"content":%q}`, "read: "+text)).GetOutputBlob()

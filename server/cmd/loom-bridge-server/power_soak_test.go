@@ -19,6 +19,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -142,7 +143,7 @@ func uploadSize(seed uint64) int { return 1 + int(seed%powerUpload) }
 func (p *powerSoak) verifyUploads(t *testing.T, conn *grpc.ClientConn, ids []string) {
 	for _, id := range ids {
 		want := noise(p.results[id], uploadSize(p.results[id]))
-		_, got, err := readAll(t.Context(), loombridgev1.NewContextServiceClient(conn), &loombridgev1.ReadBlobRequest{AgentId: damageAgent, Name: id}, len(want))
+		_, got, err := readAll(t.Context(), contexts.New(conn), &loombridgev1.ReadBlobRequest{AgentId: damageAgent, Name: id}, len(want))
 		if died(err) {
 			return
 		}

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -62,7 +63,7 @@ func (r *reader) record(conn *grpc.ClientConn) error {
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), soakDeadline)
 	defer cancel()
-	for client := loombridgev1.NewContextServiceClient(conn); ; {
+	for client := contexts.New(conn); ; {
 		text := r.text()
 		step, err := client.RecordStep(ctx, &loombridgev1.RecordStepRequest{
 			AgentId: r.agent, ToolName: "my.tool", Success: true,
@@ -90,7 +91,7 @@ func (r *reader) record(conn *grpc.ClientConn) error {
 func (r *reader) verify(t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	defer conn.Close()
-	client := loombridgev1.NewContextServiceClient(conn)
+	client := contexts.New(conn)
 	for name, want := range r.want {
 		if got, err := r.read(t.Context(), client, name); err != nil || got != want {
 			t.Errorf("%s: %d of %d bytes, %v", name, len(got), len(want), err)
@@ -101,7 +102,7 @@ func (r *reader) verify(t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-func (r *reader) read(ctx context.Context, client loombridgev1.ContextServiceClient, name string) (string, error) {
+func (r *reader) read(ctx context.Context, client contexts.Client, name string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, soakDeadline)
 	defer cancel()
 	stream, err := client.ReadBlob(ctx, &loombridgev1.ReadBlobRequest{AgentId: r.agent, Name: name})

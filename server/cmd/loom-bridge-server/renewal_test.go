@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -31,7 +32,7 @@ type sprinter struct {
 	rand         *rand.Rand
 	dir, session string
 	server       *child
-	client       loombridgev1.ContextServiceClient
+	client       contexts.Client
 	// sprint is how often it was renewed, said how many messages it has.
 	sprint, said int
 	// early counts the kills before the renewal was there, late those after it.
@@ -43,7 +44,7 @@ type sprinter struct {
 func (s *sprinter) start() {
 	s.tb.Helper()
 	s.server = MustStartChild(s.tb, s.dir, "--history-policy", "preset", "--history-preset", "partitioned")
-	s.client = loombridgev1.NewContextServiceClient(MustDial(s.tb, s.server.Address))
+	s.client = contexts.New(MustDial(s.tb, s.server.Address))
 }
 
 func (s *sprinter) update(r *loombridgev1.UpdateWorkingRequest) *loombridgev1.Working {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 )
@@ -60,7 +61,7 @@ func (s *resultsSoak) configure(conn *grpc.ClientConn) error {
 	defer cancel()
 	for name, h := range histories() {
 		r := &loombridgev1.ConfigureSessionRequest{AgentId: soakAgent, SessionId: name, History: h}
-		if _, err := loombridgev1.NewContextServiceClient(conn).ConfigureSession(ctx, r); err != nil {
+		if _, err := contexts.New(conn).ConfigureSession(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -85,7 +86,7 @@ func (s *resultsSoak) next() *acknowledged {
 func (s *resultsSoak) recordAs(conn *grpc.ClientConn, a *acknowledged, g *given) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakDeadline)
 	defer cancel()
-	client, id := loombridgev1.NewContextServiceClient(conn), fmt.Sprintf("%x", a.seed)
+	client, id := contexts.New(conn), fmt.Sprintf("%x", a.seed)
 	r := &loombridgev1.RecordStepRequest{AgentId: soakAgent, SessionId: a.session, RequestId: id}
 	if a.mode != modeStep {
 		r.CallId = "call_" + id
@@ -135,7 +136,7 @@ func (s *resultsSoak) prompt(conn *grpc.ClientConn, r *loombridgev1.AssembleRequ
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakDeadline)
 	defer cancel()
 	r.AgentId, r.WithoutTools = soakAgent, true
-	got, err := loombridgev1.NewContextServiceClient(conn).Assemble(ctx, r)
+	got, err := contexts.New(conn).Assemble(ctx, r)
 	if status.Code(err) == codes.FailedPrecondition {
 		s.overfull++
 		return "", nil

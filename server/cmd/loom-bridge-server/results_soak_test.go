@@ -22,6 +22,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -170,7 +171,7 @@ func (s *resultsSoak) record(conn *grpc.ClientConn, kill func()) error {
 
 // verify reads a result by each of its names.
 func (s *resultsSoak) verify(conn *grpc.ClientConn, a *acknowledged) {
-	client := loombridgev1.NewContextServiceClient(conn)
+	client := contexts.New(conn)
 	g := made(a.seed, s.longest)
 	original := loombridgev1.BlobForm_BLOB_FORM_ORIGINAL
 	s.same(client, g, &loombridgev1.ReadBlobRequest{Name: a.step, SessionId: a.session}, g.data)
@@ -203,7 +204,7 @@ func (s *resultsSoak) verify(conn *grpc.ClientConn, a *acknowledged) {
 
 // sameParts compares a long result with what a further name leads to: its hash, and
 // some parts.
-func (s *resultsSoak) sameParts(client loombridgev1.ContextServiceClient, g given, name string) {
+func (s *resultsSoak) sameParts(client contexts.Client, g given, name string) {
 	sum := sha256.Sum256(g.data)
 	for range 3 {
 		from := s.random.IntN(len(g.data))
@@ -216,7 +217,7 @@ func (s *resultsSoak) sameParts(client loombridgev1.ContextServiceClient, g give
 }
 
 // same compares what a request reads, and returns what the server says of it.
-func (s *resultsSoak) same(client loombridgev1.ContextServiceClient, g given, r *loombridgev1.ReadBlobRequest, want []byte) *loombridgev1.BlobInfo {
+func (s *resultsSoak) same(client contexts.Client, g given, r *loombridgev1.ReadBlobRequest, want []byte) *loombridgev1.BlobInfo {
 	ctx, cancel := context.WithTimeout(s.t.Context(), soakDeadline)
 	defer cancel()
 	s.names++
@@ -229,7 +230,7 @@ func (s *resultsSoak) same(client loombridgev1.ContextServiceClient, g given, r 
 	return info
 }
 
-func readAll(ctx context.Context, client loombridgev1.ContextServiceClient, r *loombridgev1.ReadBlobRequest, size int) (*loombridgev1.BlobInfo, []byte, error) {
+func readAll(ctx context.Context, client contexts.Client, r *loombridgev1.ReadBlobRequest, size int) (*loombridgev1.BlobInfo, []byte, error) {
 	stream, err := client.ReadBlob(ctx, r)
 	if err != nil {
 		return nil, nil, err
@@ -442,7 +443,7 @@ func (r *maker) image(g *given, n int) {
 }
 
 // record records the result in one message, or in several when it is too long.
-func (g *given) record(ctx context.Context, client loombridgev1.ContextServiceClient, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
+func (g *given) record(ctx context.Context, client contexts.Client, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
 	r.ToolName, r.Success = g.tool, true
 	if len(g.data) > 1<<20 {
 		return g.upload(ctx, client, r)
@@ -458,7 +459,7 @@ func (g *given) record(ctx context.Context, client loombridgev1.ContextServiceCl
 	return client.RecordStep(ctx, r)
 }
 
-func (g *given) upload(ctx context.Context, client loombridgev1.ContextServiceClient, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
+func (g *given) upload(ctx context.Context, client contexts.Client, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
 	r.OutputForm = &loombridgev1.RecordStepRequest_OutputUpload{OutputUpload: &loombridgev1.ResultUpload{Form: g.form}}
 	stream, err := client.UploadStep(ctx)
 	if err != nil {

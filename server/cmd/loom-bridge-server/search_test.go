@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/context/turn"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -26,7 +27,7 @@ func slowLine(bytes int) string { return strings.Repeat("x", bytes) + "!" }
 // recordText records a result that becomes a blob, and returns its name.
 func recordText(tb testing.TB, conn *grpc.ClientConn, agent, text string) string {
 	tb.Helper()
-	step, err := loombridgev1.NewContextServiceClient(conn).RecordStep(tb.Context(), &loombridgev1.RecordStepRequest{
+	step, err := contexts.New(conn).RecordStep(tb.Context(), &loombridgev1.RecordStepRequest{
 		AgentId: agent, ToolName: "my:tool", Success: true, OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: text},
 	})
 	must(tb, err)
@@ -35,7 +36,7 @@ func recordText(tb testing.TB, conn *grpc.ClientConn, agent, text string) string
 
 // searchPage makes one search and returns the numbers of the lines it gave.
 func searchPage(ctx context.Context, conn *grpc.ClientConn, r *loombridgev1.SearchBlobsRequest) (lines []int64, next string, err error) {
-	stream, err := loombridgev1.NewContextServiceClient(conn).SearchBlobs(ctx, r)
+	stream, err := contexts.New(conn).SearchBlobs(ctx, r)
 	if err != nil {
 		return nil, "", err
 	}
@@ -84,9 +85,9 @@ func TestSearchTime(t *testing.T) {
 	if pages < 3 {
 		t.Errorf("the time of a search has no effect: %d pages", pages)
 	}
-	archive, err := loombridgev1.NewContextServiceClient(p.conn).ArchiveBlob(t.Context(), &loombridgev1.ArchiveBlobRequest{AgentId: "a", Name: r.GetName()})
+	archive, err := contexts.New(p.conn).ArchiveBlob(t.Context(), &loombridgev1.ArchiveBlobRequest{AgentId: "a", Name: r.GetName()})
 	must(t, err)
-	stream, err := loombridgev1.NewContextServiceClient(p.conn).SearchBlobs(t.Context(), &loombridgev1.SearchBlobsRequest{AgentId: "a", MaxMatches: 1000, Pattern: r.GetPattern()})
+	stream, err := contexts.New(p.conn).SearchBlobs(t.Context(), &loombridgev1.SearchBlobsRequest{AgentId: "a", MaxMatches: 1000, Pattern: r.GetPattern()})
 	must(t, err)
 	incomplete := false
 	for answer, err := stream.Recv(); !errors.Is(err, io.EOF); answer, err = stream.Recv() {

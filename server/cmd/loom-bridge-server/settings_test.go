@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -171,8 +172,8 @@ func ended(err error) string {
 	return status.Code(err).String()
 }
 
-func (s *stand) contexts() loombridgev1.ContextServiceClient {
-	return loombridgev1.NewContextServiceClient(s.conn)
+func (s *stand) contexts() contexts.Client {
+	return contexts.New(s.conn)
 }
 
 // exists tells what there is of a file in $DIR.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/native"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -299,7 +300,7 @@ for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`
 		if blob.GetSize() != 100<<20 || blob.GetRef() != hex.EncodeToString(sum.Sum(nil)) {
 			t.Errorf("got %v, want 100 MiB with the hash %x", blob, sum.Sum(nil))
 		}
-		stream, err := loombridgev1.NewContextServiceClient(w.conn).ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: "a", Name: blob.GetPath()})
+		stream, err := contexts.New(w.conn).ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: "a", Name: blob.GetPath()})
 		must(t, err)
 		got := sha256.New()
 		for {

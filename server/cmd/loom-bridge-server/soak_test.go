@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 )
@@ -249,7 +250,7 @@ func (w *writer) verifyEvents(ctx context.Context, t *testing.T, conn *grpc.Clie
 
 func (w *writer) verifySteps(ctx context.Context, t *testing.T, conn *grpc.ClientConn) bool {
 	for id, path := range w.steps {
-		got, err := loombridgev1.NewContextServiceClient(conn).GetStep(ctx, &loombridgev1.GetStepRequest{AgentId: w.agent, StepId: id})
+		got, err := contexts.New(conn).GetStep(ctx, &loombridgev1.GetStepRequest{AgentId: w.agent, StepId: id})
 		if died(err) {
 			return false
 		}

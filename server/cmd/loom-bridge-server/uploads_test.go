@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -26,7 +27,7 @@ func noise(seed uint64, size int) []byte {
 
 // uploadNoise records a result part by part and returns the step's id.
 func uploadNoise(ctx context.Context, conn *grpc.ClientConn, seed uint64, size int) (string, error) {
-	stream, err := loombridgev1.NewContextServiceClient(conn).UploadStep(ctx)
+	stream, err := contexts.New(conn).UploadStep(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -8406,8 +8406,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\x8d\x19\n" +
-	"\x0eContextService\x12e\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xe1\r\n" +
+	"\x0eSessionService\x12e\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
 	"\n" +
 	"RecordStep\x12 .loombridge.v1.RecordStepRequest\x1a!.loombridge.v1.RecordStepResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12]\n" +
@@ -8415,37 +8415,40 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"UploadStep\x12 .loombridge.v1.UploadStepRequest\x1a!.loombridge.v1.UploadStepResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12[\n" +
 	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12S\n" +
 	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12S\n" +
-	"\aGetTask\x12\x1d.loombridge.v1.GetTaskRequest\x1a\x1e.loombridge.v1.GetTaskResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12U\n" +
-	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12k\n" +
+	"\aGetTask\x12\x1d.loombridge.v1.GetTaskRequest\x1a\x1e.loombridge.v1.GetTaskResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12p\n" +
+	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12k\n" +
 	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
 	"\rUpdateWorking\x12#.loombridge.v1.UpdateWorkingRequest\x1a$.loombridge.v1.UpdateWorkingResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
 	"\n" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12e\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12G\n" +
-	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
-	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
-	"\x0eReportOverflow\x12$.loombridge.v1.ReportOverflowRequest\x1a%.loombridge.v1.ReportOverflowResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12J\n" +
+	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12J\n" +
 	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
 	"\vGetSnapshot\x12!.loombridge.v1.GetSnapshotRequest\x1a\".loombridge.v1.GetSnapshotResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12g\n" +
-	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12a\n" +
-	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12Y\n" +
-	"\n" +
-	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a!.loombridge.v1.SpawnAgentResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
-	"\fCompleteTask\x12\".loombridge.v1.CompleteTaskRequest\x1a#.loombridge.v1.CompleteTaskResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12\\\n" +
-	"\n" +
-	"WaitAgents\x12 .loombridge.v1.WaitAgentsRequest\x1a!.loombridge.v1.WaitAgentsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12n\n" +
+	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12d\n" +
+	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12n\n" +
 	"\x0eExportSessions\x12$.loombridge.v1.ExportSessionsRequest\x1a%.loombridge.v1.ExportSessionsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12i\n" +
-	"\x0eImportSessions\x12$.loombridge.v1.ImportSessionsRequest\x1a%.loombridge.v1.ImportSessionsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12d\n" +
-	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12p\n" +
-	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
+	"\x0eImportSessions\x12$.loombridge.v1.ImportSessionsRequest\x1a%.loombridge.v1.ImportSessionsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x012\xda\x04\n" +
+	"\rPromptService\x12U\n" +
+	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12\\\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
+	"\x0eReportOverflow\x12$.loombridge.v1.ReportOverflowRequest\x1a%.loombridge.v1.ReportOverflowResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
+	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\"\b\x9a\xa8\x19\x04\b\x02(\x01\x12a\n" +
-	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12Z\n" +
+	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xd2\x04\n" +
+	"\vBlobService\x12Z\n" +
 	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\v\x9a\xa8\x19\x04\b\x01\x10\x01\x90\x02\x010\x01\x12[\n" +
 	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12\\\n" +
 	"\vPromoteBlob\x12!.loombridge.v1.PromoteBlobRequest\x1a\".loombridge.v1.PromoteBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
 	"\vArchiveBlob\x12!.loombridge.v1.ArchiveBlobRequest\x1a\".loombridge.v1.ArchiveBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
 	"\vSearchBlobs\x12!.loombridge.v1.SearchBlobsRequest\x1a\".loombridge.v1.SearchBlobsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12g\n" +
-	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01B^\n" +
+	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x012\xaa\x02\n" +
+	"\fAgentService\x12Y\n" +
+	"\n" +
+	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a!.loombridge.v1.SpawnAgentResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
+	"\fCompleteTask\x12\".loombridge.v1.CompleteTaskRequest\x1a#.loombridge.v1.CompleteTaskResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12\\\n" +
+	"\n" +
+	"WaitAgents\x12 .loombridge.v1.WaitAgentsRequest\x1a!.loombridge.v1.WaitAgentsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01B^\n" +
 	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
@@ -8669,72 +8672,72 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	17,  // 86: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
 	58,  // 87: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
 	98,  // 88: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	15,  // 89: loombridge.v1.ContextService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	57,  // 90: loombridge.v1.ContextService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	60,  // 91: loombridge.v1.ContextService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	23,  // 92: loombridge.v1.ContextService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	25,  // 93: loombridge.v1.ContextService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	62,  // 94: loombridge.v1.ContextService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	27,  // 95: loombridge.v1.ContextService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	37,  // 96: loombridge.v1.ContextService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	101, // 97: loombridge.v1.ContextService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	39,  // 98: loombridge.v1.ContextService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	41,  // 99: loombridge.v1.ContextService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	43,  // 100: loombridge.v1.ContextService.Undo:input_type -> loombridge.v1.UndoRequest
-	45,  // 101: loombridge.v1.ContextService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	35,  // 102: loombridge.v1.ContextService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	102, // 103: loombridge.v1.ContextService.Renew:input_type -> loombridge.v1.RenewRequest
-	103, // 104: loombridge.v1.ContextService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	104, // 105: loombridge.v1.ContextService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	87,  // 106: loombridge.v1.ContextService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	105, // 107: loombridge.v1.ContextService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	106, // 108: loombridge.v1.ContextService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	107, // 109: loombridge.v1.ContextService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	77,  // 110: loombridge.v1.ContextService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
-	79,  // 111: loombridge.v1.ContextService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
-	81,  // 112: loombridge.v1.ContextService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	84,  // 113: loombridge.v1.ContextService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	47,  // 114: loombridge.v1.ContextService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	51,  // 115: loombridge.v1.ContextService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	55,  // 116: loombridge.v1.ContextService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	64,  // 117: loombridge.v1.ContextService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	67,  // 118: loombridge.v1.ContextService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	69,  // 119: loombridge.v1.ContextService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	71,  // 120: loombridge.v1.ContextService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	74,  // 121: loombridge.v1.ContextService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	16,  // 122: loombridge.v1.ContextService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	59,  // 123: loombridge.v1.ContextService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	61,  // 124: loombridge.v1.ContextService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	24,  // 125: loombridge.v1.ContextService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	26,  // 126: loombridge.v1.ContextService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	63,  // 127: loombridge.v1.ContextService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	28,  // 128: loombridge.v1.ContextService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	38,  // 129: loombridge.v1.ContextService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	108, // 130: loombridge.v1.ContextService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	40,  // 131: loombridge.v1.ContextService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	42,  // 132: loombridge.v1.ContextService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	44,  // 133: loombridge.v1.ContextService.Undo:output_type -> loombridge.v1.UndoResponse
-	46,  // 134: loombridge.v1.ContextService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	36,  // 135: loombridge.v1.ContextService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	109, // 136: loombridge.v1.ContextService.Renew:output_type -> loombridge.v1.RenewResponse
-	110, // 137: loombridge.v1.ContextService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	111, // 138: loombridge.v1.ContextService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	88,  // 139: loombridge.v1.ContextService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	112, // 140: loombridge.v1.ContextService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	113, // 141: loombridge.v1.ContextService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	114, // 142: loombridge.v1.ContextService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	78,  // 143: loombridge.v1.ContextService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
-	80,  // 144: loombridge.v1.ContextService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
-	82,  // 145: loombridge.v1.ContextService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	85,  // 146: loombridge.v1.ContextService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	48,  // 147: loombridge.v1.ContextService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	52,  // 148: loombridge.v1.ContextService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	56,  // 149: loombridge.v1.ContextService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	65,  // 150: loombridge.v1.ContextService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	68,  // 151: loombridge.v1.ContextService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	70,  // 152: loombridge.v1.ContextService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	72,  // 153: loombridge.v1.ContextService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	75,  // 154: loombridge.v1.ContextService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	15,  // 89: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	57,  // 90: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	60,  // 91: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	23,  // 92: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	25,  // 93: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	62,  // 94: loombridge.v1.SessionService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	84,  // 95: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	37,  // 96: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	101, // 97: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	39,  // 98: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	41,  // 99: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	43,  // 100: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
+	102, // 101: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
+	103, // 102: loombridge.v1.SessionService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	104, // 103: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	81,  // 104: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	77,  // 105: loombridge.v1.SessionService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
+	79,  // 106: loombridge.v1.SessionService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
+	27,  // 107: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	45,  // 108: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	35,  // 109: loombridge.v1.PromptService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
+	87,  // 110: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	47,  // 111: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	51,  // 112: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	55,  // 113: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	64,  // 114: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	67,  // 115: loombridge.v1.BlobService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
+	69,  // 116: loombridge.v1.BlobService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
+	71,  // 117: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	74,  // 118: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	105, // 119: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	106, // 120: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	107, // 121: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	16,  // 122: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	59,  // 123: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	61,  // 124: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	24,  // 125: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	26,  // 126: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	63,  // 127: loombridge.v1.SessionService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	85,  // 128: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	38,  // 129: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	108, // 130: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	40,  // 131: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	42,  // 132: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	44,  // 133: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
+	109, // 134: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
+	110, // 135: loombridge.v1.SessionService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	111, // 136: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	82,  // 137: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	78,  // 138: loombridge.v1.SessionService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
+	80,  // 139: loombridge.v1.SessionService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
+	28,  // 140: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	46,  // 141: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	36,  // 142: loombridge.v1.PromptService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
+	88,  // 143: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	48,  // 144: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	52,  // 145: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	56,  // 146: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	65,  // 147: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	68,  // 148: loombridge.v1.BlobService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
+	70,  // 149: loombridge.v1.BlobService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
+	72,  // 150: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	75,  // 151: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	112, // 152: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	113, // 153: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	114, // 154: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
 	122, // [122:155] is the sub-list for method output_type
 	89,  // [89:122] is the sub-list for method input_type
 	89,  // [89:89] is the sub-list for extension type_name
@@ -8807,7 +8810,7 @@ func file_loombridge_v1_context_proto_init() {
 			NumEnums:      13,
 			NumMessages:   77,
 			NumExtensions: 0,
-			NumServices:   1,
+			NumServices:   4,
 		},
 		GoTypes:           file_loombridge_v1_context_proto_goTypes,
 		DependencyIndexes: file_loombridge_v1_context_proto_depIdxs,

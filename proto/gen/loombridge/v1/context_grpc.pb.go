@@ -19,47 +19,33 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ContextService_AppendMessages_FullMethodName   = "/loombridge.v1.ContextService/AppendMessages"
-	ContextService_RecordStep_FullMethodName       = "/loombridge.v1.ContextService/RecordStep"
-	ContextService_UploadStep_FullMethodName       = "/loombridge.v1.ContextService/UploadStep"
-	ContextService_ListSteps_FullMethodName        = "/loombridge.v1.ContextService/ListSteps"
-	ContextService_GetStep_FullMethodName          = "/loombridge.v1.ContextService/GetStep"
-	ContextService_GetTask_FullMethodName          = "/loombridge.v1.ContextService/GetTask"
-	ContextService_Assemble_FullMethodName         = "/loombridge.v1.ContextService/Assemble"
-	ContextService_ConfigureSession_FullMethodName = "/loombridge.v1.ContextService/ConfigureSession"
-	ContextService_UpdateWorking_FullMethodName    = "/loombridge.v1.ContextService/UpdateWorking"
-	ContextService_EndSession_FullMethodName       = "/loombridge.v1.ContextService/EndSession"
-	ContextService_CompactHistory_FullMethodName   = "/loombridge.v1.ContextService/CompactHistory"
-	ContextService_Undo_FullMethodName             = "/loombridge.v1.ContextService/Undo"
-	ContextService_ReportUsage_FullMethodName      = "/loombridge.v1.ContextService/ReportUsage"
-	ContextService_ReportOverflow_FullMethodName   = "/loombridge.v1.ContextService/ReportOverflow"
-	ContextService_Renew_FullMethodName            = "/loombridge.v1.ContextService/Renew"
-	ContextService_GetSnapshot_FullMethodName      = "/loombridge.v1.ContextService/GetSnapshot"
-	ContextService_ListSnapshots_FullMethodName    = "/loombridge.v1.ContextService/ListSnapshots"
-	ContextService_DiffPrompts_FullMethodName      = "/loombridge.v1.ContextService/DiffPrompts"
-	ContextService_SpawnAgent_FullMethodName       = "/loombridge.v1.ContextService/SpawnAgent"
-	ContextService_CompleteTask_FullMethodName     = "/loombridge.v1.ContextService/CompleteTask"
-	ContextService_WaitAgents_FullMethodName       = "/loombridge.v1.ContextService/WaitAgents"
-	ContextService_ExportSessions_FullMethodName   = "/loombridge.v1.ContextService/ExportSessions"
-	ContextService_ImportSessions_FullMethodName   = "/loombridge.v1.ContextService/ImportSessions"
-	ContextService_ListSessions_FullMethodName     = "/loombridge.v1.ContextService/ListSessions"
-	ContextService_ListConversation_FullMethodName = "/loombridge.v1.ContextService/ListConversation"
-	ContextService_CompressResult_FullMethodName   = "/loombridge.v1.ContextService/CompressResult"
-	ContextService_CountTokens_FullMethodName      = "/loombridge.v1.ContextService/CountTokens"
-	ContextService_ReadBlob_FullMethodName         = "/loombridge.v1.ContextService/ReadBlob"
-	ContextService_ListBlobs_FullMethodName        = "/loombridge.v1.ContextService/ListBlobs"
-	ContextService_PromoteBlob_FullMethodName      = "/loombridge.v1.ContextService/PromoteBlob"
-	ContextService_ArchiveBlob_FullMethodName      = "/loombridge.v1.ContextService/ArchiveBlob"
-	ContextService_SearchBlobs_FullMethodName      = "/loombridge.v1.ContextService/SearchBlobs"
-	ContextService_CollectGarbage_FullMethodName   = "/loombridge.v1.ContextService/CollectGarbage"
+	SessionService_AppendMessages_FullMethodName   = "/loombridge.v1.SessionService/AppendMessages"
+	SessionService_RecordStep_FullMethodName       = "/loombridge.v1.SessionService/RecordStep"
+	SessionService_UploadStep_FullMethodName       = "/loombridge.v1.SessionService/UploadStep"
+	SessionService_ListSteps_FullMethodName        = "/loombridge.v1.SessionService/ListSteps"
+	SessionService_GetStep_FullMethodName          = "/loombridge.v1.SessionService/GetStep"
+	SessionService_GetTask_FullMethodName          = "/loombridge.v1.SessionService/GetTask"
+	SessionService_ListConversation_FullMethodName = "/loombridge.v1.SessionService/ListConversation"
+	SessionService_ConfigureSession_FullMethodName = "/loombridge.v1.SessionService/ConfigureSession"
+	SessionService_UpdateWorking_FullMethodName    = "/loombridge.v1.SessionService/UpdateWorking"
+	SessionService_EndSession_FullMethodName       = "/loombridge.v1.SessionService/EndSession"
+	SessionService_CompactHistory_FullMethodName   = "/loombridge.v1.SessionService/CompactHistory"
+	SessionService_Undo_FullMethodName             = "/loombridge.v1.SessionService/Undo"
+	SessionService_Renew_FullMethodName            = "/loombridge.v1.SessionService/Renew"
+	SessionService_GetSnapshot_FullMethodName      = "/loombridge.v1.SessionService/GetSnapshot"
+	SessionService_ListSnapshots_FullMethodName    = "/loombridge.v1.SessionService/ListSnapshots"
+	SessionService_ListSessions_FullMethodName     = "/loombridge.v1.SessionService/ListSessions"
+	SessionService_ExportSessions_FullMethodName   = "/loombridge.v1.SessionService/ExportSessions"
+	SessionService_ImportSessions_FullMethodName   = "/loombridge.v1.SessionService/ImportSessions"
 )
 
-// ContextServiceClient is the client API for ContextService service.
+// SessionServiceClient is the client API for SessionService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ContextService keeps what an agent did and said, and builds its prompts.
-type ContextServiceClient interface {
+// SessionService keeps the log of sessions: what was said and done, how it is folded, and what
+// the agent is at.
+type SessionServiceClient interface {
 	// AppendMessages adds messages to a session's log, all or none.
 	AppendMessages(ctx context.Context, in *AppendMessagesRequest, opts ...grpc.CallOption) (*AppendMessagesResponse, error)
 	// RecordStep adds a step for a tool that the caller ran itself: reduced,
@@ -78,14 +64,9 @@ type ContextServiceClient interface {
 	// GetTask returns a task by its id, of any session, whichever tier it is in.
 	// RECORD_NOT_FOUND when there is none.
 	GetTask(ctx context.Context, in *GetTaskRequest, opts ...grpc.CallOption) (*GetTaskResponse, error)
-	// Assemble builds the prompt of a session: system, tools, history, goal. The
-	// history is compacted by the session's policy; folds that are due are stored
-	// before the answer, unless the call is a dry run. A goal, or a newest message of the
-	// user, that is too long is cut in its middle. What does not fit even so is
-	// CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
-	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
-	// TOO_LARGE with `limit` and `advice` in its metadata.
-	Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error)
+	// ListConversation returns what was said and done in a session, folded or not, as
+	// it came.
+	ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error)
 	// ConfigureSession changes how a session's prompts are made, and answers what
 	// holds now. A call that sets nothing only answers.
 	ConfigureSession(ctx context.Context, in *ConfigureSessionRequest, opts ...grpc.CallOption) (*ConfigureSessionResponse, error)
@@ -105,13 +86,6 @@ type ContextServiceClient interface {
 	// what it was before, and what was added since. NOTHING_TO_UNDO when there is
 	// none.
 	Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*UndoResponse, error)
-	// ReportUsage tells what a provider counted for a prompt of Assemble, from
-	// which the next counts learn.
-	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
-	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
-	// next prompt is made shorter than the budget asks for: once. A second report in one
-	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
-	ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error)
 	// Renew begins a session's window anew, as a prompt does by itself that would take all
 	// of the window: what the agent is at is kept as a snapshot and stays as it is, half of
 	// the history leaves the prompts, and a handoff stands first. All of it happens, or
@@ -122,25 +96,8 @@ type ContextServiceClient interface {
 	GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotResponse, error)
 	// ListSnapshots returns the snapshots of a session in order, page by page.
 	ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error)
-	// DiffPrompts says where two prompts that a session has sent differ, and in which
-	// sections. PROMPT_GONE when one of them can't be made again.
-	DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error)
-	// SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
-	// its own, which gets nothing else of its parent's. It is told by a durable event on
-	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
-	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
-	// AGENT_LIMIT_EXCEEDED with too many children at once.
-	SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*SpawnAgentResponse, error)
-	// CompleteTask ends a task with its conclusion. The task of a child has its own id, and
-	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
-	// event on `agent.<parent>.results`. The same result again changes nothing, another one
-	// is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
-	// Any other task of the agent's gets the conclusion as its result, and its steps are
-	// folded into one message, which Undo takes back: sessions whose policy is the ledger
-	// show that in their place. Another result than it has is RECORD_EXISTS.
-	CompleteTask(ctx context.Context, in *CompleteTaskRequest, opts ...grpc.CallOption) (*CompleteTaskResponse, error)
-	// WaitAgents waits until children have their results, or some time has passed.
-	WaitAgents(ctx context.Context, in *WaitAgentsRequest, opts ...grpc.CallOption) (*WaitAgentsResponse, error)
+	// ListSessions returns the sessions of an agent that have an entry or a task.
+	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// ExportSessions streams a session, or all of an agent's, as lines of JSON, one object
 	// each: entries, folds, settings, working state, snapshots and tasks as they are stored,
 	// and offloaded results with every byte. ImportSessions takes the lines into an agent of
@@ -158,16 +115,1102 @@ type ContextServiceClient interface {
 	// with another content, and for a step, a task or a path of a result that the agent has
 	// already.
 	ImportSessions(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse], error)
-	// ListSessions returns the sessions of an agent that have an entry or a task.
-	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
+}
+
+type sessionServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewSessionServiceClient(cc grpc.ClientConnInterface) SessionServiceClient {
+	return &sessionServiceClient{cc}
+}
+
+func (c *sessionServiceClient) AppendMessages(ctx context.Context, in *AppendMessagesRequest, opts ...grpc.CallOption) (*AppendMessagesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AppendMessagesResponse)
+	err := c.cc.Invoke(ctx, SessionService_AppendMessages_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) RecordStep(ctx context.Context, in *RecordStepRequest, opts ...grpc.CallOption) (*RecordStepResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecordStepResponse)
+	err := c.cc.Invoke(ctx, SessionService_RecordStep_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) UploadStep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[0], SessionService_UploadStep_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[UploadStepRequest, UploadStepResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_UploadStepClient = grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse]
+
+func (c *sessionServiceClient) ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListStepsResponse)
+	err := c.cc.Invoke(ctx, SessionService_ListSteps_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetStepResponse)
+	err := c.cc.Invoke(ctx, SessionService_GetStep_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) GetTask(ctx context.Context, in *GetTaskRequest, opts ...grpc.CallOption) (*GetTaskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetTaskResponse)
+	err := c.cc.Invoke(ctx, SessionService_GetTask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListConversationResponse)
+	err := c.cc.Invoke(ctx, SessionService_ListConversation_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) ConfigureSession(ctx context.Context, in *ConfigureSessionRequest, opts ...grpc.CallOption) (*ConfigureSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ConfigureSessionResponse)
+	err := c.cc.Invoke(ctx, SessionService_ConfigureSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateWorkingResponse)
+	err := c.cc.Invoke(ctx, SessionService_UpdateWorking_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndSessionResponse)
+	err := c.cc.Invoke(ctx, SessionService_EndSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) CompactHistory(ctx context.Context, in *CompactHistoryRequest, opts ...grpc.CallOption) (*CompactHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompactHistoryResponse)
+	err := c.cc.Invoke(ctx, SessionService_CompactHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*UndoResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UndoResponse)
+	err := c.cc.Invoke(ctx, SessionService_Undo_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RenewResponse)
+	err := c.cc.Invoke(ctx, SessionService_Renew_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetSnapshotResponse)
+	err := c.cc.Invoke(ctx, SessionService_GetSnapshot_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSnapshotsResponse)
+	err := c.cc.Invoke(ctx, SessionService_ListSnapshots_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListSessionsResponse)
+	err := c.cc.Invoke(ctx, SessionService_ListSessions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *sessionServiceClient) ExportSessions(ctx context.Context, in *ExportSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[1], SessionService_ExportSessions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ExportSessionsRequest, ExportSessionsResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_ExportSessionsClient = grpc.ServerStreamingClient[ExportSessionsResponse]
+
+func (c *sessionServiceClient) ImportSessions(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[2], SessionService_ImportSessions_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ImportSessionsRequest, ImportSessionsResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_ImportSessionsClient = grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse]
+
+// SessionServiceServer is the server API for SessionService service.
+// All implementations must embed UnimplementedSessionServiceServer
+// for forward compatibility.
+//
+// SessionService keeps the log of sessions: what was said and done, how it is folded, and what
+// the agent is at.
+type SessionServiceServer interface {
+	// AppendMessages adds messages to a session's log, all or none.
+	AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error)
+	// RecordStep adds a step for a tool that the caller ran itself: reduced,
+	// offloaded and kept as one that BridgeService.Tool ran.
+	RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error)
+	// UploadStep is RecordStep for a result that is too long for one message: the
+	// step first, then its result in parts. Nothing is recorded unless the stream
+	// ends as it should. What of a broken one was stored already is deleted when it
+	// is a day old.
+	UploadStep(grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]) error
+	// ListSteps returns steps of a session, oldest first; without a page size the
+	// last five.
+	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
+	// GetStep returns one step. STEP_NOT_FOUND when there is none.
+	GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error)
+	// GetTask returns a task by its id, of any session, whichever tier it is in.
+	// RECORD_NOT_FOUND when there is none.
+	GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
 	// it came.
-	ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error)
+	ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error)
+	// ConfigureSession changes how a session's prompts are made, and answers what
+	// holds now. A call that sets nothing only answers.
+	ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error)
+	// UpdateWorking changes what an agent is at in a session: its goal, its plan, the
+	// skills that it uses, its notes, questions and evidence, and the events that wait for
+	// a decision. They stand in prompts from here on, behind what the provider's cache
+	// keeps. A change that makes more of it than 4,000 tokens is WORKING_TOO_LARGE, and
+	// changes nothing. A call that changes nothing only answers.
+	UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error)
+	// EndSession says that a session is over, so that what only it needs may be
+	// collected. Whatever is recorded later opens it again.
+	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
+	// CompactHistory folds what may be folded now, whatever it costs, or answers
+	// the history's text in another style and changes nothing.
+	CompactHistory(context.Context, *CompactHistoryRequest) (*CompactHistoryResponse, error)
+	// Undo takes back the last batch of folds: the next prompt is, byte for byte,
+	// what it was before, and what was added since. NOTHING_TO_UNDO when there is
+	// none.
+	Undo(context.Context, *UndoRequest) (*UndoResponse, error)
+	// Renew begins a session's window anew, as a prompt does by itself that would take all
+	// of the window: what the agent is at is kept as a snapshot and stays as it is, half of
+	// the history leaves the prompts, and a handoff stands first. All of it happens, or
+	// nothing. NO_RENEWAL where the session's policy has none.
+	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
+	// GetSnapshot returns what an agent was at when its window was renewed.
+	// SNAPSHOT_NOT_FOUND where that was not.
+	GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error)
+	// ListSnapshots returns the snapshots of a session in order, page by page.
+	ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error)
+	// ListSessions returns the sessions of an agent that have an entry or a task.
+	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
+	// ExportSessions streams a session, or all of an agent's, as lines of JSON, one object
+	// each: entries, folds, settings, working state, snapshots and tasks as they are stored,
+	// and offloaded results with every byte. ImportSessions takes the lines into an agent of
+	// any server, whose export is then the same, byte for byte. Recorded prompts, answers of
+	// repeated requests, children, events and memories are not of it. A session of more than
+	// 64 MiB without its results is refused as TOO_LARGE.
+	ExportSessions(*ExportSessionsRequest, grpc.ServerStreamingServer[ExportSessionsResponse]) error
+	// ImportSessions takes lines of ExportSessions into an agent. Each session appears when its
+	// last line came, whole or not at all; after an error, which names the line, the same
+	// lines can be sent again, because a session that is there as it came is passed over. One
+	// of more than 8 MiB without its results is stored in several commits, its entries first:
+	// where the server ends between two, it has the beginning, and the same lines sent again
+	// complete it. OVERLOADED where exports and imports together hold 256 MiB.
+	// Steps and tasks keep their numbers and ids. RECORD_EXISTS for a session that is there
+	// with another content, and for a step, a task or a path of a result that the agent has
+	// already.
+	ImportSessions(grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]) error
+	mustEmbedUnimplementedSessionServiceServer()
+}
+
+// UnimplementedSessionServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedSessionServiceServer struct{}
+
+func (UnimplementedSessionServiceServer) AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AppendMessages not implemented")
+}
+func (UnimplementedSessionServiceServer) RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RecordStep not implemented")
+}
+func (UnimplementedSessionServiceServer) UploadStep(grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]) error {
+	return status.Error(codes.Unimplemented, "method UploadStep not implemented")
+}
+func (UnimplementedSessionServiceServer) ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSteps not implemented")
+}
+func (UnimplementedSessionServiceServer) GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetStep not implemented")
+}
+func (UnimplementedSessionServiceServer) GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetTask not implemented")
+}
+func (UnimplementedSessionServiceServer) ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListConversation not implemented")
+}
+func (UnimplementedSessionServiceServer) ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConfigureSession not implemented")
+}
+func (UnimplementedSessionServiceServer) UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateWorking not implemented")
+}
+func (UnimplementedSessionServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
+}
+func (UnimplementedSessionServiceServer) CompactHistory(context.Context, *CompactHistoryRequest) (*CompactHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompactHistory not implemented")
+}
+func (UnimplementedSessionServiceServer) Undo(context.Context, *UndoRequest) (*UndoResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Undo not implemented")
+}
+func (UnimplementedSessionServiceServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
+}
+func (UnimplementedSessionServiceServer) GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSnapshot not implemented")
+}
+func (UnimplementedSessionServiceServer) ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSnapshots not implemented")
+}
+func (UnimplementedSessionServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
+}
+func (UnimplementedSessionServiceServer) ExportSessions(*ExportSessionsRequest, grpc.ServerStreamingServer[ExportSessionsResponse]) error {
+	return status.Error(codes.Unimplemented, "method ExportSessions not implemented")
+}
+func (UnimplementedSessionServiceServer) ImportSessions(grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]) error {
+	return status.Error(codes.Unimplemented, "method ImportSessions not implemented")
+}
+func (UnimplementedSessionServiceServer) mustEmbedUnimplementedSessionServiceServer() {}
+func (UnimplementedSessionServiceServer) testEmbeddedByValue()                        {}
+
+// UnsafeSessionServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to SessionServiceServer will
+// result in compilation errors.
+type UnsafeSessionServiceServer interface {
+	mustEmbedUnimplementedSessionServiceServer()
+}
+
+func RegisterSessionServiceServer(s grpc.ServiceRegistrar, srv SessionServiceServer) {
+	// If the following call panics, it indicates UnimplementedSessionServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&SessionService_ServiceDesc, srv)
+}
+
+func _SessionService_AppendMessages_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AppendMessagesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).AppendMessages(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_AppendMessages_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).AppendMessages(ctx, req.(*AppendMessagesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_RecordStep_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecordStepRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).RecordStep(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_RecordStep_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).RecordStep(ctx, req.(*RecordStepRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_UploadStep_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(SessionServiceServer).UploadStep(&grpc.GenericServerStream[UploadStepRequest, UploadStepResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_UploadStepServer = grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]
+
+func _SessionService_ListSteps_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListStepsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).ListSteps(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_ListSteps_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).ListSteps(ctx, req.(*ListStepsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_GetStep_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetStepRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).GetStep(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_GetStep_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).GetStep(ctx, req.(*GetStepRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_GetTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetTaskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).GetTask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_GetTask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).GetTask(ctx, req.(*GetTaskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_ListConversation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListConversationRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).ListConversation(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_ListConversation_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).ListConversation(ctx, req.(*ListConversationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_ConfigureSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConfigureSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).ConfigureSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_ConfigureSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).ConfigureSession(ctx, req.(*ConfigureSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_UpdateWorking_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateWorkingRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).UpdateWorking(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_UpdateWorking_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).UpdateWorking(ctx, req.(*UpdateWorkingRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).EndSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_EndSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).EndSession(ctx, req.(*EndSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_CompactHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompactHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).CompactHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_CompactHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).CompactHistory(ctx, req.(*CompactHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_Undo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UndoRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).Undo(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_Undo_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).Undo(ctx, req.(*UndoRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RenewRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).Renew(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_Renew_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).Renew(ctx, req.(*RenewRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_GetSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSnapshotRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).GetSnapshot(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_GetSnapshot_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).GetSnapshot(ctx, req.(*GetSnapshotRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_ListSnapshots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSnapshotsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).ListSnapshots(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_ListSnapshots_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).ListSnapshots(ctx, req.(*ListSnapshotsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListSessionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(SessionServiceServer).ListSessions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: SessionService_ListSessions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(SessionServiceServer).ListSessions(ctx, req.(*ListSessionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _SessionService_ExportSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ExportSessionsRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(SessionServiceServer).ExportSessions(m, &grpc.GenericServerStream[ExportSessionsRequest, ExportSessionsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_ExportSessionsServer = grpc.ServerStreamingServer[ExportSessionsResponse]
+
+func _SessionService_ImportSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(SessionServiceServer).ImportSessions(&grpc.GenericServerStream[ImportSessionsRequest, ImportSessionsResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type SessionService_ImportSessionsServer = grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]
+
+// SessionService_ServiceDesc is the grpc.ServiceDesc for SessionService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var SessionService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "loombridge.v1.SessionService",
+	HandlerType: (*SessionServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "AppendMessages",
+			Handler:    _SessionService_AppendMessages_Handler,
+		},
+		{
+			MethodName: "RecordStep",
+			Handler:    _SessionService_RecordStep_Handler,
+		},
+		{
+			MethodName: "ListSteps",
+			Handler:    _SessionService_ListSteps_Handler,
+		},
+		{
+			MethodName: "GetStep",
+			Handler:    _SessionService_GetStep_Handler,
+		},
+		{
+			MethodName: "GetTask",
+			Handler:    _SessionService_GetTask_Handler,
+		},
+		{
+			MethodName: "ListConversation",
+			Handler:    _SessionService_ListConversation_Handler,
+		},
+		{
+			MethodName: "ConfigureSession",
+			Handler:    _SessionService_ConfigureSession_Handler,
+		},
+		{
+			MethodName: "UpdateWorking",
+			Handler:    _SessionService_UpdateWorking_Handler,
+		},
+		{
+			MethodName: "EndSession",
+			Handler:    _SessionService_EndSession_Handler,
+		},
+		{
+			MethodName: "CompactHistory",
+			Handler:    _SessionService_CompactHistory_Handler,
+		},
+		{
+			MethodName: "Undo",
+			Handler:    _SessionService_Undo_Handler,
+		},
+		{
+			MethodName: "Renew",
+			Handler:    _SessionService_Renew_Handler,
+		},
+		{
+			MethodName: "GetSnapshot",
+			Handler:    _SessionService_GetSnapshot_Handler,
+		},
+		{
+			MethodName: "ListSnapshots",
+			Handler:    _SessionService_ListSnapshots_Handler,
+		},
+		{
+			MethodName: "ListSessions",
+			Handler:    _SessionService_ListSessions_Handler,
+		},
+	},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "UploadStep",
+			Handler:       _SessionService_UploadStep_Handler,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "ExportSessions",
+			Handler:       _SessionService_ExportSessions_Handler,
+			ServerStreams: true,
+		},
+		{
+			StreamName:    "ImportSessions",
+			Handler:       _SessionService_ImportSessions_Handler,
+			ClientStreams: true,
+		},
+	},
+	Metadata: "loombridge/v1/context.proto",
+}
+
+const (
+	PromptService_Assemble_FullMethodName       = "/loombridge.v1.PromptService/Assemble"
+	PromptService_ReportUsage_FullMethodName    = "/loombridge.v1.PromptService/ReportUsage"
+	PromptService_ReportOverflow_FullMethodName = "/loombridge.v1.PromptService/ReportOverflow"
+	PromptService_DiffPrompts_FullMethodName    = "/loombridge.v1.PromptService/DiffPrompts"
+	PromptService_CompressResult_FullMethodName = "/loombridge.v1.PromptService/CompressResult"
+	PromptService_CountTokens_FullMethodName    = "/loombridge.v1.PromptService/CountTokens"
+)
+
+// PromptServiceClient is the client API for PromptService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// PromptService makes prompts of a session, counts what they take, and learns from what
+// providers report of them.
+type PromptServiceClient interface {
+	// Assemble builds the prompt of a session: system, tools, history, goal. The
+	// history is compacted by the session's policy; folds that are due are stored
+	// before the answer, unless the call is a dry run. A goal, or a newest message of the
+	// user, that is too long is cut in its middle. What does not fit even so is
+	// CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
+	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
+	// TOO_LARGE with `limit` and `advice` in its metadata.
+	Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error)
+	// ReportUsage tells what a provider counted for a prompt of Assemble, from
+	// which the next counts learn.
+	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
+	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
+	// next prompt is made shorter than the budget asks for: once. A second report in one
+	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
+	ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error)
+	// DiffPrompts says where two prompts that a session has sent differ, and in which
+	// sections. PROMPT_GONE when one of them can't be made again.
+	DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error)
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error)
 	// CountTokens counts a text, or messages, as a model would.
 	CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error)
+}
+
+type promptServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewPromptServiceClient(cc grpc.ClientConnInterface) PromptServiceClient {
+	return &promptServiceClient{cc}
+}
+
+func (c *promptServiceClient) Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AssembleResponse)
+	err := c.cc.Invoke(ctx, PromptService_Assemble_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *promptServiceClient) ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportUsageResponse)
+	err := c.cc.Invoke(ctx, PromptService_ReportUsage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *promptServiceClient) ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReportOverflowResponse)
+	err := c.cc.Invoke(ctx, PromptService_ReportOverflow_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *promptServiceClient) DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DiffPromptsResponse)
+	err := c.cc.Invoke(ctx, PromptService_DiffPrompts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *promptServiceClient) CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompressResultResponse)
+	err := c.cc.Invoke(ctx, PromptService_CompressResult_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *promptServiceClient) CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountTokensResponse)
+	err := c.cc.Invoke(ctx, PromptService_CountTokens_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// PromptServiceServer is the server API for PromptService service.
+// All implementations must embed UnimplementedPromptServiceServer
+// for forward compatibility.
+//
+// PromptService makes prompts of a session, counts what they take, and learns from what
+// providers report of them.
+type PromptServiceServer interface {
+	// Assemble builds the prompt of a session: system, tools, history, goal. The
+	// history is compacted by the session's policy; folds that are due are stored
+	// before the answer, unless the call is a dry run. A goal, or a newest message of the
+	// user, that is too long is cut in its middle. What does not fit even so is
+	// CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
+	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
+	// TOO_LARGE with `limit` and `advice` in its metadata.
+	Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error)
+	// ReportUsage tells what a provider counted for a prompt of Assemble, from
+	// which the next counts learn.
+	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
+	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
+	// next prompt is made shorter than the budget asks for: once. A second report in one
+	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
+	ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error)
+	// DiffPrompts says where two prompts that a session has sent differ, and in which
+	// sections. PROMPT_GONE when one of them can't be made again.
+	DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error)
+	// CompressResult shortens one tool result by a strategy for its kind and keeps
+	// the whole under a path. What would not get shorter stays as it is.
+	CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error)
+	// CountTokens counts a text, or messages, as a model would.
+	CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error)
+	mustEmbedUnimplementedPromptServiceServer()
+}
+
+// UnimplementedPromptServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedPromptServiceServer struct{}
+
+func (UnimplementedPromptServiceServer) Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Assemble not implemented")
+}
+func (UnimplementedPromptServiceServer) ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportUsage not implemented")
+}
+func (UnimplementedPromptServiceServer) ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReportOverflow not implemented")
+}
+func (UnimplementedPromptServiceServer) DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DiffPrompts not implemented")
+}
+func (UnimplementedPromptServiceServer) CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompressResult not implemented")
+}
+func (UnimplementedPromptServiceServer) CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CountTokens not implemented")
+}
+func (UnimplementedPromptServiceServer) mustEmbedUnimplementedPromptServiceServer() {}
+func (UnimplementedPromptServiceServer) testEmbeddedByValue()                       {}
+
+// UnsafePromptServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to PromptServiceServer will
+// result in compilation errors.
+type UnsafePromptServiceServer interface {
+	mustEmbedUnimplementedPromptServiceServer()
+}
+
+func RegisterPromptServiceServer(s grpc.ServiceRegistrar, srv PromptServiceServer) {
+	// If the following call panics, it indicates UnimplementedPromptServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&PromptService_ServiceDesc, srv)
+}
+
+func _PromptService_Assemble_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AssembleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PromptServiceServer).Assemble(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PromptService_Assemble_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PromptServiceServer).Assemble(ctx, req.(*AssembleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PromptService_ReportUsage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportUsageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PromptServiceServer).ReportUsage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PromptService_ReportUsage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PromptServiceServer).ReportUsage(ctx, req.(*ReportUsageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PromptService_ReportOverflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReportOverflowRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PromptServiceServer).ReportOverflow(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PromptService_ReportOverflow_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PromptServiceServer).ReportOverflow(ctx, req.(*ReportOverflowRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PromptService_DiffPrompts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DiffPromptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PromptServiceServer).DiffPrompts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PromptService_DiffPrompts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PromptServiceServer).DiffPrompts(ctx, req.(*DiffPromptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PromptService_CompressResult_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompressResultRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PromptServiceServer).CompressResult(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PromptService_CompressResult_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PromptServiceServer).CompressResult(ctx, req.(*CompressResultRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _PromptService_CountTokens_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CountTokensRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PromptServiceServer).CountTokens(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PromptService_CountTokens_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PromptServiceServer).CountTokens(ctx, req.(*CountTokensRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// PromptService_ServiceDesc is the grpc.ServiceDesc for PromptService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var PromptService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "loombridge.v1.PromptService",
+	HandlerType: (*PromptServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "Assemble",
+			Handler:    _PromptService_Assemble_Handler,
+		},
+		{
+			MethodName: "ReportUsage",
+			Handler:    _PromptService_ReportUsage_Handler,
+		},
+		{
+			MethodName: "ReportOverflow",
+			Handler:    _PromptService_ReportOverflow_Handler,
+		},
+		{
+			MethodName: "DiffPrompts",
+			Handler:    _PromptService_DiffPrompts_Handler,
+		},
+		{
+			MethodName: "CompressResult",
+			Handler:    _PromptService_CompressResult_Handler,
+		},
+		{
+			MethodName: "CountTokens",
+			Handler:    _PromptService_CountTokens_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "loombridge/v1/context.proto",
+}
+
+const (
+	BlobService_ReadBlob_FullMethodName       = "/loombridge.v1.BlobService/ReadBlob"
+	BlobService_ListBlobs_FullMethodName      = "/loombridge.v1.BlobService/ListBlobs"
+	BlobService_PromoteBlob_FullMethodName    = "/loombridge.v1.BlobService/PromoteBlob"
+	BlobService_ArchiveBlob_FullMethodName    = "/loombridge.v1.BlobService/ArchiveBlob"
+	BlobService_SearchBlobs_FullMethodName    = "/loombridge.v1.BlobService/SearchBlobs"
+	BlobService_CollectGarbage_FullMethodName = "/loombridge.v1.BlobService/CollectGarbage"
+)
+
+// BlobServiceClient is the client API for BlobService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// BlobService reads, finds and keeps the long results of calls.
+type BlobServiceClient interface {
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error)
 	// ListBlobs returns what is known of an agent's blobs, in the order of the
@@ -191,302 +1234,17 @@ type ContextServiceClient interface {
 	CollectGarbage(ctx context.Context, in *CollectGarbageRequest, opts ...grpc.CallOption) (*CollectGarbageResponse, error)
 }
 
-type contextServiceClient struct {
+type blobServiceClient struct {
 	cc grpc.ClientConnInterface
 }
 
-func NewContextServiceClient(cc grpc.ClientConnInterface) ContextServiceClient {
-	return &contextServiceClient{cc}
+func NewBlobServiceClient(cc grpc.ClientConnInterface) BlobServiceClient {
+	return &blobServiceClient{cc}
 }
 
-func (c *contextServiceClient) AppendMessages(ctx context.Context, in *AppendMessagesRequest, opts ...grpc.CallOption) (*AppendMessagesResponse, error) {
+func (c *blobServiceClient) ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AppendMessagesResponse)
-	err := c.cc.Invoke(ctx, ContextService_AppendMessages_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) RecordStep(ctx context.Context, in *RecordStepRequest, opts ...grpc.CallOption) (*RecordStepResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RecordStepResponse)
-	err := c.cc.Invoke(ctx, ContextService_RecordStep_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) UploadStep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[0], ContextService_UploadStep_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[UploadStepRequest, UploadStepResponse]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_UploadStepClient = grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse]
-
-func (c *contextServiceClient) ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListStepsResponse)
-	err := c.cc.Invoke(ctx, ContextService_ListSteps_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetStepResponse)
-	err := c.cc.Invoke(ctx, ContextService_GetStep_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) GetTask(ctx context.Context, in *GetTaskRequest, opts ...grpc.CallOption) (*GetTaskResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetTaskResponse)
-	err := c.cc.Invoke(ctx, ContextService_GetTask_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AssembleResponse)
-	err := c.cc.Invoke(ctx, ContextService_Assemble_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) ConfigureSession(ctx context.Context, in *ConfigureSessionRequest, opts ...grpc.CallOption) (*ConfigureSessionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ConfigureSessionResponse)
-	err := c.cc.Invoke(ctx, ContextService_ConfigureSession_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UpdateWorkingResponse)
-	err := c.cc.Invoke(ctx, ContextService_UpdateWorking_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(EndSessionResponse)
-	err := c.cc.Invoke(ctx, ContextService_EndSession_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) CompactHistory(ctx context.Context, in *CompactHistoryRequest, opts ...grpc.CallOption) (*CompactHistoryResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CompactHistoryResponse)
-	err := c.cc.Invoke(ctx, ContextService_CompactHistory_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*UndoResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UndoResponse)
-	err := c.cc.Invoke(ctx, ContextService_Undo_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReportUsageResponse)
-	err := c.cc.Invoke(ctx, ContextService_ReportUsage_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReportOverflowResponse)
-	err := c.cc.Invoke(ctx, ContextService_ReportOverflow_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RenewResponse)
-	err := c.cc.Invoke(ctx, ContextService_Renew_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetSnapshotResponse)
-	err := c.cc.Invoke(ctx, ContextService_GetSnapshot_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListSnapshotsResponse)
-	err := c.cc.Invoke(ctx, ContextService_ListSnapshots_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DiffPromptsResponse)
-	err := c.cc.Invoke(ctx, ContextService_DiffPrompts_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*SpawnAgentResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SpawnAgentResponse)
-	err := c.cc.Invoke(ctx, ContextService_SpawnAgent_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) CompleteTask(ctx context.Context, in *CompleteTaskRequest, opts ...grpc.CallOption) (*CompleteTaskResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CompleteTaskResponse)
-	err := c.cc.Invoke(ctx, ContextService_CompleteTask_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) WaitAgents(ctx context.Context, in *WaitAgentsRequest, opts ...grpc.CallOption) (*WaitAgentsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(WaitAgentsResponse)
-	err := c.cc.Invoke(ctx, ContextService_WaitAgents_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) ExportSessions(ctx context.Context, in *ExportSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[1], ContextService_ExportSessions_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ExportSessionsRequest, ExportSessionsResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_ExportSessionsClient = grpc.ServerStreamingClient[ExportSessionsResponse]
-
-func (c *contextServiceClient) ImportSessions(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[2], ContextService_ImportSessions_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ImportSessionsRequest, ImportSessionsResponse]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_ImportSessionsClient = grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse]
-
-func (c *contextServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListSessionsResponse)
-	err := c.cc.Invoke(ctx, ContextService_ListSessions_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListConversationResponse)
-	err := c.cc.Invoke(ctx, ContextService_ListConversation_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CompressResultResponse)
-	err := c.cc.Invoke(ctx, ContextService_CompressResult_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CountTokensResponse)
-	err := c.cc.Invoke(ctx, ContextService_CountTokens_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *contextServiceClient) ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[3], ContextService_ReadBlob_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &BlobService_ServiceDesc.Streams[0], BlobService_ReadBlob_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -501,41 +1259,41 @@ func (c *contextServiceClient) ReadBlob(ctx context.Context, in *ReadBlobRequest
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_ReadBlobClient = grpc.ServerStreamingClient[ReadBlobResponse]
+type BlobService_ReadBlobClient = grpc.ServerStreamingClient[ReadBlobResponse]
 
-func (c *contextServiceClient) ListBlobs(ctx context.Context, in *ListBlobsRequest, opts ...grpc.CallOption) (*ListBlobsResponse, error) {
+func (c *blobServiceClient) ListBlobs(ctx context.Context, in *ListBlobsRequest, opts ...grpc.CallOption) (*ListBlobsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListBlobsResponse)
-	err := c.cc.Invoke(ctx, ContextService_ListBlobs_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, BlobService_ListBlobs_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *contextServiceClient) PromoteBlob(ctx context.Context, in *PromoteBlobRequest, opts ...grpc.CallOption) (*PromoteBlobResponse, error) {
+func (c *blobServiceClient) PromoteBlob(ctx context.Context, in *PromoteBlobRequest, opts ...grpc.CallOption) (*PromoteBlobResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PromoteBlobResponse)
-	err := c.cc.Invoke(ctx, ContextService_PromoteBlob_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, BlobService_PromoteBlob_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *contextServiceClient) ArchiveBlob(ctx context.Context, in *ArchiveBlobRequest, opts ...grpc.CallOption) (*ArchiveBlobResponse, error) {
+func (c *blobServiceClient) ArchiveBlob(ctx context.Context, in *ArchiveBlobRequest, opts ...grpc.CallOption) (*ArchiveBlobResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ArchiveBlobResponse)
-	err := c.cc.Invoke(ctx, ContextService_ArchiveBlob_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, BlobService_ArchiveBlob_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func (c *contextServiceClient) SearchBlobs(ctx context.Context, in *SearchBlobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchBlobsResponse], error) {
+func (c *blobServiceClient) SearchBlobs(ctx context.Context, in *SearchBlobsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SearchBlobsResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &ContextService_ServiceDesc.Streams[4], ContextService_SearchBlobs_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &BlobService_ServiceDesc.Streams[1], BlobService_SearchBlobs_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -550,132 +1308,24 @@ func (c *contextServiceClient) SearchBlobs(ctx context.Context, in *SearchBlobsR
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_SearchBlobsClient = grpc.ServerStreamingClient[SearchBlobsResponse]
+type BlobService_SearchBlobsClient = grpc.ServerStreamingClient[SearchBlobsResponse]
 
-func (c *contextServiceClient) CollectGarbage(ctx context.Context, in *CollectGarbageRequest, opts ...grpc.CallOption) (*CollectGarbageResponse, error) {
+func (c *blobServiceClient) CollectGarbage(ctx context.Context, in *CollectGarbageRequest, opts ...grpc.CallOption) (*CollectGarbageResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CollectGarbageResponse)
-	err := c.cc.Invoke(ctx, ContextService_CollectGarbage_FullMethodName, in, out, cOpts...)
+	err := c.cc.Invoke(ctx, BlobService_CollectGarbage_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-// ContextServiceServer is the server API for ContextService service.
-// All implementations must embed UnimplementedContextServiceServer
+// BlobServiceServer is the server API for BlobService service.
+// All implementations must embed UnimplementedBlobServiceServer
 // for forward compatibility.
 //
-// ContextService keeps what an agent did and said, and builds its prompts.
-type ContextServiceServer interface {
-	// AppendMessages adds messages to a session's log, all or none.
-	AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error)
-	// RecordStep adds a step for a tool that the caller ran itself: reduced,
-	// offloaded and kept as one that BridgeService.Tool ran.
-	RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error)
-	// UploadStep is RecordStep for a result that is too long for one message: the
-	// step first, then its result in parts. Nothing is recorded unless the stream
-	// ends as it should. What of a broken one was stored already is deleted when it
-	// is a day old.
-	UploadStep(grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]) error
-	// ListSteps returns steps of a session, oldest first; without a page size the
-	// last five.
-	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
-	// GetStep returns one step. STEP_NOT_FOUND when there is none.
-	GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error)
-	// GetTask returns a task by its id, of any session, whichever tier it is in.
-	// RECORD_NOT_FOUND when there is none.
-	GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error)
-	// Assemble builds the prompt of a session: system, tools, history, goal. The
-	// history is compacted by the session's policy; folds that are due are stored
-	// before the answer, unless the call is a dry run. A goal, or a newest message of the
-	// user, that is too long is cut in its middle. What does not fit even so is
-	// CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
-	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
-	// TOO_LARGE with `limit` and `advice` in its metadata.
-	Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error)
-	// ConfigureSession changes how a session's prompts are made, and answers what
-	// holds now. A call that sets nothing only answers.
-	ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error)
-	// UpdateWorking changes what an agent is at in a session: its goal, its plan, the
-	// skills that it uses, its notes, questions and evidence, and the events that wait for
-	// a decision. They stand in prompts from here on, behind what the provider's cache
-	// keeps. A change that makes more of it than 4,000 tokens is WORKING_TOO_LARGE, and
-	// changes nothing. A call that changes nothing only answers.
-	UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error)
-	// EndSession says that a session is over, so that what only it needs may be
-	// collected. Whatever is recorded later opens it again.
-	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
-	// CompactHistory folds what may be folded now, whatever it costs, or answers
-	// the history's text in another style and changes nothing.
-	CompactHistory(context.Context, *CompactHistoryRequest) (*CompactHistoryResponse, error)
-	// Undo takes back the last batch of folds: the next prompt is, byte for byte,
-	// what it was before, and what was added since. NOTHING_TO_UNDO when there is
-	// none.
-	Undo(context.Context, *UndoRequest) (*UndoResponse, error)
-	// ReportUsage tells what a provider counted for a prompt of Assemble, from
-	// which the next counts learn.
-	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
-	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
-	// next prompt is made shorter than the budget asks for: once. A second report in one
-	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
-	ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error)
-	// Renew begins a session's window anew, as a prompt does by itself that would take all
-	// of the window: what the agent is at is kept as a snapshot and stays as it is, half of
-	// the history leaves the prompts, and a handoff stands first. All of it happens, or
-	// nothing. NO_RENEWAL where the session's policy has none.
-	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
-	// GetSnapshot returns what an agent was at when its window was renewed.
-	// SNAPSHOT_NOT_FOUND where that was not.
-	GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error)
-	// ListSnapshots returns the snapshots of a session in order, page by page.
-	ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error)
-	// DiffPrompts says where two prompts that a session has sent differ, and in which
-	// sections. PROMPT_GONE when one of them can't be made again.
-	DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error)
-	// SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
-	// its own, which gets nothing else of its parent's. It is told by a durable event on
-	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
-	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
-	// AGENT_LIMIT_EXCEEDED with too many children at once.
-	SpawnAgent(context.Context, *SpawnAgentRequest) (*SpawnAgentResponse, error)
-	// CompleteTask ends a task with its conclusion. The task of a child has its own id, and
-	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
-	// event on `agent.<parent>.results`. The same result again changes nothing, another one
-	// is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
-	// Any other task of the agent's gets the conclusion as its result, and its steps are
-	// folded into one message, which Undo takes back: sessions whose policy is the ledger
-	// show that in their place. Another result than it has is RECORD_EXISTS.
-	CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error)
-	// WaitAgents waits until children have their results, or some time has passed.
-	WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error)
-	// ExportSessions streams a session, or all of an agent's, as lines of JSON, one object
-	// each: entries, folds, settings, working state, snapshots and tasks as they are stored,
-	// and offloaded results with every byte. ImportSessions takes the lines into an agent of
-	// any server, whose export is then the same, byte for byte. Recorded prompts, answers of
-	// repeated requests, children, events and memories are not of it. A session of more than
-	// 64 MiB without its results is refused as TOO_LARGE.
-	ExportSessions(*ExportSessionsRequest, grpc.ServerStreamingServer[ExportSessionsResponse]) error
-	// ImportSessions takes lines of ExportSessions into an agent. Each session appears when its
-	// last line came, whole or not at all; after an error, which names the line, the same
-	// lines can be sent again, because a session that is there as it came is passed over. One
-	// of more than 8 MiB without its results is stored in several commits, its entries first:
-	// where the server ends between two, it has the beginning, and the same lines sent again
-	// complete it. OVERLOADED where exports and imports together hold 256 MiB.
-	// Steps and tasks keep their numbers and ids. RECORD_EXISTS for a session that is there
-	// with another content, and for a step, a task or a path of a result that the agent has
-	// already.
-	ImportSessions(grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]) error
-	// ListSessions returns the sessions of an agent that have an entry or a task.
-	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
-	// ListConversation returns what was said and done in a session, folded or not, as
-	// it came.
-	ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error)
-	// CompressResult shortens one tool result by a strategy for its kind and keeps
-	// the whole under a path. What would not get shorter stays as it is.
-	CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error)
-	// CountTokens counts a text, or messages, as a model would.
-	CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error)
+// BlobService reads, finds and keeps the long results of calls.
+type BlobServiceServer interface {
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error
 	// ListBlobs returns what is known of an agent's blobs, in the order of the
@@ -697,833 +1347,392 @@ type ContextServiceServer interface {
 	// long-term and archived ones stay. The server does the same by itself every
 	// ten minutes.
 	CollectGarbage(context.Context, *CollectGarbageRequest) (*CollectGarbageResponse, error)
-	mustEmbedUnimplementedContextServiceServer()
+	mustEmbedUnimplementedBlobServiceServer()
 }
 
-// UnimplementedContextServiceServer must be embedded to have
+// UnimplementedBlobServiceServer must be embedded to have
 // forward compatible implementations.
 //
 // NOTE: this should be embedded by value instead of pointer to avoid a nil
 // pointer dereference when methods are called.
-type UnimplementedContextServiceServer struct{}
+type UnimplementedBlobServiceServer struct{}
 
-func (UnimplementedContextServiceServer) AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method AppendMessages not implemented")
-}
-func (UnimplementedContextServiceServer) RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method RecordStep not implemented")
-}
-func (UnimplementedContextServiceServer) UploadStep(grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]) error {
-	return status.Error(codes.Unimplemented, "method UploadStep not implemented")
-}
-func (UnimplementedContextServiceServer) ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListSteps not implemented")
-}
-func (UnimplementedContextServiceServer) GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetStep not implemented")
-}
-func (UnimplementedContextServiceServer) GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetTask not implemented")
-}
-func (UnimplementedContextServiceServer) Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Assemble not implemented")
-}
-func (UnimplementedContextServiceServer) ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ConfigureSession not implemented")
-}
-func (UnimplementedContextServiceServer) UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method UpdateWorking not implemented")
-}
-func (UnimplementedContextServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
-}
-func (UnimplementedContextServiceServer) CompactHistory(context.Context, *CompactHistoryRequest) (*CompactHistoryResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method CompactHistory not implemented")
-}
-func (UnimplementedContextServiceServer) Undo(context.Context, *UndoRequest) (*UndoResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Undo not implemented")
-}
-func (UnimplementedContextServiceServer) ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReportUsage not implemented")
-}
-func (UnimplementedContextServiceServer) ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReportOverflow not implemented")
-}
-func (UnimplementedContextServiceServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
-}
-func (UnimplementedContextServiceServer) GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetSnapshot not implemented")
-}
-func (UnimplementedContextServiceServer) ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListSnapshots not implemented")
-}
-func (UnimplementedContextServiceServer) DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method DiffPrompts not implemented")
-}
-func (UnimplementedContextServiceServer) SpawnAgent(context.Context, *SpawnAgentRequest) (*SpawnAgentResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method SpawnAgent not implemented")
-}
-func (UnimplementedContextServiceServer) CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method CompleteTask not implemented")
-}
-func (UnimplementedContextServiceServer) WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method WaitAgents not implemented")
-}
-func (UnimplementedContextServiceServer) ExportSessions(*ExportSessionsRequest, grpc.ServerStreamingServer[ExportSessionsResponse]) error {
-	return status.Error(codes.Unimplemented, "method ExportSessions not implemented")
-}
-func (UnimplementedContextServiceServer) ImportSessions(grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]) error {
-	return status.Error(codes.Unimplemented, "method ImportSessions not implemented")
-}
-func (UnimplementedContextServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
-}
-func (UnimplementedContextServiceServer) ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListConversation not implemented")
-}
-func (UnimplementedContextServiceServer) CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method CompressResult not implemented")
-}
-func (UnimplementedContextServiceServer) CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method CountTokens not implemented")
-}
-func (UnimplementedContextServiceServer) ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error {
+func (UnimplementedBlobServiceServer) ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error {
 	return status.Error(codes.Unimplemented, "method ReadBlob not implemented")
 }
-func (UnimplementedContextServiceServer) ListBlobs(context.Context, *ListBlobsRequest) (*ListBlobsResponse, error) {
+func (UnimplementedBlobServiceServer) ListBlobs(context.Context, *ListBlobsRequest) (*ListBlobsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListBlobs not implemented")
 }
-func (UnimplementedContextServiceServer) PromoteBlob(context.Context, *PromoteBlobRequest) (*PromoteBlobResponse, error) {
+func (UnimplementedBlobServiceServer) PromoteBlob(context.Context, *PromoteBlobRequest) (*PromoteBlobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method PromoteBlob not implemented")
 }
-func (UnimplementedContextServiceServer) ArchiveBlob(context.Context, *ArchiveBlobRequest) (*ArchiveBlobResponse, error) {
+func (UnimplementedBlobServiceServer) ArchiveBlob(context.Context, *ArchiveBlobRequest) (*ArchiveBlobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ArchiveBlob not implemented")
 }
-func (UnimplementedContextServiceServer) SearchBlobs(*SearchBlobsRequest, grpc.ServerStreamingServer[SearchBlobsResponse]) error {
+func (UnimplementedBlobServiceServer) SearchBlobs(*SearchBlobsRequest, grpc.ServerStreamingServer[SearchBlobsResponse]) error {
 	return status.Error(codes.Unimplemented, "method SearchBlobs not implemented")
 }
-func (UnimplementedContextServiceServer) CollectGarbage(context.Context, *CollectGarbageRequest) (*CollectGarbageResponse, error) {
+func (UnimplementedBlobServiceServer) CollectGarbage(context.Context, *CollectGarbageRequest) (*CollectGarbageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CollectGarbage not implemented")
 }
-func (UnimplementedContextServiceServer) mustEmbedUnimplementedContextServiceServer() {}
-func (UnimplementedContextServiceServer) testEmbeddedByValue()                        {}
+func (UnimplementedBlobServiceServer) mustEmbedUnimplementedBlobServiceServer() {}
+func (UnimplementedBlobServiceServer) testEmbeddedByValue()                     {}
 
-// UnsafeContextServiceServer may be embedded to opt out of forward compatibility for this service.
-// Use of this interface is not recommended, as added methods to ContextServiceServer will
+// UnsafeBlobServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to BlobServiceServer will
 // result in compilation errors.
-type UnsafeContextServiceServer interface {
-	mustEmbedUnimplementedContextServiceServer()
+type UnsafeBlobServiceServer interface {
+	mustEmbedUnimplementedBlobServiceServer()
 }
 
-func RegisterContextServiceServer(s grpc.ServiceRegistrar, srv ContextServiceServer) {
-	// If the following call panics, it indicates UnimplementedContextServiceServer was
+func RegisterBlobServiceServer(s grpc.ServiceRegistrar, srv BlobServiceServer) {
+	// If the following call panics, it indicates UnimplementedBlobServiceServer was
 	// embedded by pointer and is nil.  This will cause panics if an
 	// unimplemented method is ever invoked, so we test this at initialization
 	// time to prevent it from happening at runtime later due to I/O.
 	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
 		t.testEmbeddedByValue()
 	}
-	s.RegisterService(&ContextService_ServiceDesc, srv)
+	s.RegisterService(&BlobService_ServiceDesc, srv)
 }
 
-func _ContextService_AppendMessages_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AppendMessagesRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).AppendMessages(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_AppendMessages_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).AppendMessages(ctx, req.(*AppendMessagesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_RecordStep_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RecordStepRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).RecordStep(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_RecordStep_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).RecordStep(ctx, req.(*RecordStepRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_UploadStep_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(ContextServiceServer).UploadStep(&grpc.GenericServerStream[UploadStepRequest, UploadStepResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_UploadStepServer = grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]
-
-func _ContextService_ListSteps_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListStepsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).ListSteps(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_ListSteps_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ListSteps(ctx, req.(*ListStepsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_GetStep_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetStepRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).GetStep(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_GetStep_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).GetStep(ctx, req.(*GetStepRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_GetTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetTaskRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).GetTask(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_GetTask_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).GetTask(ctx, req.(*GetTaskRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_Assemble_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AssembleRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).Assemble(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_Assemble_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).Assemble(ctx, req.(*AssembleRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_ConfigureSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ConfigureSessionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).ConfigureSession(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_ConfigureSession_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ConfigureSession(ctx, req.(*ConfigureSessionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_UpdateWorking_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(UpdateWorkingRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).UpdateWorking(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_UpdateWorking_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).UpdateWorking(ctx, req.(*UpdateWorkingRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(EndSessionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).EndSession(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_EndSession_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).EndSession(ctx, req.(*EndSessionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_CompactHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CompactHistoryRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).CompactHistory(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_CompactHistory_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).CompactHistory(ctx, req.(*CompactHistoryRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_Undo_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(UndoRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).Undo(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_Undo_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).Undo(ctx, req.(*UndoRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_ReportUsage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReportUsageRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).ReportUsage(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_ReportUsage_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ReportUsage(ctx, req.(*ReportUsageRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_ReportOverflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReportOverflowRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).ReportOverflow(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_ReportOverflow_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ReportOverflow(ctx, req.(*ReportOverflowRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RenewRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).Renew(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_Renew_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).Renew(ctx, req.(*RenewRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_GetSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetSnapshotRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).GetSnapshot(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_GetSnapshot_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).GetSnapshot(ctx, req.(*GetSnapshotRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_ListSnapshots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListSnapshotsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).ListSnapshots(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_ListSnapshots_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ListSnapshots(ctx, req.(*ListSnapshotsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_DiffPrompts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DiffPromptsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).DiffPrompts(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_DiffPrompts_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).DiffPrompts(ctx, req.(*DiffPromptsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_SpawnAgent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(SpawnAgentRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).SpawnAgent(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_SpawnAgent_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).SpawnAgent(ctx, req.(*SpawnAgentRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_CompleteTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CompleteTaskRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).CompleteTask(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_CompleteTask_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).CompleteTask(ctx, req.(*CompleteTaskRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_WaitAgents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(WaitAgentsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).WaitAgents(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_WaitAgents_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).WaitAgents(ctx, req.(*WaitAgentsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_ExportSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(ExportSessionsRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(ContextServiceServer).ExportSessions(m, &grpc.GenericServerStream[ExportSessionsRequest, ExportSessionsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_ExportSessionsServer = grpc.ServerStreamingServer[ExportSessionsResponse]
-
-func _ContextService_ImportSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(ContextServiceServer).ImportSessions(&grpc.GenericServerStream[ImportSessionsRequest, ImportSessionsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_ImportSessionsServer = grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]
-
-func _ContextService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListSessionsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).ListSessions(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_ListSessions_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ListSessions(ctx, req.(*ListSessionsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_ListConversation_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListConversationRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).ListConversation(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_ListConversation_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ListConversation(ctx, req.(*ListConversationRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_CompressResult_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CompressResultRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).CompressResult(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_CompressResult_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).CompressResult(ctx, req.(*CompressResultRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_CountTokens_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CountTokensRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ContextServiceServer).CountTokens(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ContextService_CountTokens_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).CountTokens(ctx, req.(*CountTokensRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ContextService_ReadBlob_Handler(srv interface{}, stream grpc.ServerStream) error {
+func _BlobService_ReadBlob_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(ReadBlobRequest)
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(ContextServiceServer).ReadBlob(m, &grpc.GenericServerStream[ReadBlobRequest, ReadBlobResponse]{ServerStream: stream})
+	return srv.(BlobServiceServer).ReadBlob(m, &grpc.GenericServerStream[ReadBlobRequest, ReadBlobResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_ReadBlobServer = grpc.ServerStreamingServer[ReadBlobResponse]
+type BlobService_ReadBlobServer = grpc.ServerStreamingServer[ReadBlobResponse]
 
-func _ContextService_ListBlobs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _BlobService_ListBlobs_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListBlobsRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ContextServiceServer).ListBlobs(ctx, in)
+		return srv.(BlobServiceServer).ListBlobs(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ContextService_ListBlobs_FullMethodName,
+		FullMethod: BlobService_ListBlobs_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ListBlobs(ctx, req.(*ListBlobsRequest))
+		return srv.(BlobServiceServer).ListBlobs(ctx, req.(*ListBlobsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ContextService_PromoteBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _BlobService_PromoteBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PromoteBlobRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ContextServiceServer).PromoteBlob(ctx, in)
+		return srv.(BlobServiceServer).PromoteBlob(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ContextService_PromoteBlob_FullMethodName,
+		FullMethod: BlobService_PromoteBlob_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).PromoteBlob(ctx, req.(*PromoteBlobRequest))
+		return srv.(BlobServiceServer).PromoteBlob(ctx, req.(*PromoteBlobRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ContextService_ArchiveBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _BlobService_ArchiveBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ArchiveBlobRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ContextServiceServer).ArchiveBlob(ctx, in)
+		return srv.(BlobServiceServer).ArchiveBlob(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ContextService_ArchiveBlob_FullMethodName,
+		FullMethod: BlobService_ArchiveBlob_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).ArchiveBlob(ctx, req.(*ArchiveBlobRequest))
+		return srv.(BlobServiceServer).ArchiveBlob(ctx, req.(*ArchiveBlobRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ContextService_SearchBlobs_Handler(srv interface{}, stream grpc.ServerStream) error {
+func _BlobService_SearchBlobs_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(SearchBlobsRequest)
 	if err := stream.RecvMsg(m); err != nil {
 		return err
 	}
-	return srv.(ContextServiceServer).SearchBlobs(m, &grpc.GenericServerStream[SearchBlobsRequest, SearchBlobsResponse]{ServerStream: stream})
+	return srv.(BlobServiceServer).SearchBlobs(m, &grpc.GenericServerStream[SearchBlobsRequest, SearchBlobsResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type ContextService_SearchBlobsServer = grpc.ServerStreamingServer[SearchBlobsResponse]
+type BlobService_SearchBlobsServer = grpc.ServerStreamingServer[SearchBlobsResponse]
 
-func _ContextService_CollectGarbage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+func _BlobService_CollectGarbage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CollectGarbageRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ContextServiceServer).CollectGarbage(ctx, in)
+		return srv.(BlobServiceServer).CollectGarbage(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ContextService_CollectGarbage_FullMethodName,
+		FullMethod: BlobService_CollectGarbage_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ContextServiceServer).CollectGarbage(ctx, req.(*CollectGarbageRequest))
+		return srv.(BlobServiceServer).CollectGarbage(ctx, req.(*CollectGarbageRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
 
-// ContextService_ServiceDesc is the grpc.ServiceDesc for ContextService service.
+// BlobService_ServiceDesc is the grpc.ServiceDesc for BlobService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
-var ContextService_ServiceDesc = grpc.ServiceDesc{
-	ServiceName: "loombridge.v1.ContextService",
-	HandlerType: (*ContextServiceServer)(nil),
+var BlobService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "loombridge.v1.BlobService",
+	HandlerType: (*BlobServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "AppendMessages",
-			Handler:    _ContextService_AppendMessages_Handler,
-		},
-		{
-			MethodName: "RecordStep",
-			Handler:    _ContextService_RecordStep_Handler,
-		},
-		{
-			MethodName: "ListSteps",
-			Handler:    _ContextService_ListSteps_Handler,
-		},
-		{
-			MethodName: "GetStep",
-			Handler:    _ContextService_GetStep_Handler,
-		},
-		{
-			MethodName: "GetTask",
-			Handler:    _ContextService_GetTask_Handler,
-		},
-		{
-			MethodName: "Assemble",
-			Handler:    _ContextService_Assemble_Handler,
-		},
-		{
-			MethodName: "ConfigureSession",
-			Handler:    _ContextService_ConfigureSession_Handler,
-		},
-		{
-			MethodName: "UpdateWorking",
-			Handler:    _ContextService_UpdateWorking_Handler,
-		},
-		{
-			MethodName: "EndSession",
-			Handler:    _ContextService_EndSession_Handler,
-		},
-		{
-			MethodName: "CompactHistory",
-			Handler:    _ContextService_CompactHistory_Handler,
-		},
-		{
-			MethodName: "Undo",
-			Handler:    _ContextService_Undo_Handler,
-		},
-		{
-			MethodName: "ReportUsage",
-			Handler:    _ContextService_ReportUsage_Handler,
-		},
-		{
-			MethodName: "ReportOverflow",
-			Handler:    _ContextService_ReportOverflow_Handler,
-		},
-		{
-			MethodName: "Renew",
-			Handler:    _ContextService_Renew_Handler,
-		},
-		{
-			MethodName: "GetSnapshot",
-			Handler:    _ContextService_GetSnapshot_Handler,
-		},
-		{
-			MethodName: "ListSnapshots",
-			Handler:    _ContextService_ListSnapshots_Handler,
-		},
-		{
-			MethodName: "DiffPrompts",
-			Handler:    _ContextService_DiffPrompts_Handler,
-		},
-		{
-			MethodName: "SpawnAgent",
-			Handler:    _ContextService_SpawnAgent_Handler,
-		},
-		{
-			MethodName: "CompleteTask",
-			Handler:    _ContextService_CompleteTask_Handler,
-		},
-		{
-			MethodName: "WaitAgents",
-			Handler:    _ContextService_WaitAgents_Handler,
-		},
-		{
-			MethodName: "ListSessions",
-			Handler:    _ContextService_ListSessions_Handler,
-		},
-		{
-			MethodName: "ListConversation",
-			Handler:    _ContextService_ListConversation_Handler,
-		},
-		{
-			MethodName: "CompressResult",
-			Handler:    _ContextService_CompressResult_Handler,
-		},
-		{
-			MethodName: "CountTokens",
-			Handler:    _ContextService_CountTokens_Handler,
-		},
-		{
 			MethodName: "ListBlobs",
-			Handler:    _ContextService_ListBlobs_Handler,
+			Handler:    _BlobService_ListBlobs_Handler,
 		},
 		{
 			MethodName: "PromoteBlob",
-			Handler:    _ContextService_PromoteBlob_Handler,
+			Handler:    _BlobService_PromoteBlob_Handler,
 		},
 		{
 			MethodName: "ArchiveBlob",
-			Handler:    _ContextService_ArchiveBlob_Handler,
+			Handler:    _BlobService_ArchiveBlob_Handler,
 		},
 		{
 			MethodName: "CollectGarbage",
-			Handler:    _ContextService_CollectGarbage_Handler,
+			Handler:    _BlobService_CollectGarbage_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
-			StreamName:    "UploadStep",
-			Handler:       _ContextService_UploadStep_Handler,
-			ClientStreams: true,
-		},
-		{
-			StreamName:    "ExportSessions",
-			Handler:       _ContextService_ExportSessions_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "ImportSessions",
-			Handler:       _ContextService_ImportSessions_Handler,
-			ClientStreams: true,
-		},
-		{
 			StreamName:    "ReadBlob",
-			Handler:       _ContextService_ReadBlob_Handler,
+			Handler:       _BlobService_ReadBlob_Handler,
 			ServerStreams: true,
 		},
 		{
 			StreamName:    "SearchBlobs",
-			Handler:       _ContextService_SearchBlobs_Handler,
+			Handler:       _BlobService_SearchBlobs_Handler,
 			ServerStreams: true,
 		},
 	},
+	Metadata: "loombridge/v1/context.proto",
+}
+
+const (
+	AgentService_SpawnAgent_FullMethodName   = "/loombridge.v1.AgentService/SpawnAgent"
+	AgentService_CompleteTask_FullMethodName = "/loombridge.v1.AgentService/CompleteTask"
+	AgentService_WaitAgents_FullMethodName   = "/loombridge.v1.AgentService/WaitAgents"
+)
+
+// AgentServiceClient is the client API for AgentService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// AgentService spawns agents below an agent, and brings back what they found.
+type AgentServiceClient interface {
+	// SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
+	// its own, which gets nothing else of its parent's. It is told by a durable event on
+	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
+	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
+	// AGENT_LIMIT_EXCEEDED with too many children at once.
+	SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*SpawnAgentResponse, error)
+	// CompleteTask ends a task with its conclusion. The task of a child has its own id, and
+	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
+	// event on `agent.<parent>.results`. The same result again changes nothing, another one
+	// is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+	// Any other task of the agent's gets the conclusion as its result, and its steps are
+	// folded into one message, which Undo takes back: sessions whose policy is the ledger
+	// show that in their place. Another result than it has is RECORD_EXISTS.
+	CompleteTask(ctx context.Context, in *CompleteTaskRequest, opts ...grpc.CallOption) (*CompleteTaskResponse, error)
+	// WaitAgents waits until children have their results, or some time has passed.
+	WaitAgents(ctx context.Context, in *WaitAgentsRequest, opts ...grpc.CallOption) (*WaitAgentsResponse, error)
+}
+
+type agentServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewAgentServiceClient(cc grpc.ClientConnInterface) AgentServiceClient {
+	return &agentServiceClient{cc}
+}
+
+func (c *agentServiceClient) SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*SpawnAgentResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SpawnAgentResponse)
+	err := c.cc.Invoke(ctx, AgentService_SpawnAgent_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) CompleteTask(ctx context.Context, in *CompleteTaskRequest, opts ...grpc.CallOption) (*CompleteTaskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompleteTaskResponse)
+	err := c.cc.Invoke(ctx, AgentService_CompleteTask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentServiceClient) WaitAgents(ctx context.Context, in *WaitAgentsRequest, opts ...grpc.CallOption) (*WaitAgentsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WaitAgentsResponse)
+	err := c.cc.Invoke(ctx, AgentService_WaitAgents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// AgentServiceServer is the server API for AgentService service.
+// All implementations must embed UnimplementedAgentServiceServer
+// for forward compatibility.
+//
+// AgentService spawns agents below an agent, and brings back what they found.
+type AgentServiceServer interface {
+	// SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
+	// its own, which gets nothing else of its parent's. It is told by a durable event on
+	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
+	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
+	// AGENT_LIMIT_EXCEEDED with too many children at once.
+	SpawnAgent(context.Context, *SpawnAgentRequest) (*SpawnAgentResponse, error)
+	// CompleteTask ends a task with its conclusion. The task of a child has its own id, and
+	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
+	// event on `agent.<parent>.results`. The same result again changes nothing, another one
+	// is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+	// Any other task of the agent's gets the conclusion as its result, and its steps are
+	// folded into one message, which Undo takes back: sessions whose policy is the ledger
+	// show that in their place. Another result than it has is RECORD_EXISTS.
+	CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error)
+	// WaitAgents waits until children have their results, or some time has passed.
+	WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error)
+	mustEmbedUnimplementedAgentServiceServer()
+}
+
+// UnimplementedAgentServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedAgentServiceServer struct{}
+
+func (UnimplementedAgentServiceServer) SpawnAgent(context.Context, *SpawnAgentRequest) (*SpawnAgentResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SpawnAgent not implemented")
+}
+func (UnimplementedAgentServiceServer) CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CompleteTask not implemented")
+}
+func (UnimplementedAgentServiceServer) WaitAgents(context.Context, *WaitAgentsRequest) (*WaitAgentsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method WaitAgents not implemented")
+}
+func (UnimplementedAgentServiceServer) mustEmbedUnimplementedAgentServiceServer() {}
+func (UnimplementedAgentServiceServer) testEmbeddedByValue()                      {}
+
+// UnsafeAgentServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to AgentServiceServer will
+// result in compilation errors.
+type UnsafeAgentServiceServer interface {
+	mustEmbedUnimplementedAgentServiceServer()
+}
+
+func RegisterAgentServiceServer(s grpc.ServiceRegistrar, srv AgentServiceServer) {
+	// If the following call panics, it indicates UnimplementedAgentServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&AgentService_ServiceDesc, srv)
+}
+
+func _AgentService_SpawnAgent_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SpawnAgentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).SpawnAgent(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_SpawnAgent_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).SpawnAgent(ctx, req.(*SpawnAgentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_CompleteTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompleteTaskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).CompleteTask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_CompleteTask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).CompleteTask(ctx, req.(*CompleteTaskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AgentService_WaitAgents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WaitAgentsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServiceServer).WaitAgents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AgentService_WaitAgents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServiceServer).WaitAgents(ctx, req.(*WaitAgentsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// AgentService_ServiceDesc is the grpc.ServiceDesc for AgentService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var AgentService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "loombridge.v1.AgentService",
+	HandlerType: (*AgentServiceServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "SpawnAgent",
+			Handler:    _AgentService_SpawnAgent_Handler,
+		},
+		{
+			MethodName: "CompleteTask",
+			Handler:    _AgentService_CompleteTask_Handler,
+		},
+		{
+			MethodName: "WaitAgents",
+			Handler:    _AgentService_WaitAgents_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
 	Metadata: "loombridge/v1/context.proto",
 }

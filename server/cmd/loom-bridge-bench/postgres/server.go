@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -174,7 +175,7 @@ func (s Settings) trips(ctx context.Context, address string) error {
 	fmt.Fprintf(s.Out, "\nRound trips and statements of a call: means of %d by one client\n", tripCalls)
 	table := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tround trips\tof them ROLLBACK, behind the answer\tstatements\t")
-	to := loombridgev1.NewContextServiceClient(b.conns[0])
+	to := contexts.New(b.conns[0])
 	this := func(int) *bridge { return b }
 	for _, c := range []struct {
 		name string

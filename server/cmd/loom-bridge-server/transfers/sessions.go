@@ -60,7 +60,7 @@ func (d *desk) exportSessions(ctx context.Context, id, path string) error {
 
 // writeSessions writes the lines and returns of how many sessions they are.
 func (d *desk) writeSessions(ctx context.Context, id string, to io.Writer) (sessions int, err error) {
-	stream, err := d.context.ExportSessions(ctx, &loombridgev1.ExportSessionsRequest{AgentId: d.agent, SessionId: id})
+	stream, err := d.sessions.ExportSessions(ctx, &loombridgev1.ExportSessionsRequest{AgentId: d.agent, SessionId: id})
 	if err != nil {
 		return 0, err
 	}
@@ -87,7 +87,7 @@ func (d *desk) writeSessions(ctx context.Context, id string, to io.Writer) (sess
 }
 
 func (d *desk) loadSessions(ctx context.Context, files []string) error {
-	stream, err := d.context.ImportSessions(ctx)
+	stream, err := d.sessions.ImportSessions(ctx)
 	if err != nil {
 		return err
 	}

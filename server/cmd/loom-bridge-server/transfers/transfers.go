@@ -64,7 +64,7 @@ type desk struct {
 	Options
 	agent, user, space string
 	memory             loombridgev1.MemoryServiceClient
-	context            loombridgev1.ContextServiceClient
+	sessions           loombridgev1.SessionServiceClient
 }
 
 // Command is the command with its sub-commands.
@@ -105,7 +105,7 @@ func (d *desk) sub(use, short string, args cobra.PositionalArgs, run func(ctx co
 			return err
 		}
 		defer func() { _ = conn.Close() }()
-		d.memory, d.context = loombridgev1.NewMemoryServiceClient(conn), loombridgev1.NewContextServiceClient(conn)
+		d.memory, d.sessions = loombridgev1.NewMemoryServiceClient(conn), loombridgev1.NewSessionServiceClient(conn)
 		return run(ctx, given)
 	}}
 }

@@ -28,8 +28,9 @@ if _version_not_supported:
     )
 
 
-class ContextServiceStub(object):
-    """ContextService keeps what an agent did and said, and builds its prompts.
+class SessionServiceStub(object):
+    """SessionService keeps the log of sessions: what was said and done, how it is folded, and what
+    the agent is at.
     """
 
     def __init__(self, channel):
@@ -39,174 +40,100 @@ class ContextServiceStub(object):
             channel: A grpc.Channel.
         """
         self.AppendMessages = channel.unary_unary(
-                '/loombridge.v1.ContextService/AppendMessages',
+                '/loombridge.v1.SessionService/AppendMessages',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesResponse.FromString,
                 _registered_method=True)
         self.RecordStep = channel.unary_unary(
-                '/loombridge.v1.ContextService/RecordStep',
+                '/loombridge.v1.SessionService/RecordStep',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.RecordStepRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.FromString,
                 _registered_method=True)
         self.UploadStep = channel.stream_unary(
-                '/loombridge.v1.ContextService/UploadStep',
+                '/loombridge.v1.SessionService/UploadStep',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.UploadStepRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.UploadStepResponse.FromString,
                 _registered_method=True)
         self.ListSteps = channel.unary_unary(
-                '/loombridge.v1.ContextService/ListSteps',
+                '/loombridge.v1.SessionService/ListSteps',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ListStepsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ListStepsResponse.FromString,
                 _registered_method=True)
         self.GetStep = channel.unary_unary(
-                '/loombridge.v1.ContextService/GetStep',
+                '/loombridge.v1.SessionService/GetStep',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
                 _registered_method=True)
         self.GetTask = channel.unary_unary(
-                '/loombridge.v1.ContextService/GetTask',
+                '/loombridge.v1.SessionService/GetTask',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.GetTaskRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.GetTaskResponse.FromString,
                 _registered_method=True)
-        self.Assemble = channel.unary_unary(
-                '/loombridge.v1.ContextService/Assemble',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.AssembleRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.AssembleResponse.FromString,
+        self.ListConversation = channel.unary_unary(
+                '/loombridge.v1.SessionService/ListConversation',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationResponse.FromString,
                 _registered_method=True)
         self.ConfigureSession = channel.unary_unary(
-                '/loombridge.v1.ContextService/ConfigureSession',
+                '/loombridge.v1.SessionService/ConfigureSession',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.FromString,
                 _registered_method=True)
         self.UpdateWorking = channel.unary_unary(
-                '/loombridge.v1.ContextService/UpdateWorking',
+                '/loombridge.v1.SessionService/UpdateWorking',
                 request_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
                 _registered_method=True)
         self.EndSession = channel.unary_unary(
-                '/loombridge.v1.ContextService/EndSession',
+                '/loombridge.v1.SessionService/EndSession',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.EndSessionRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.EndSessionResponse.FromString,
                 _registered_method=True)
         self.CompactHistory = channel.unary_unary(
-                '/loombridge.v1.ContextService/CompactHistory',
+                '/loombridge.v1.SessionService/CompactHistory',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryResponse.FromString,
                 _registered_method=True)
         self.Undo = channel.unary_unary(
-                '/loombridge.v1.ContextService/Undo',
+                '/loombridge.v1.SessionService/Undo',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.UndoRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.UndoResponse.FromString,
                 _registered_method=True)
-        self.ReportUsage = channel.unary_unary(
-                '/loombridge.v1.ContextService/ReportUsage',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
-                _registered_method=True)
-        self.ReportOverflow = channel.unary_unary(
-                '/loombridge.v1.ContextService/ReportOverflow',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
-                _registered_method=True)
         self.Renew = channel.unary_unary(
-                '/loombridge.v1.ContextService/Renew',
+                '/loombridge.v1.SessionService/Renew',
                 request_serializer=loombridge_dot_v1_dot_renewal__pb2.RenewRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_renewal__pb2.RenewResponse.FromString,
                 _registered_method=True)
         self.GetSnapshot = channel.unary_unary(
-                '/loombridge.v1.ContextService/GetSnapshot',
+                '/loombridge.v1.SessionService/GetSnapshot',
                 request_serializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.FromString,
                 _registered_method=True)
         self.ListSnapshots = channel.unary_unary(
-                '/loombridge.v1.ContextService/ListSnapshots',
+                '/loombridge.v1.SessionService/ListSnapshots',
                 request_serializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsResponse.FromString,
                 _registered_method=True)
-        self.DiffPrompts = channel.unary_unary(
-                '/loombridge.v1.ContextService/DiffPrompts',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
-                _registered_method=True)
-        self.SpawnAgent = channel.unary_unary(
-                '/loombridge.v1.ContextService/SpawnAgent',
-                request_serializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.FromString,
-                _registered_method=True)
-        self.CompleteTask = channel.unary_unary(
-                '/loombridge.v1.ContextService/CompleteTask',
-                request_serializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.FromString,
-                _registered_method=True)
-        self.WaitAgents = channel.unary_unary(
-                '/loombridge.v1.ContextService/WaitAgents',
-                request_serializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.FromString,
+        self.ListSessions = channel.unary_unary(
+                '/loombridge.v1.SessionService/ListSessions',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
         self.ExportSessions = channel.unary_stream(
-                '/loombridge.v1.ContextService/ExportSessions',
+                '/loombridge.v1.SessionService/ExportSessions',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsResponse.FromString,
                 _registered_method=True)
         self.ImportSessions = channel.stream_unary(
-                '/loombridge.v1.ContextService/ImportSessions',
+                '/loombridge.v1.SessionService/ImportSessions',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsResponse.FromString,
                 _registered_method=True)
-        self.ListSessions = channel.unary_unary(
-                '/loombridge.v1.ContextService/ListSessions',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
-                _registered_method=True)
-        self.ListConversation = channel.unary_unary(
-                '/loombridge.v1.ContextService/ListConversation',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationResponse.FromString,
-                _registered_method=True)
-        self.CompressResult = channel.unary_unary(
-                '/loombridge.v1.ContextService/CompressResult',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.CompressResultRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.CompressResultResponse.FromString,
-                _registered_method=True)
-        self.CountTokens = channel.unary_unary(
-                '/loombridge.v1.ContextService/CountTokens',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.CountTokensRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.CountTokensResponse.FromString,
-                _registered_method=True)
-        self.ReadBlob = channel.unary_stream(
-                '/loombridge.v1.ContextService/ReadBlob',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ReadBlobRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReadBlobResponse.FromString,
-                _registered_method=True)
-        self.ListBlobs = channel.unary_unary(
-                '/loombridge.v1.ContextService/ListBlobs',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ListBlobsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListBlobsResponse.FromString,
-                _registered_method=True)
-        self.PromoteBlob = channel.unary_unary(
-                '/loombridge.v1.ContextService/PromoteBlob',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.FromString,
-                _registered_method=True)
-        self.ArchiveBlob = channel.unary_unary(
-                '/loombridge.v1.ContextService/ArchiveBlob',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.FromString,
-                _registered_method=True)
-        self.SearchBlobs = channel.unary_stream(
-                '/loombridge.v1.ContextService/SearchBlobs',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.SearchBlobsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.SearchBlobsResponse.FromString,
-                _registered_method=True)
-        self.CollectGarbage = channel.unary_unary(
-                '/loombridge.v1.ContextService/CollectGarbage',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.CollectGarbageRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.CollectGarbageResponse.FromString,
-                _registered_method=True)
 
 
-class ContextServiceServicer(object):
-    """ContextService keeps what an agent did and said, and builds its prompts.
+class SessionServiceServicer(object):
+    """SessionService keeps the log of sessions: what was said and done, how it is folded, and what
+    the agent is at.
     """
 
     def AppendMessages(self, request, context):
@@ -257,14 +184,9 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def Assemble(self, request, context):
-        """Assemble builds the prompt of a session: system, tools, history, goal. The
-        history is compacted by the session's policy; folds that are due are stored
-        before the answer, unless the call is a dry run. A goal, or a newest message of the
-        user, that is too long is cut in its middle. What does not fit even so is
-        CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
-        are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
-        TOO_LARGE with `limit` and `advice` in its metadata.
+    def ListConversation(self, request, context):
+        """ListConversation returns what was said and done in a session, folded or not, as
+        it came.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -314,23 +236,6 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ReportUsage(self, request, context):
-        """ReportUsage tells what a provider counted for a prompt of Assemble, from
-        which the next counts learn.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ReportOverflow(self, request, context):
-        """ReportOverflow says that a provider refused the last prompt as too long. The turn's
-        next prompt is made shorter than the budget asks for: once. A second report in one
-        turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def Renew(self, request, context):
         """Renew begins a session's window anew, as a prompt does by itself that would take all
         of the window: what the agent is at is kept as a snapshot and stays as it is, half of
@@ -356,40 +261,8 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def DiffPrompts(self, request, context):
-        """DiffPrompts says where two prompts that a session has sent differ, and in which
-        sections. PROMPT_GONE when one of them can't be made again.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SpawnAgent(self, request, context):
-        """SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
-        its own, which gets nothing else of its parent's. It is told by a durable event on
-        `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
-        goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
-        AGENT_LIMIT_EXCEEDED with too many children at once.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def CompleteTask(self, request, context):
-        """CompleteTask ends a task with its conclusion. The task of a child has its own id, and
-        the conclusion is its one result: its parent gets a step `agent:result` and a durable
-        event on `agent.<parent>.results`. The same result again changes nothing, another one
-        is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
-        Any other task of the agent's gets the conclusion as its result, and its steps are
-        folded into one message, which Undo takes back: sessions whose policy is the ledger
-        show that in their place. Another result than it has is RECORD_EXISTS.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def WaitAgents(self, request, context):
-        """WaitAgents waits until children have their results, or some time has passed.
+    def ListSessions(self, request, context):
+        """ListSessions returns the sessions of an agent that have an entry or a task.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -422,16 +295,680 @@ class ContextServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListSessions(self, request, context):
-        """ListSessions returns the sessions of an agent that have an entry or a task.
+
+def add_SessionServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'AppendMessages': grpc.unary_unary_rpc_method_handler(
+                    servicer.AppendMessages,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesResponse.SerializeToString,
+            ),
+            'RecordStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordStep,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.RecordStepRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.SerializeToString,
+            ),
+            'UploadStep': grpc.stream_unary_rpc_method_handler(
+                    servicer.UploadStep,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.UploadStepRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.UploadStepResponse.SerializeToString,
+            ),
+            'ListSteps': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSteps,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListStepsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListStepsResponse.SerializeToString,
+            ),
+            'GetStep': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStep,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.SerializeToString,
+            ),
+            'GetTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTask,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.GetTaskRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.GetTaskResponse.SerializeToString,
+            ),
+            'ListConversation': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListConversation,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationResponse.SerializeToString,
+            ),
+            'ConfigureSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConfigureSession,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.SerializeToString,
+            ),
+            'UpdateWorking': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateWorking,
+                    request_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.SerializeToString,
+            ),
+            'EndSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndSession,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.EndSessionRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.EndSessionResponse.SerializeToString,
+            ),
+            'CompactHistory': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompactHistory,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryResponse.SerializeToString,
+            ),
+            'Undo': grpc.unary_unary_rpc_method_handler(
+                    servicer.Undo,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.UndoRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.UndoResponse.SerializeToString,
+            ),
+            'Renew': grpc.unary_unary_rpc_method_handler(
+                    servicer.Renew,
+                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.RenewRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.RenewResponse.SerializeToString,
+            ),
+            'GetSnapshot': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSnapshot,
+                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.SerializeToString,
+            ),
+            'ListSnapshots': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSnapshots,
+                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsResponse.SerializeToString,
+            ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.SerializeToString,
+            ),
+            'ExportSessions': grpc.unary_stream_rpc_method_handler(
+                    servicer.ExportSessions,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsResponse.SerializeToString,
+            ),
+            'ImportSessions': grpc.stream_unary_rpc_method_handler(
+                    servicer.ImportSessions,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'loombridge.v1.SessionService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('loombridge.v1.SessionService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class SessionService(object):
+    """SessionService keeps the log of sessions: what was said and done, how it is folded, and what
+    the agent is at.
+    """
+
+    @staticmethod
+    def AppendMessages(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/AppendMessages',
+            loombridge_dot_v1_dot_context__pb2.AppendMessagesRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.AppendMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/RecordStep',
+            loombridge_dot_v1_dot_context__pb2.RecordStepRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.RecordStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UploadStep(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/loombridge.v1.SessionService/UploadStep',
+            loombridge_dot_v1_dot_context__pb2.UploadStepRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.UploadStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSteps(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/ListSteps',
+            loombridge_dot_v1_dot_context__pb2.ListStepsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ListStepsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/GetStep',
+            loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/GetTask',
+            loombridge_dot_v1_dot_context__pb2.GetTaskRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.GetTaskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListConversation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/ListConversation',
+            loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ListConversationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConfigureSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/ConfigureSession',
+            loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateWorking(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/UpdateWorking',
+            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
+            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/EndSession',
+            loombridge_dot_v1_dot_context__pb2.EndSessionRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.EndSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompactHistory(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/CompactHistory',
+            loombridge_dot_v1_dot_context__pb2.CompactHistoryRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.CompactHistoryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Undo(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/Undo',
+            loombridge_dot_v1_dot_context__pb2.UndoRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.UndoResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Renew(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/Renew',
+            loombridge_dot_v1_dot_renewal__pb2.RenewRequest.SerializeToString,
+            loombridge_dot_v1_dot_renewal__pb2.RenewResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSnapshot(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/GetSnapshot',
+            loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.SerializeToString,
+            loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSnapshots(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/ListSnapshots',
+            loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsRequest.SerializeToString,
+            loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.SessionService/ListSessions',
+            loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExportSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/loombridge.v1.SessionService/ExportSessions',
+            loombridge_dot_v1_dot_context__pb2.ExportSessionsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ExportSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ImportSessions(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/loombridge.v1.SessionService/ImportSessions',
+            loombridge_dot_v1_dot_context__pb2.ImportSessionsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ImportSessionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class PromptServiceStub(object):
+    """PromptService makes prompts of a session, counts what they take, and learns from what
+    providers report of them.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Assemble = channel.unary_unary(
+                '/loombridge.v1.PromptService/Assemble',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.AssembleRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.AssembleResponse.FromString,
+                _registered_method=True)
+        self.ReportUsage = channel.unary_unary(
+                '/loombridge.v1.PromptService/ReportUsage',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
+                _registered_method=True)
+        self.ReportOverflow = channel.unary_unary(
+                '/loombridge.v1.PromptService/ReportOverflow',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
+                _registered_method=True)
+        self.DiffPrompts = channel.unary_unary(
+                '/loombridge.v1.PromptService/DiffPrompts',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
+                _registered_method=True)
+        self.CompressResult = channel.unary_unary(
+                '/loombridge.v1.PromptService/CompressResult',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.CompressResultRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.CompressResultResponse.FromString,
+                _registered_method=True)
+        self.CountTokens = channel.unary_unary(
+                '/loombridge.v1.PromptService/CountTokens',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.CountTokensRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.CountTokensResponse.FromString,
+                _registered_method=True)
+
+
+class PromptServiceServicer(object):
+    """PromptService makes prompts of a session, counts what they take, and learns from what
+    providers report of them.
+    """
+
+    def Assemble(self, request, context):
+        """Assemble builds the prompt of a session: system, tools, history, goal. The
+        history is compacted by the session's policy; folds that are due are stored
+        before the answer, unless the call is a dry run. A goal, or a newest message of the
+        user, that is too long is cut in its middle. What does not fit even so is
+        CONTEXT_OVERFLOW naming the largest part. Messages of the user and of the system
+        are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
+        TOO_LARGE with `limit` and `advice` in its metadata.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListConversation(self, request, context):
-        """ListConversation returns what was said and done in a session, folded or not, as
-        it came.
+    def ReportUsage(self, request, context):
+        """ReportUsage tells what a provider counted for a prompt of Assemble, from
+        which the next counts learn.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReportOverflow(self, request, context):
+        """ReportOverflow says that a provider refused the last prompt as too long. The turn's
+        next prompt is made shorter than the budget asks for: once. A second report in one
+        turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DiffPrompts(self, request, context):
+        """DiffPrompts says where two prompts that a session has sent differ, and in which
+        sections. PROMPT_GONE when one of them can't be made again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -451,6 +988,261 @@ class ContextServiceServicer(object):
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
+
+
+def add_PromptServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Assemble': grpc.unary_unary_rpc_method_handler(
+                    servicer.Assemble,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.AssembleRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.AssembleResponse.SerializeToString,
+            ),
+            'ReportUsage': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportUsage,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.SerializeToString,
+            ),
+            'ReportOverflow': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportOverflow,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.SerializeToString,
+            ),
+            'DiffPrompts': grpc.unary_unary_rpc_method_handler(
+                    servicer.DiffPrompts,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.SerializeToString,
+            ),
+            'CompressResult': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompressResult,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CompressResultRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.CompressResultResponse.SerializeToString,
+            ),
+            'CountTokens': grpc.unary_unary_rpc_method_handler(
+                    servicer.CountTokens,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CountTokensRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.CountTokensResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'loombridge.v1.PromptService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('loombridge.v1.PromptService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class PromptService(object):
+    """PromptService makes prompts of a session, counts what they take, and learns from what
+    providers report of them.
+    """
+
+    @staticmethod
+    def Assemble(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.PromptService/Assemble',
+            loombridge_dot_v1_dot_context__pb2.AssembleRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.AssembleResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportUsage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.PromptService/ReportUsage',
+            loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReportOverflow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.PromptService/ReportOverflow',
+            loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DiffPrompts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.PromptService/DiffPrompts',
+            loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompressResult(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.PromptService/CompressResult',
+            loombridge_dot_v1_dot_context__pb2.CompressResultRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.CompressResultResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CountTokens(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.PromptService/CountTokens',
+            loombridge_dot_v1_dot_context__pb2.CountTokensRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.CountTokensResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class BlobServiceStub(object):
+    """BlobService reads, finds and keeps the long results of calls.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.ReadBlob = channel.unary_stream(
+                '/loombridge.v1.BlobService/ReadBlob',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ReadBlobRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReadBlobResponse.FromString,
+                _registered_method=True)
+        self.ListBlobs = channel.unary_unary(
+                '/loombridge.v1.BlobService/ListBlobs',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ListBlobsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ListBlobsResponse.FromString,
+                _registered_method=True)
+        self.PromoteBlob = channel.unary_unary(
+                '/loombridge.v1.BlobService/PromoteBlob',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.FromString,
+                _registered_method=True)
+        self.ArchiveBlob = channel.unary_unary(
+                '/loombridge.v1.BlobService/ArchiveBlob',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.FromString,
+                _registered_method=True)
+        self.SearchBlobs = channel.unary_stream(
+                '/loombridge.v1.BlobService/SearchBlobs',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.SearchBlobsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.SearchBlobsResponse.FromString,
+                _registered_method=True)
+        self.CollectGarbage = channel.unary_unary(
+                '/loombridge.v1.BlobService/CollectGarbage',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.CollectGarbageRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.CollectGarbageResponse.FromString,
+                _registered_method=True)
+
+
+class BlobServiceServicer(object):
+    """BlobService reads, finds and keeps the long results of calls.
+    """
 
     def ReadBlob(self, request, context):
         """ReadBlob streams offloaded bytes, checked against their hashes.
@@ -504,143 +1296,8 @@ class ContextServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
 
-def add_ContextServiceServicer_to_server(servicer, server):
+def add_BlobServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'AppendMessages': grpc.unary_unary_rpc_method_handler(
-                    servicer.AppendMessages,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.AppendMessagesResponse.SerializeToString,
-            ),
-            'RecordStep': grpc.unary_unary_rpc_method_handler(
-                    servicer.RecordStep,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.RecordStepRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.SerializeToString,
-            ),
-            'UploadStep': grpc.stream_unary_rpc_method_handler(
-                    servicer.UploadStep,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.UploadStepRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.UploadStepResponse.SerializeToString,
-            ),
-            'ListSteps': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListSteps,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListStepsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListStepsResponse.SerializeToString,
-            ),
-            'GetStep': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetStep,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.SerializeToString,
-            ),
-            'GetTask': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetTask,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.GetTaskRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.GetTaskResponse.SerializeToString,
-            ),
-            'Assemble': grpc.unary_unary_rpc_method_handler(
-                    servicer.Assemble,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.AssembleRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.AssembleResponse.SerializeToString,
-            ),
-            'ConfigureSession': grpc.unary_unary_rpc_method_handler(
-                    servicer.ConfigureSession,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.SerializeToString,
-            ),
-            'UpdateWorking': grpc.unary_unary_rpc_method_handler(
-                    servicer.UpdateWorking,
-                    request_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.SerializeToString,
-            ),
-            'EndSession': grpc.unary_unary_rpc_method_handler(
-                    servicer.EndSession,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.EndSessionRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.EndSessionResponse.SerializeToString,
-            ),
-            'CompactHistory': grpc.unary_unary_rpc_method_handler(
-                    servicer.CompactHistory,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.CompactHistoryResponse.SerializeToString,
-            ),
-            'Undo': grpc.unary_unary_rpc_method_handler(
-                    servicer.Undo,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.UndoRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.UndoResponse.SerializeToString,
-            ),
-            'ReportUsage': grpc.unary_unary_rpc_method_handler(
-                    servicer.ReportUsage,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.SerializeToString,
-            ),
-            'ReportOverflow': grpc.unary_unary_rpc_method_handler(
-                    servicer.ReportOverflow,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.SerializeToString,
-            ),
-            'Renew': grpc.unary_unary_rpc_method_handler(
-                    servicer.Renew,
-                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.RenewRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.RenewResponse.SerializeToString,
-            ),
-            'GetSnapshot': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetSnapshot,
-                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.SerializeToString,
-            ),
-            'ListSnapshots': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListSnapshots,
-                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsResponse.SerializeToString,
-            ),
-            'DiffPrompts': grpc.unary_unary_rpc_method_handler(
-                    servicer.DiffPrompts,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.SerializeToString,
-            ),
-            'SpawnAgent': grpc.unary_unary_rpc_method_handler(
-                    servicer.SpawnAgent,
-                    request_deserializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.SerializeToString,
-            ),
-            'CompleteTask': grpc.unary_unary_rpc_method_handler(
-                    servicer.CompleteTask,
-                    request_deserializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.SerializeToString,
-            ),
-            'WaitAgents': grpc.unary_unary_rpc_method_handler(
-                    servicer.WaitAgents,
-                    request_deserializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.SerializeToString,
-            ),
-            'ExportSessions': grpc.unary_stream_rpc_method_handler(
-                    servicer.ExportSessions,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsResponse.SerializeToString,
-            ),
-            'ImportSessions': grpc.stream_unary_rpc_method_handler(
-                    servicer.ImportSessions,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsResponse.SerializeToString,
-            ),
-            'ListSessions': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListSessions,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.SerializeToString,
-            ),
-            'ListConversation': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListConversation,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationResponse.SerializeToString,
-            ),
-            'CompressResult': grpc.unary_unary_rpc_method_handler(
-                    servicer.CompressResult,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CompressResultRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.CompressResultResponse.SerializeToString,
-            ),
-            'CountTokens': grpc.unary_unary_rpc_method_handler(
-                    servicer.CountTokens,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.CountTokensRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.CountTokensResponse.SerializeToString,
-            ),
             'ReadBlob': grpc.unary_stream_rpc_method_handler(
                     servicer.ReadBlob,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ReadBlobRequest.FromString,
@@ -673,744 +1330,15 @@ def add_ContextServiceServicer_to_server(servicer, server):
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
-            'loombridge.v1.ContextService', rpc_method_handlers)
+            'loombridge.v1.BlobService', rpc_method_handlers)
     server.add_generic_rpc_handlers((generic_handler,))
-    server.add_registered_method_handlers('loombridge.v1.ContextService', rpc_method_handlers)
+    server.add_registered_method_handlers('loombridge.v1.BlobService', rpc_method_handlers)
 
 
  # This class is part of an EXPERIMENTAL API.
-class ContextService(object):
-    """ContextService keeps what an agent did and said, and builds its prompts.
+class BlobService(object):
+    """BlobService reads, finds and keeps the long results of calls.
     """
-
-    @staticmethod
-    def AppendMessages(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/AppendMessages',
-            loombridge_dot_v1_dot_context__pb2.AppendMessagesRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.AppendMessagesResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RecordStep(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/RecordStep',
-            loombridge_dot_v1_dot_context__pb2.RecordStepRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.RecordStepResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def UploadStep(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_unary(
-            request_iterator,
-            target,
-            '/loombridge.v1.ContextService/UploadStep',
-            loombridge_dot_v1_dot_context__pb2.UploadStepRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.UploadStepResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListSteps(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/ListSteps',
-            loombridge_dot_v1_dot_context__pb2.ListStepsRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ListStepsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetStep(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/GetStep',
-            loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetTask(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/GetTask',
-            loombridge_dot_v1_dot_context__pb2.GetTaskRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.GetTaskResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Assemble(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/Assemble',
-            loombridge_dot_v1_dot_context__pb2.AssembleRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.AssembleResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ConfigureSession(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/ConfigureSession',
-            loombridge_dot_v1_dot_context__pb2.ConfigureSessionRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ConfigureSessionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def UpdateWorking(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/UpdateWorking',
-            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
-            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def EndSession(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/EndSession',
-            loombridge_dot_v1_dot_context__pb2.EndSessionRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.EndSessionResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def CompactHistory(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/CompactHistory',
-            loombridge_dot_v1_dot_context__pb2.CompactHistoryRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.CompactHistoryResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Undo(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/Undo',
-            loombridge_dot_v1_dot_context__pb2.UndoRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.UndoResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ReportUsage(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/ReportUsage',
-            loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ReportOverflow(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/ReportOverflow',
-            loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def Renew(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/Renew',
-            loombridge_dot_v1_dot_renewal__pb2.RenewRequest.SerializeToString,
-            loombridge_dot_v1_dot_renewal__pb2.RenewResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetSnapshot(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/GetSnapshot',
-            loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.SerializeToString,
-            loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListSnapshots(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/ListSnapshots',
-            loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsRequest.SerializeToString,
-            loombridge_dot_v1_dot_renewal__pb2.ListSnapshotsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def DiffPrompts(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/DiffPrompts',
-            loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SpawnAgent(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/SpawnAgent',
-            loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.SerializeToString,
-            loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def CompleteTask(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/CompleteTask',
-            loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.SerializeToString,
-            loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def WaitAgents(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/WaitAgents',
-            loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.SerializeToString,
-            loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ExportSessions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/loombridge.v1.ContextService/ExportSessions',
-            loombridge_dot_v1_dot_context__pb2.ExportSessionsRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ExportSessionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ImportSessions(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_unary(
-            request_iterator,
-            target,
-            '/loombridge.v1.ContextService/ImportSessions',
-            loombridge_dot_v1_dot_context__pb2.ImportSessionsRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ImportSessionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListSessions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/ListSessions',
-            loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListConversation(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/ListConversation',
-            loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ListConversationResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def CompressResult(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/CompressResult',
-            loombridge_dot_v1_dot_context__pb2.CompressResultRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.CompressResultResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def CountTokens(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ContextService/CountTokens',
-            loombridge_dot_v1_dot_context__pb2.CountTokensRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.CountTokensResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
 
     @staticmethod
     def ReadBlob(request,
@@ -1426,7 +1354,7 @@ class ContextService(object):
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/loombridge.v1.ContextService/ReadBlob',
+            '/loombridge.v1.BlobService/ReadBlob',
             loombridge_dot_v1_dot_context__pb2.ReadBlobRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ReadBlobResponse.FromString,
             options,
@@ -1453,7 +1381,7 @@ class ContextService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/loombridge.v1.ContextService/ListBlobs',
+            '/loombridge.v1.BlobService/ListBlobs',
             loombridge_dot_v1_dot_context__pb2.ListBlobsRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ListBlobsResponse.FromString,
             options,
@@ -1480,7 +1408,7 @@ class ContextService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/loombridge.v1.ContextService/PromoteBlob',
+            '/loombridge.v1.BlobService/PromoteBlob',
             loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.FromString,
             options,
@@ -1507,7 +1435,7 @@ class ContextService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/loombridge.v1.ContextService/ArchiveBlob',
+            '/loombridge.v1.BlobService/ArchiveBlob',
             loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.FromString,
             options,
@@ -1534,7 +1462,7 @@ class ContextService(object):
         return grpc.experimental.unary_stream(
             request,
             target,
-            '/loombridge.v1.ContextService/SearchBlobs',
+            '/loombridge.v1.BlobService/SearchBlobs',
             loombridge_dot_v1_dot_context__pb2.SearchBlobsRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.SearchBlobsResponse.FromString,
             options,
@@ -1561,9 +1489,183 @@ class ContextService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/loombridge.v1.ContextService/CollectGarbage',
+            '/loombridge.v1.BlobService/CollectGarbage',
             loombridge_dot_v1_dot_context__pb2.CollectGarbageRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.CollectGarbageResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class AgentServiceStub(object):
+    """AgentService spawns agents below an agent, and brings back what they found.
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.SpawnAgent = channel.unary_unary(
+                '/loombridge.v1.AgentService/SpawnAgent',
+                request_serializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.FromString,
+                _registered_method=True)
+        self.CompleteTask = channel.unary_unary(
+                '/loombridge.v1.AgentService/CompleteTask',
+                request_serializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.FromString,
+                _registered_method=True)
+        self.WaitAgents = channel.unary_unary(
+                '/loombridge.v1.AgentService/WaitAgents',
+                request_serializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.FromString,
+                _registered_method=True)
+
+
+class AgentServiceServicer(object):
+    """AgentService spawns agents below an agent, and brings back what they found.
+    """
+
+    def SpawnAgent(self, request, context):
+        """SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
+        its own, which gets nothing else of its parent's. It is told by a durable event on
+        `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
+        goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
+        AGENT_LIMIT_EXCEEDED with too many children at once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CompleteTask(self, request, context):
+        """CompleteTask ends a task with its conclusion. The task of a child has its own id, and
+        the conclusion is its one result: its parent gets a step `agent:result` and a durable
+        event on `agent.<parent>.results`. The same result again changes nothing, another one
+        is AGENT_ENDED. A child that has ended can call no tool and record no step any more.
+        Any other task of the agent's gets the conclusion as its result, and its steps are
+        folded into one message, which Undo takes back: sessions whose policy is the ledger
+        show that in their place. Another result than it has is RECORD_EXISTS.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def WaitAgents(self, request, context):
+        """WaitAgents waits until children have their results, or some time has passed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_AgentServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'SpawnAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.SpawnAgent,
+                    request_deserializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.SerializeToString,
+            ),
+            'CompleteTask': grpc.unary_unary_rpc_method_handler(
+                    servicer.CompleteTask,
+                    request_deserializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.SerializeToString,
+            ),
+            'WaitAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.WaitAgents,
+                    request_deserializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'loombridge.v1.AgentService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('loombridge.v1.AgentService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class AgentService(object):
+    """AgentService spawns agents below an agent, and brings back what they found.
+    """
+
+    @staticmethod
+    def SpawnAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.AgentService/SpawnAgent',
+            loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.SerializeToString,
+            loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CompleteTask(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.AgentService/CompleteTask',
+            loombridge_dot_v1_dot_children__pb2.CompleteTaskRequest.SerializeToString,
+            loombridge_dot_v1_dot_children__pb2.CompleteTaskResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def WaitAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.AgentService/WaitAgents',
+            loombridge_dot_v1_dot_children__pb2.WaitAgentsRequest.SerializeToString,
+            loombridge_dot_v1_dot_children__pb2.WaitAgentsResponse.FromString,
             options,
             channel_credentials,
             insecure,
