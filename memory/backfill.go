@@ -446,20 +446,6 @@ func readWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, limit int)
 	return marks, nil
 }
 
-// checkWaiting compares the marks with the records that they name.
-func checkWaiting(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals map[string]uint32, report func(string, ...any)) error {
-	marks, err := readWaiting(ctx, view, scope, 0)
-	if err != nil {
-		return err
-	}
-	for _, mark := range marks {
-		if ordinals[mark.id] != mark.ordinal {
-			report("record %q waits for a vector as document %d and is document %d", mark.id, mark.ordinal, ordinals[mark.id])
-		}
-	}
-	return nil
-}
-
 // waitingScopes returns the scopes that may have records waiting, each once.
 func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
 	var scopes []kv.Scope

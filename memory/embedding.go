@@ -302,5 +302,14 @@ func (s *Store) checkVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 	if err := s.embeddings.index.Check(ctx, view, scope, has, report); err != nil {
 		return fmt.Errorf("check vectors: %w", err)
 	}
-	return checkWaiting(ctx, view, scope, ordinals, report)
+	marks, err := readWaiting(ctx, view, scope, 0)
+	if err != nil {
+		return err
+	}
+	for _, mark := range marks {
+		if ordinals[mark.id] != mark.ordinal {
+			report("record %q waits for a vector as document %d and is document %d", mark.id, mark.ordinal, ordinals[mark.id])
+		}
+	}
+	return nil
 }

@@ -60,7 +60,15 @@ func (x erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error) 
 	}
 	if ids, picked := x.Picked[e.Scope]; picked && !plans.Is(e) {
 		if x.Counts {
-			return x.counted(ids, e)
+			id, err := recordOf(e)
+			if err != nil || id == "" || ids[id] {
+				return e.Goes(id != "" && err == nil, err)
+			}
+			r, err := record.Decode(e.Value)
+			if err != nil || !SavedIn(x.Subject, e.Scope, &r) {
+				return e.Goes(false, err)
+			}
+			return record.Encode(Unsigned(x.Subject, r)), true, nil
 		}
 		return nil, false, erase.ErrAnew
 	}
@@ -68,19 +76,6 @@ func (x erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error) 
 		return vector.Unmade(e, x.Subject.ID)
 	}
 	return e.Stays()
-}
-
-// counted is what becomes of a record or a version in a memory that is written anew.
-func (x erasing) counted(ids map[string]bool, e erase.Entry) ([]byte, bool, error) {
-	id, err := recordOf(e)
-	if err != nil || id == "" || ids[id] {
-		return e.Goes(id != "" && err == nil, err)
-	}
-	r, err := record.Decode(e.Value)
-	if err != nil || !SavedIn(x.Subject, e.Scope, &r) {
-		return e.Goes(false, err)
-	}
-	return record.Encode(Unsigned(x.Subject, r)), true, nil
 }
 
 // recordOf is the id of the record that an entry is, now or in an earlier version; empty for

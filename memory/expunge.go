@@ -50,7 +50,7 @@ func (s *Store) Expunge(ctx context.Context, scope kv.Scope, subject erase.Subje
 		tags = []byte{feed.Sorts()[0].Tags[0], left.Tag, 'q'}
 	}
 	for _, tag := range tags {
-		if err := s.drop(ctx, scope, tag); err != nil {
+		if err := s.batches(ctx, scope, tag, func(tx *kv.Tx, p kv.Pair) error { tx.Delete(kv.Records, p.Key); return nil }); err != nil {
 			return wrap("memory: expunge", err)
 		}
 	}
@@ -135,14 +135,6 @@ func (s *Store) forgetVersions(ctx context.Context, scope kv.Scope, subject eras
 		}
 	}
 	return nil
-}
-
-// drop deletes the entries of a tag.
-func (s *Store) drop(ctx context.Context, scope kv.Scope, tag byte) error {
-	return s.batches(ctx, scope, tag, func(tx *kv.Tx, p kv.Pair) error {
-		tx.Delete(kv.Records, p.Key)
-		return nil
-	})
 }
 
 // batches has stage look at all entries of a tag, some in each commit.

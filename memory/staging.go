@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -232,7 +233,17 @@ func (e *edit) flush(ctx context.Context) error {
 	if err := e.noteGone(ctx); err != nil {
 		return err
 	}
-	return e.count(ctx)
+	if e.versions == 0 && e.archived == 0 {
+		return nil
+	}
+	n, err := readCounts(ctx, e.tx, e.scope)
+	if err != nil {
+		return err
+	}
+	b := wire.AppendUint(nil, countsVersions, uint64(n.versions+e.versions))
+	e.tx.Put(kv.Records, countsKey(e.scope), wire.AppendUint(b, countsArchived, uint64(max(0, n.archived+e.archived))))
+	e.versions, e.archived = 0, 0
+	return nil
 }
 
 func (e *edit) write(ctx context.Context, w write) error {
@@ -241,7 +252,15 @@ func (e *edit) write(ctx context.Context, w write) error {
 	}
 	value := record.Encode(*w.record)
 	e.tx.Put(kv.Records, record.Key(e.scope, w.record.ID), value)
-	e.moveMentions(w, value)
+	// Keeps the names of blobs in a record, which is stored as value, in step
+	// with it.
+	names := mention.In(value)
+	if w.before != nil {
+		before := mention.In(record.Encode(*w.before))
+		mention.Drop(e.tx, recordsRef(e.scope), w.record.ID, without(before, names))
+		names = without(names, before)
+	}
+	mention.Stage(e.tx, recordsRef(e.scope), w.record.ID, names)
 	return nil
 }
 
@@ -290,7 +309,13 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 	if key := sameKey(e.scope, *r); key != nil {
 		e.tx.Delete(kv.Records, key)
 	}
-	e.dropVersions(r)
+	first, end := r.KeptVersions()
+	for version := first; version < end; version++ {
+		key := record.VersionKey(e.scope, r.ID, version)
+		e.tx.Delete(kv.Records, key)
+		e.removed += len(key)
+		e.versions--
+	}
 	if !r.ExpireTime.IsZero() {
 		e.tx.Delete(kv.Records, expiryKey(e.scope, r.ExpireTime, r.ID))
 	}

@@ -171,16 +171,6 @@ func (e *edit) keepVersion(old *record.Record, stored []byte, next *record.Recor
 	}
 }
 
-func (e *edit) dropVersions(r *record.Record) {
-	first, end := r.KeptVersions()
-	for version := first; version < end; version++ {
-		key := record.VersionKey(e.scope, r.ID, version)
-		e.tx.Delete(kv.Records, key)
-		e.removed += len(key)
-		e.versions--
-	}
-}
-
 // The fields of a scope's counts: how many earlier versions its records have, and how
 // many of them lie in the archive.
 const (
@@ -195,21 +185,6 @@ type counts struct{ versions, archived int64 }
 const tagCounts = 'c'
 
 func countsKey(scope kv.Scope) []byte { return scope.Key(tagCounts) }
-
-// count brings the scope's counts up to date.
-func (e *edit) count(ctx context.Context) error {
-	if e.versions == 0 && e.archived == 0 {
-		return nil
-	}
-	n, err := readCounts(ctx, e.tx, e.scope)
-	if err != nil {
-		return err
-	}
-	b := wire.AppendUint(nil, countsVersions, uint64(n.versions+e.versions))
-	e.tx.Put(kv.Records, countsKey(e.scope), wire.AppendUint(b, countsArchived, uint64(max(0, n.archived+e.archived))))
-	e.versions, e.archived = 0, 0
-	return nil
-}
 
 // readCounts returns what is counted of a scope's records.
 func readCounts(ctx context.Context, from kv.Getter, scope kv.Scope) (n counts, err error) {

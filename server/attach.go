@@ -30,12 +30,6 @@ import (
 // attachStream is the server's side of one Attach.
 type attachStream = grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombridgev1.AttachResponse]
 
-// attachLimits bound what waits for a stream: enough publishes to fill one commit, and
-// few enough that a thousand streams fit in memory.
-func attachLimits() stream.Limits {
-	return stream.Limits{Publishes: 1024, PublishBytes: 8 * mib, Batch: 1024, Replies: 256}
-}
-
 // attachment is one agent on one stream, as stream.Face asks for it.
 type attachment struct {
 	*stream.Stream[answer]
@@ -148,9 +142,11 @@ func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.Attac
 		a.subscription.Close()
 		return nil, within("hello", err)
 	}
+	// Bound what waits for a stream: enough publishes to fill one commit, and
+	// few enough that a thousand streams fit in memory.
 	a.Stream = stream.New(a, stream.Config{
 		Tenant: a.tenant, Agent: a.agentID, Bus: s.events, Link: a.link, Subscription: a.subscription,
-		Limits: attachLimits(), Requests: s.shares.Requests,
+		Limits: stream.Limits{Publishes: 1024, PublishBytes: 8 * mib, Batch: 1024, Replies: 256}, Requests: s.shares.Requests,
 	})
 	return a, nil
 }

@@ -65,7 +65,14 @@ func violationsOf(err error) []validate.Violation {
 		return e.All()
 	}
 	if e, ok := errors.AsType[*tools.ArgumentsError](err); ok {
-		return argumentViolations(e)
+		out := make([]validate.Violation, len(e.Violations))
+		for i, v := range e.Violations {
+			out[i] = validate.Violation{Field: "arguments", Description: v.Problem}
+			if v.Path != "" {
+				out[i].Field += "." + v.Path
+			}
+		}
+		return out
 	}
 	if field, problem := fieldOf(err); problem != "" {
 		return []validate.Violation{{Field: field, Description: problem}}
@@ -115,17 +122,6 @@ func valuesField(field string) string {
 		return field
 	}
 	return "record." + field
-}
-
-func argumentViolations(e *tools.ArgumentsError) []validate.Violation {
-	out := make([]validate.Violation, len(e.Violations))
-	for i, v := range e.Violations {
-		out[i] = validate.Violation{Field: "arguments", Description: v.Problem}
-		if v.Path != "" {
-			out[i].Field += "." + v.Path
-		}
-	}
-	return out
 }
 
 // detailsOf is the metadata of an error: what a program would otherwise have

@@ -222,7 +222,13 @@ func New(services Services, opts *Options) *Server {
 	if o.Loom != nil {
 		s.registerLoom(*o.Loom, o)
 	}
-	s.registerStandard()
+	condition, _ := s.store.Condition()
+	s.showHealth(condition)
+	grpc_health_v1.RegisterHealthServer(s.grpc, healthService{s.health, &s.healthLimiter})
+	reflection.Register(s.grpc)
+	if s.metrics != nil {
+		s.metrics.GRPC.InitializeMetrics(s.grpc)
+	}
 	return s
 }
 
@@ -347,16 +353,6 @@ func (s *Server) registerLoom(d loomv1.Deps, o Options) {
 		d.Forward = s.forwards.Add
 	}
 	loomv1.Register(s.grpc, d)
-}
-
-func (s *Server) registerStandard() {
-	condition, _ := s.store.Condition()
-	s.showHealth(condition)
-	grpc_health_v1.RegisterHealthServer(s.grpc, healthService{s.health, &s.healthLimiter})
-	reflection.Register(s.grpc)
-	if s.metrics != nil {
-		s.metrics.GRPC.InitializeMetrics(s.grpc)
-	}
 }
 
 // Serve answers calls on a listener until Shutdown, which makes it return nil.

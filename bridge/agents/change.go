@@ -62,10 +62,6 @@ type change struct {
 	Change
 }
 
-func newChanges(tell func(string, Change), logger *slog.Logger) *changes {
-	return &changes{tell: tell, logger: logger, ready: make(chan struct{}, 1)}
-}
-
 // report queues a change if the entry's status differs from the last one reported. The
 // caller holds mu.
 func (d *Directory) report(e *directoryEntry) {

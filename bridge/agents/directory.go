@@ -202,7 +202,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
 		now:     filled.Now,
 		gaps:    newGapKeeper(engine, writer, filled),
 		known:   newKnownTools(engine, writer, filled),
-		changes: newChanges(filled.OnChange, filled.Logger),
+		changes: &changes{tell: filled.OnChange, logger: filled.Logger, ready: make(chan struct{}, 1)},
 		calls: share.New(share.Options{
 			Name: "calls that wait for agents", Total: int64(filled.MaxCalls), OneTenant: filled.OneTenant,
 		}),

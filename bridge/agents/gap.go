@@ -109,7 +109,13 @@ func (d *Directory) MarkSent(l *Link, topic string, sequence uint64, eventID str
 
 // MarkSince raises Gap.Since of the link; an earlier time changes nothing.
 func (d *Directory) MarkSince(l *Link, since time.Time) {
-	d.gaps.mark(l, func(m *marks) bool { return m.raise(since) })
+	d.gaps.mark(l, func(m *marks) bool {
+		if !since.After(m.since) {
+			return false
+		}
+		m.since = since
+		return true
+	})
 }
 
 // EndGap says how the link ends: abnormally, so that there is a gap to take, or in order,

@@ -64,15 +64,6 @@ func (m *marks) reached(topic string, sequence uint64) bool {
 	return true
 }
 
-// raise moves since forward; it reports whether it did.
-func (m *marks) raise(since time.Time) bool {
-	if !since.After(m.since) {
-		return false
-	}
-	m.since = since
-	return true
-}
-
 // replace takes over a whole gap; it reports whether that is worth storing.
 func (m *marks) replace(g Gap) bool {
 	same := g.Since.Equal(m.since) &&

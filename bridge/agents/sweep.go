@@ -55,19 +55,14 @@ func (d *Directory) sweepOnce() {
 				continue
 			}
 			d.report(e)
-			d.planEntry(e, now)
-		}
-	}
-}
-
-// planEntry plans for the next thing that comes to an entry by time alone.
-func (d *Directory) planEntry(e *directoryEntry, now time.Time) {
-	if len(e.links) == 0 {
-		d.plan(e.idleSince.Add(d.opts.IdleRegistration))
-	}
-	for _, l := range e.links {
-		if at := l.overdueAt(d.opts.MissedHeartbeats); now.Before(at) {
-			d.plan(at)
+			if len(e.links) == 0 {
+				d.plan(e.idleSince.Add(d.opts.IdleRegistration))
+			}
+			for _, l := range e.links {
+				if at := l.overdueAt(d.opts.MissedHeartbeats); now.Before(at) {
+					d.plan(at)
+				}
+			}
 		}
 	}
 }

@@ -135,7 +135,16 @@ func (v *verifier) run(ctx context.Context, heads []Head) error {
 	if err := v.links(ctx); err != nil {
 		return err
 	}
-	v.join()
+	slices.SortFunc(v.removed, func(a, b span) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.first, b.first)) })
+	joined := v.removed[:0]
+	for _, s := range v.removed {
+		if n := len(joined); n > 0 && joined[n-1].epoch == s.epoch && s.first <= joined[n-1].last+1 {
+			joined[n-1].last = max(joined[n-1].last, s.last)
+			continue
+		}
+		joined = append(joined, s)
+	}
+	v.removed = joined
 	for _, h := range heads {
 		if h.Tenant != v.tenant {
 			continue
@@ -175,20 +184,6 @@ func (v *verifier) links(ctx context.Context) error {
 		before.records = nil
 	}
 	return nil
-}
-
-// join sorts what was removed, and makes one span of those that touch.
-func (v *verifier) join() {
-	slices.SortFunc(v.removed, func(a, b span) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.first, b.first)) })
-	joined := v.removed[:0]
-	for _, s := range v.removed {
-		if n := len(joined); n > 0 && joined[n-1].epoch == s.epoch && s.first <= joined[n-1].last+1 {
-			joined[n-1].last = max(joined[n-1].last, s.last)
-			continue
-		}
-		joined = append(joined, s)
-	}
-	v.removed = joined
 }
 
 func (v *verifier) wasRemoved(p place) bool {

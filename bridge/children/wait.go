@@ -167,7 +167,7 @@ func (o Outcome) Text() (all string, cut bool) {
 			continue
 		case !r.Success:
 			paragraphs = append(paragraphs, fmt.Sprintf("[%s] ✗ %s", o.Children[i].ID, r.Error))
-		case !o.said(i):
+		case !slices.ContainsFunc(o.Children[:i], func(c Child) bool { return o.Children[i].same(&c) }):
 			paragraphs = append(paragraphs, fmt.Sprintf("[%s] %s", strings.Join(o.who(i), ", "), r.Text))
 		default:
 			continue
@@ -200,11 +200,6 @@ func share(paragraphs []string, limit int) int {
 		limit -= n
 	}
 	return math.MaxInt
-}
-
-// said reports whether a child before the i-th gave the same result.
-func (o Outcome) said(i int) bool {
-	return slices.ContainsFunc(o.Children[:i], func(c Child) bool { return o.Children[i].same(&c) })
 }
 
 // who are the ids of the children that gave the result of the i-th.

@@ -61,11 +61,6 @@ func public(a netip.Addr) bool {
 	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// private reports whether an address is one of a private network, or of this machine.
-func private(a netip.Addr) bool {
-	return a.IsPrivate() || a.IsLoopback() || carriers.Contains(a)
-}
-
 var carriers = netip.MustParsePrefix("100.64.0.0/10")
 
 // refusedError says why an address was refused.
@@ -100,7 +95,7 @@ func (s *Session) addresses(ctx context.Context, t target, rule *Rule) ([]netip.
 		if _, literal := t.addr(); !literal {
 			a = a.Unmap() // resolvers write addresses of IPv4 so
 		}
-		if public(a) || s.named(a, t.port) || rule != nil && rule.Private && private(a) {
+		if public(a) || s.named(a, t.port) || rule != nil && rule.Private && (a.IsPrivate() || a.IsLoopback() || carriers.Contains(a)) {
 			out = append(out, netip.AddrPortFrom(a, uint16(t.port)))
 		}
 	}

@@ -237,7 +237,7 @@ func inspect(rules []Rule) bool {
 		if r.Secret != nil {
 			return true
 		}
-		free = free || !r.inspected()
+		free = free || !(r.Secret != nil || len(r.Methods) > 0 || len(r.Paths) > 0)
 	}
 	return !free
 }

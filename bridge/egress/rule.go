@@ -272,9 +272,6 @@ func (r Rule) names(t target) bool {
 	return t.host == pattern
 }
 
-// inspected reports whether requests have to be looked at, not connections alone.
-func (r Rule) inspected() bool { return r.Secret != nil || len(r.Methods) > 0 || len(r.Paths) > 0 }
-
 // takes reports whether the rule allows a request to a host that it allows. Path is the
 // decoded one.
 func (r Rule) takes(method, path string) bool {

@@ -85,7 +85,7 @@ func (s *Subscription) join(sel *selection, t *topic, from uint64) {
 	switch _, touched := sel.touched[t.scope.Owner]; {
 	case s.over != nil || sel.gone || touched || !s.mayRead(t.scope.Owner):
 	case sel.opening:
-		sel.touch(t, from)
+		sel.touched[t.scope.Owner] = touch{sel.sub.bus.hold(t.scope, true), from}
 	default:
 		if c := s.cursorFor(sel, t); !c.hasClaim(sel) {
 			s.enter(c, claim{sel: sel, from: from}, false)

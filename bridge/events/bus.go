@@ -159,22 +159,19 @@ func (b *Bus) begin() {
 	b.timesKnown = make(chan struct{})
 	b.background.Go(func() { b.learnTimes(ctx) })
 	if n, ok := b.engine.(kv.Notifier); ok {
-		b.background.Go(func() { b.watch(ctx, n) })
+		b.background.Go(func() {
+			for move := range n.Moved(ctx) {
+				switch {
+				case move.Any:
+					b.anyMoved(ctx)
+				case move.Ref.Keyspace == kv.Events:
+					b.moved(ctx, move.Ref.Scope)
+				}
+			}
+		})
 	}
 	if b.retention.Every > 0 {
 		b.background.Go(func() { b.sweepEvery(ctx, b.retention.Every) })
-	}
-}
-
-// watch follows what other processes write to the same store.
-func (b *Bus) watch(ctx context.Context, n kv.Notifier) {
-	for move := range n.Moved(ctx) {
-		switch {
-		case move.Any:
-			b.anyMoved(ctx)
-		case move.Ref.Keyspace == kv.Events:
-			b.moved(ctx, move.Ref.Scope)
-		}
 	}
 }
 

@@ -83,9 +83,6 @@ func (cl claim) wants(e *Event) bool {
 	return cl.sel.wants(e)
 }
 
-// isPast reports whether an event is part of a replay for the claim.
-func (cl claim) isPast(e *Event) bool { return cl.past != nil && e.Sequence <= cl.past.last }
-
 // accepts reports whether a selection wants an event.
 func (c *cursor) accepts(e *Event) bool {
 	return slices.ContainsFunc(c.claims, func(cl claim) bool { return cl.wants(e) })
@@ -101,7 +98,7 @@ func (c *cursor) due(all []due, e *Event) []due {
 		if !c.sub.perSelection {
 			all = all[:0]
 		}
-		all = append(all, due{e, cl.sel, cl.isPast(e)})
+		all = append(all, due{e, cl.sel, cl.past != nil && e.Sequence <= cl.past.last})
 	}
 	return all
 }

@@ -1,5 +1,7 @@
 package events
 
+import "time"
+
 // addVolatile queues a volatile event for one of the subscription's selections.
 func (s *Subscription) addVolatile(e queueItem, f *fan) {
 	s.mu.Lock()
@@ -21,7 +23,10 @@ func (s *Subscription) put(e queueItem, f *fan) (queued bool) {
 		s.enqueue(e)
 		return true
 	case s.wait && f != nil && e.sel.qos != Realtime:
-		s.beginWait()
+		if len(s.waiting) == 0 {
+			s.waitBegan = time.Now()
+			s.waitUntil = s.waitBegan.Add(s.bus.maxEmitWait - s.waited)
+		}
 		e.queued.hold()
 		e.count.queued(1)
 		s.waiting = append(s.waiting, pending{e, f.join(s, s.waitUntil)})
@@ -182,12 +187,4 @@ func (s *Subscription) popDue() (Delivery, bool) {
 		s.due = s.due[:last]
 	}
 	return Delivery{}, false
-}
-
-// forgetDue drops what is due.
-func (s *Subscription) forgetDue() {
-	if n := len(s.due); n > 0 {
-		s.bus.counts.of(s.tenant, s.due[0].event.Topic).queued(-int64(n))
-	}
-	s.due = nil
 }

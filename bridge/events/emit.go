@@ -158,10 +158,6 @@ func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts [
 		b.leave(t)
 	}
 	b.await(ctx, &f)
-	return resultsOf(all)
-}
-
-func resultsOf(all []*emission) []EmitResult {
 	results := make([]EmitResult, len(all))
 	for i, m := range all {
 		if results[i].Err = m.Err; m.Err == nil {

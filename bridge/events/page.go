@@ -93,13 +93,6 @@ func (s *Subscription) handRoom(ctx context.Context, e *Event) error {
 	return nil
 }
 
-// leaveRoom gives all room back when there is nothing to read.
-func (s *Subscription) leaveRoom() {
-	if s.room != nil {
-		s.room.Leave()
-	}
-}
-
 // gave gives back the room of an event that was read and is not handed out.
 func (s *Subscription) gave(e *Event) {
 	if s.room != nil {

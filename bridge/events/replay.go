@@ -171,19 +171,6 @@ func (s *Subscription) popReplay() *cursor {
 	return nil
 }
 
-// putBackReplay puts a cursor back into the replay after its turn, if it has more.
-func (s *Subscription) putBackReplay(c *cursor) {
-	switch {
-	case !c.inReplay():
-		s.leaveReplay(c)
-	case len(c.page) > 0 && c.page[0].Sequence == c.position():
-		c.head = c.nextHeld(c.position())
-		heap.Push(&s.replay.heads, c)
-	default:
-		s.replay.unread = append(s.replay.unread, c)
-	}
-}
-
 // leaveReplay lets a cursor go on with what happens from now on.
 func (s *Subscription) leaveReplay(c *cursor) {
 	c.replaying, c.limit = false, store.Limit{}

@@ -27,7 +27,9 @@ func (b *Bus) prepare(ctx context.Context, scope kv.Scope) (*topic, error) {
 		b.leave(t)
 		return nil, err
 	}
-	t.isPrepared(change)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prepared = change
 	return t, nil
 }
 

@@ -107,11 +107,6 @@ type touch struct {
 	from  uint64 // the sequence to begin at
 }
 
-// touch holds a topic until the selection opens.
-func (sel *selection) touch(t *topic, from uint64) {
-	sel.touched[t.scope.Owner] = touch{sel.sub.bus.hold(t.scope, true), from}
-}
-
 // opened ends the opening.
 func (sel *selection) opened() {
 	for _, touch := range sel.touched {

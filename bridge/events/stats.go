@@ -115,25 +115,21 @@ func (all *counts) of(tenant, topic string) *count {
 			shard.topics = make(map[countKey]*count)
 		}
 		if len(shard.topics) >= maxStatsPerShard {
-			shard.forgetOldest()
+			var oldest countKey
+			least := int64(-1)
+			for k, c := range shard.topics {
+				c.mu.Lock()
+				if least < 0 || c.used < least {
+					oldest, least = k, c.used
+				}
+				c.mu.Unlock()
+			}
+			delete(shard.topics, oldest)
 		}
 		c = &count{}
 		shard.topics[k] = c
 	}
 	return c
-}
-
-func (shard *countShard) forgetOldest() {
-	var oldest countKey
-	least := int64(-1)
-	for k, c := range shard.topics {
-		c.mu.Lock()
-		if least < 0 || c.used < least {
-			oldest, least = k, c.used
-		}
-		c.mu.Unlock()
-	}
-	delete(shard.topics, oldest)
 }
 
 func (c *count) emitted(now time.Time) {
@@ -150,12 +146,6 @@ func (c *count) emitted(now time.Time) {
 		slot.second, slot.events = second, 0
 	}
 	slot.events++
-}
-
-func (c *count) handedOut() {
-	if c != nil {
-		c.delivered.Add(1)
-	}
 }
 
 func (c *count) lost(n int64) {

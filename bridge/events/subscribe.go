@@ -253,7 +253,10 @@ func (s *Subscription) clear(reason error) bool {
 		}
 		return false
 	})
-	s.forgetDue()
+	if n := len(s.due); n > 0 {
+		s.bus.counts.of(s.tenant, s.due[0].event.Topic).queued(-int64(n))
+	}
+	s.due = nil
 	s.listed = 0
 	s.keepWaiting(func(pending) bool { return false })
 	s.late, s.idle, s.replay = lists.Queue[*cursor]{}, lists.Queue[*cursor]{}, replay{}

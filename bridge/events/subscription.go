@@ -1,6 +1,7 @@
 package events
 
 import (
+	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -187,7 +188,9 @@ func (s *Subscription) Take(ctx context.Context) (d Delivery, ok bool, err error
 		case ok:
 			s.paid(d)
 		case err == nil && t.cursor == nil:
-			s.leaveRoom()
+			if s.room != nil {
+				s.room.Leave()
+			}
 		}
 		if ok || err != nil || t.cursor == nil {
 			return d, ok, err
@@ -260,7 +263,9 @@ func (s *Subscription) pop() pick {
 		case e.cursor == nil:
 			s.forget(e)
 			s.letIn()
-			s.restoreWait()
+			if s.waited > 0 && len(s.waiting) == 0 && s.queue.Len() == s.listed {
+				s.waited = 0
+			}
 			return pick{delivery: s.deliver(e.event, e.sel, e.count), ok: true}
 		}
 		s.listed--
@@ -283,7 +288,17 @@ func (s *Subscription) read(ctx context.Context, t pick) (Delivery, bool, error)
 		return Delivery{}, false, err
 	}
 	if at > t.at {
-		s.overtaken(c, at)
+		// Moves a cursor on to where the kept events of its topic begin.
+		lost := c.between(c.position(), at-1)
+		if c.fresh != nil {
+			lost = int64(c.fresh.count())
+		}
+		c.passed(at - 1)
+		if c.fresh != nil {
+			lost -= int64(c.fresh.count())
+		}
+		s.dropped += lost
+		s.bus.counts.of(s.tenant, c.key.topic).lost(lost)
 	}
 	if e == nil || !c.pending() || c.position() != at {
 		return Delivery{}, false, nil
@@ -296,25 +311,20 @@ func (s *Subscription) read(ctx context.Context, t pick) (Delivery, bool, error)
 	return d, ok, nil
 }
 
-// overtaken moves a cursor on to where the kept events of its topic begin.
-func (s *Subscription) overtaken(c *cursor, at uint64) {
-	lost := c.between(c.position(), at-1)
-	if c.fresh != nil {
-		lost = int64(c.fresh.count())
-	}
-	c.passed(at - 1)
-	if c.fresh != nil {
-		lost -= int64(c.fresh.count())
-	}
-	s.dropped += lost
-	s.bus.counts.of(s.tenant, c.key.topic).lost(lost)
-}
-
 // putBackFrom puts a cursor back to where it was taken from.
 func (s *Subscription) putBackFrom(t pick) {
 	switch c := t.cursor; {
 	case t.past:
-		s.putBackReplay(c)
+		// Puts a cursor back into the replay after its turn, if it has more.
+		switch {
+		case !c.inReplay():
+			s.leaveReplay(c)
+		case len(c.page) > 0 && c.page[0].Sequence == c.position():
+			c.head = c.nextHeld(c.position())
+			heap.Push(&s.replay.heads, c)
+		default:
+			s.replay.unread = append(s.replay.unread, c)
+		}
 	case !c.replaying && c.reaches(t.upTo):
 		s.listed++
 		c.listed++
@@ -348,7 +358,9 @@ func (s *Subscription) putBack(c *cursor, late bool) {
 func (s *Subscription) deliver(e *Event, sel *selection, c *count) Delivery {
 	d := Delivery{Event: *e, Selection: sel.place, Pattern: sel.pattern, Dropped: s.dropped}
 	s.dropped = 0
-	c.handedOut()
+	if c != nil {
+		c.delivered.Add(1)
+	}
 	return d
 }
 

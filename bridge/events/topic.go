@@ -198,12 +198,6 @@ func (t *topic) enter(change uint64) (prepared bool) {
 	return t.prepared == change
 }
 
-func (t *topic) isPrepared(change uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.prepared = change
-}
-
 // leave counts an emitter out. A nil topic is fine.
 func (b *Bus) leave(t *topic) {
 	if t == nil {

@@ -80,26 +80,11 @@ func (b *Bus) await(ctx context.Context, f *fan) {
 	}
 }
 
-// beginWait says that an emitter is about to wait.
-func (s *Subscription) beginWait() {
-	if len(s.waiting) == 0 {
-		s.waitBegan = time.Now()
-		s.waitUntil = s.waitBegan.Add(s.bus.maxEmitWait - s.waited)
-	}
-}
-
 // endWait counts how long emitters have waited when none do any more.
 func (s *Subscription) endWait() {
 	if len(s.waiting) == 0 {
 		s.waiting = nil
 		s.waited += time.Since(s.waitBegan)
-	}
-}
-
-// restoreWait lets emitters wait anew for a subscription that has taken everything.
-func (s *Subscription) restoreWait() {
-	if s.waited > 0 && len(s.waiting) == 0 && s.queue.Len() == s.listed {
-		s.waited = 0
 	}
 }
 

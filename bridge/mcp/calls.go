@@ -31,7 +31,17 @@ func (c *client) offer(t *sdk.Tool) (tool, bool) {
 		// is not taken.
 		own, ok := c.describe(tools.Descriptor{Name: c.Name + ":" + name, Description: told(mask.Text(t.Description)), Schema: schema, Mutates: true},
 			func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error) {
-				return n.call(ctx, name, in)
+				params := &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(text.CanonicalJSON(in.Args))}
+				if in.Report != nil {
+					token, end := n.calls.begin(in.Report)
+					defer end()
+					params.SetProgressToken(token)
+				}
+				result, err := n.session.CallTool(ctx, params)
+				if err != nil {
+					return tools.Output{}, failed(ctx, err)
+				}
+				return outputOf(result)
 			})
 		own.said = saidOf(t)
 		return own, ok
@@ -86,21 +96,6 @@ func (c *calls) progress(p *sdk.ProgressNotificationParams) {
 	if report != nil {
 		report(tools.Progress{Done: p.Progress, Total: p.Total, Message: text.Head(text.Valid(p.Message), maxProgressText)})
 	}
-}
-
-// call calls a tool of the server. When ctx ends the call is cancelled at the server.
-func (n *connected) call(ctx context.Context, name string, in tools.Input) (tools.Output, error) {
-	params := &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(text.CanonicalJSON(in.Args))}
-	if in.Report != nil {
-		token, end := n.calls.begin(in.Report)
-		defer end()
-		params.SetProgressToken(token)
-	}
-	result, err := n.session.CallTool(ctx, params)
-	if err != nil {
-		return tools.Output{}, failed(ctx, err)
-	}
-	return outputOf(result)
 }
 
 // failed is the error of a request that got no answer.

@@ -243,7 +243,13 @@ func (c *Clients) Remove(ctx context.Context, tenant, name string) error {
 	case one.configured:
 		return fmt.Errorf("%w: %s", ErrConfigured, name)
 	}
-	if err := c.forget(ctx, tenant, name); err != nil {
+	// Deletes a server that was stored, and what its tools were: when it is added again, it has
+	// looked at it again.
+	if err := c.commit(ctx, tenant, func(_ context.Context, tx *kv.Tx) error {
+		tx.Delete(kv.System, keptKey(tenant, name))
+		tx.Delete(kv.System, pinsKey(tenant, name))
+		return nil
+	}); err != nil {
 		return err
 	}
 	c.end(one)

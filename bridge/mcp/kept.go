@@ -66,16 +66,6 @@ func (c *Clients) keep(ctx context.Context, form byte, tenant string, s Server) 
 	})
 }
 
-// forget deletes a server that was stored, and what its tools were: when it is added again, it has
-// looked at it again.
-func (c *Clients) forget(ctx context.Context, tenant, name string) error {
-	return c.commit(ctx, tenant, func(_ context.Context, tx *kv.Tx) error {
-		tx.Delete(kv.System, keptKey(tenant, name))
-		tx.Delete(kv.System, pinsKey(tenant, name))
-		return nil
-	})
-}
-
 func (c *Clients) commit(ctx context.Context, tenant string, stage func(ctx context.Context, tx *kv.Tx) error) error {
 	if c.opts.Writer == nil {
 		return nil

@@ -119,7 +119,7 @@ func (b *Box) stage(ctx context.Context, tx *kv.Tx, box kv.Ref, m *Message) erro
 	case err != nil:
 		return err
 	case known && len(first) == timeBytes:
-		m.Time = readTime(first)
+		m.Time = time.UnixMicro(int64(binary.BigEndian.Uint64(first) ^ 1<<63)).UTC()
 		return nil
 	}
 	standing, err := tx.Get(ctx, kv.System, box.Scope.Key(tagTask, []byte(m.TaskID)))
@@ -280,10 +280,6 @@ const timeBytes = 8
 // appendTime appends a time as bytes that sort as times do.
 func appendTime(dst []byte, t time.Time) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(t.UnixMicro())^1<<63)
-}
-
-func readTime(b []byte) time.Time {
-	return time.UnixMicro(int64(binary.BigEndian.Uint64(b) ^ 1<<63)).UTC()
 }
 
 // expiryKey is found when the time to live of a message is over.

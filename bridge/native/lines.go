@@ -44,7 +44,13 @@ func readLines(ctx context.Context, r io.Reader, want lineRange) (excerpt, error
 		}
 		piece, err := s.in.ReadSlice('\n')
 		if len(piece) > 0 && !s.take(piece) {
-			return s.passEnd(ctx, piece)
+			s.out.more, s.out.total = true, -1
+			if !s.want.total {
+				return s.out, nil
+			}
+			var err error
+			s.out.total, err = s.countRest(ctx, piece)
+			return s.out, err
 		}
 		switch {
 		case err == nil, errors.Is(err, bufio.ErrBufferFull):
@@ -125,17 +131,6 @@ func (s *lineScan) add(piece []byte) bool {
 		s.want.maxBytes = len(s.out.text)
 	}
 	return true
-}
-
-// passEnd is called with the first piece behind the text.
-func (s *lineScan) passEnd(ctx context.Context, piece []byte) (excerpt, error) {
-	s.out.more, s.out.total = true, -1
-	if !s.want.total {
-		return s.out, nil
-	}
-	var err error
-	s.out.total, err = s.countRest(ctx, piece)
-	return s.out, err
 }
 
 func (s *lineScan) countRest(ctx context.Context, block []byte) (int64, error) {

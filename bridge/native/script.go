@@ -215,15 +215,12 @@ func (c *scriptCall) look(ctx context.Context, read script.Read, left *int64) (d
 	names, err := readNames(ctx, dir)
 	if read.Kind == script.ReadModules {
 		names = slices.DeleteFunc(names, func(name string) bool {
-			return strings.Contains(name, ".") && !slices.Contains(moduleFiles(), filepath.Ext(name))
+			return strings.Contains(name, ".") && !slices.Contains([]string{".py", ".pyc", ".so"}, filepath.Ext(name))
 		})
 		return sha256Of([]byte(strings.Join(names, "\x00"))), time.Time{}, err
 	}
 	return sha256Of([]byte(strings.Join(names, "\x00"))), p.info.ModTime(), err
 }
-
-// moduleFiles are the ends of files that Python imports; folders are without a dot.
-func moduleFiles() []string { return []string{".py", ".pyc", ".so"} }
 
 // scriptOutput takes what a script prints: held, until it is so much that it becomes the
 // body of the answer.

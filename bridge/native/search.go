@@ -194,7 +194,9 @@ func (s *search) dir(ctx context.Context, dir *os.Root, rel, below string, depth
 		case info.Mode().IsRegular() && s.include.Match(path.Join(below, name)):
 			err = s.file(ctx, &target{dir: dir, name: name, rel: path.Join(rel, name), info: info})
 		}
-		if err != nil && fatal(err) {
+		// Reports whether an error ends the whole search. A file that can't be read
+		// is passed over.
+		if err != nil && (errors.Is(err, errEnough) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
 			return err
 		}
 	}
@@ -212,12 +214,6 @@ func (s *search) subdir(ctx context.Context, parent *os.Root, seen fs.FileInfo, 
 	}
 	defer dir.Close()
 	return s.dir(ctx, dir, rel, below, depth)
-}
-
-// fatal reports whether an error ends the whole search. A file that can't be read
-// is passed over.
-func fatal(err error) bool {
-	return errors.Is(err, errEnough) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // file searches one regular file, unless it is too long or binary.

@@ -144,7 +144,7 @@ func (f *Follower) named(root *os.Root, own []sandbox.Folder) []string {
 func (w *workspace) repository(folder string, own []sandbox.Folder) {
 	git := path.Join(folder, gitFolder)
 	info, err := w.root.Lstat(git)
-	if err != nil || slices.Contains(own, w.which(git)) {
+	if err != nil || slices.Contains(own, sandbox.FolderAt(filepath.Join(w.root.Name(), git))) {
 		return
 	}
 	switch {
@@ -158,11 +158,6 @@ func (w *workspace) repository(folder string, own []sandbox.Folder) {
 		w.settings(path.Join(git, config), folder, 0)
 	}
 	w.modules(path.Join(git, "modules"), 0)
-}
-
-// which is which folder a name stands for.
-func (w *workspace) which(name string) sandbox.Folder {
-	return sandbox.FolderAt(filepath.Join(w.root.Name(), name))
 }
 
 // nested are the folders below a workspace in which repositories lie.

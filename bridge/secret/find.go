@@ -117,7 +117,7 @@ func (m *Mask) base64(text []byte, add func(from, to int)) int {
 			}
 			for shift := 0; shift <= 4 && run.end == from+1; shift += 2 {
 				if 6*run.count >= 8*MinBytes+shift && m.has(lowerAll(run.window(shift))) {
-					add(run.begin(shift), from+1)
+					add(run.at[(run.count-(8*MinBytes+shift+5)/6)%len(run.at)], from+1)
 				}
 			}
 		}
@@ -145,7 +145,10 @@ func (m *Mask) hex(text []byte, add func(from, to int)) int {
 			}
 		}
 		if from == len(text) {
-			return run.first()
+			if run.count == 0 {
+				return 1 << 60
+			}
+			return run.at[(run.count-min(run.count, hexWindow))%len(run.at)]
 		}
 	}
 	return len(text)
@@ -210,11 +213,6 @@ func (b *base64Run) window(shift int) uint64 {
 	return b.low>>shift | b.high<<(64-shift)
 }
 
-// begin is where the first character of a window stands.
-func (b *base64Run) begin(shift int) int {
-	return b.at[(b.count-(8*MinBytes+shift+5)/6)%len(b.at)]
-}
-
 // first is where the characters stand that a window may begin with which ends later.
 func (b *base64Run) first() int {
 	if b.count == 0 {
@@ -262,14 +260,6 @@ func (h *hexRun) take(i int, c byte) {
 	default:
 		*h = hexRun{}
 	}
-}
-
-// first is where the digits stand that a window may begin with which ends later.
-func (h *hexRun) first() int {
-	if h.count == 0 {
-		return 1 << 60
-	}
-	return h.at[(h.count-min(h.count, hexWindow))%len(h.at)]
 }
 
 // digits are the values of hexadecimal digits; -1 for others.

@@ -67,14 +67,6 @@ func (b *bucket) take(now time.Time, tenant, agent string) (wait time.Duration, 
 	return 0, true
 }
 
-// giveBack undoes the last take of an agent.
-func (b *bucket) giveBack(tenant, agent string) {
-	b.left++
-	if g := b.tenants[tenant]; g != nil && g.agents[agent] != nil && g.agents[agent].own {
-		g.agents[agent].left++
-	}
-}
-
 // enough is a call, less what adding up fractions loses.
 const enough = 1 - 1e-6
 
@@ -88,7 +80,19 @@ func (b *bucket) until(calls, share float64) time.Duration {
 // the rate it is. Whoever has not called for as long as the rule counts has no part.
 func (b *bucket) part(now time.Time, tenant, agent string) (*part, float64) {
 	if now.Sub(b.swept) >= b.every/sweeps {
-		b.sweep(now)
+		// Drops the parts of agents that do not call.
+		b.swept = now
+		for name, g := range b.tenants {
+			for id, p := range g.agents {
+				if now.Sub(p.seen) > b.every {
+					delete(g.agents, id)
+					b.parts--
+				}
+			}
+			if len(g.agents) == 0 {
+				delete(b.tenants, name)
+			}
+		}
 	}
 	g := b.tenants[tenant]
 	if g == nil {
@@ -115,19 +119,3 @@ func (b *bucket) part(now time.Time, tenant, agent string) (*part, float64) {
 
 // sweeps is how often, in the time that a rate counts, parts are dropped.
 const sweeps = 4
-
-// sweep drops the parts of agents that do not call.
-func (b *bucket) sweep(now time.Time) {
-	b.swept = now
-	for name, g := range b.tenants {
-		for id, p := range g.agents {
-			if now.Sub(p.seen) > b.every {
-				delete(g.agents, id)
-				b.parts--
-			}
-		}
-		if len(g.agents) == 0 {
-			delete(b.tenants, name)
-		}
-	}
-}

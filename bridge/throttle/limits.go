@@ -130,7 +130,10 @@ func (l *Limits) Begin(tenant, agent, tool string) (*Call, error) {
 		if !ok {
 			r.refused++
 			for _, b := range paid {
-				b.giveBack(tenant, agent)
+				b.left++
+				if g := b.tenants[tenant]; g != nil && g.agents[agent] != nil && g.agents[agent].own {
+					g.agents[agent].left++
+				}
 			}
 			call.leave()
 			return nil, &LimitedError{Rule: r.Rule, Tool: tool, Tenant: tenant, Agent: agent, Retry: wait}

@@ -20,9 +20,6 @@ const maxMoveBytes = 1 << 20
 // due reports whether a tier is at least nine tenths full.
 func due(n, capacity int) bool { return n*10 >= capacity*9 }
 
-// share is how many of n tasks leave a tier that is due.
-func share(n int) int { return max(1, n/5) }
-
 // summarize moves the least important tasks of L2 to L3, the oldest first among
 // equals.
 func (t *Tiers) summarize(ctx context.Context, p sessionKey, tally session.Tally) (again bool, err error) {
@@ -70,7 +67,7 @@ func (t *Tiers) archive(ctx context.Context, p sessionKey, tally session.Tally) 
 
 // chosen returns the records that leave a tier. Pinned ones stay.
 func chosen(members []record.Record) []record.Record {
-	n := share(len(members))
+	n := max(1, len(members)/5)
 	free := slices.DeleteFunc(members, func(r record.Record) bool { return r.Pinned })
 	return free[:min(n, len(free))]
 }

@@ -66,7 +66,9 @@ func (t *Tiers) repeat(ctx context.Context, p sessionKey, step func(context.Cont
 			return err
 		}
 		again, err := step(ctx, p, tally)
-		if changed(err) && failed < maxAttempts {
+		// Reports whether a move is to be tried again because the session or its memory
+		// has changed.
+		if (errors.Is(err, errMoved) || errors.Is(err, memory.ErrVersionConflict) || errors.Is(err, memory.ErrNotFound)) && failed < maxAttempts {
 			failed++
 			continue
 		}
@@ -74,12 +76,6 @@ func (t *Tiers) repeat(ctx context.Context, p sessionKey, step func(context.Cont
 			return err
 		}
 	}
-}
-
-// changed reports whether a move is to be tried again because the session or its memory
-// has changed.
-func changed(err error) bool {
-	return errors.Is(err, errMoved) || errors.Is(err, memory.ErrVersionConflict) || errors.Is(err, memory.ErrNotFound)
 }
 
 // hopeless reports whether a task can never be moved: its record is invalid or too large,

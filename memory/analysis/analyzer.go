@@ -135,22 +135,17 @@ func recall[T string | []byte](a *Analyzer, hash uint64, word T) *known {
 	}
 	k := a.learn(string(word))
 	if len(word) <= maxForeignStem {
-		set.store(k, tag)
+		at := tag % memoWays
+		for i := range set.ways {
+			if set.ways[i].Load() == nil {
+				at = uint32(i)
+				break
+			}
+		}
+		set.ways[at].Store(k)
+		set.tags[at].Store(tag)
 	}
 	return k
-}
-
-// store puts k into a free way, or into one that its tag picks.
-func (s *memoSet) store(k *known, tag uint32) {
-	at := tag % memoWays
-	for i := range s.ways {
-		if s.ways[i].Load() == nil {
-			at = uint32(i)
-			break
-		}
-	}
-	s.ways[at].Store(k)
-	s.tags[at].Store(tag)
 }
 
 // learn finds out about a word.
@@ -168,7 +163,17 @@ func (a *Analyzer) learn(word string) *known {
 func (a *Analyzer) learnForeign(word string) *known {
 	folded := Fold(word)
 	if s := scriptOf(folded); s != nil {
-		return s.learn(word, folded)
+		k := &known{word: word, term: s.plain(folded)}
+		if k.term == "" {
+			k.term = folded
+		}
+		if k.stop = s.stop(k.term); !k.stop && s.stemmable(k.term) {
+			if stem := s.stem(k.term); stem != "" {
+				k.term = stem
+			}
+		}
+		k.term = cut(k.term)
+		return k
 	}
 	// A capital I with a dot folds to an i with one more.
 	k := &known{word: word, term: strings.ReplaceAll(folded, "i\u0307", "i")}

@@ -57,21 +57,6 @@ func scriptOf(word string) *script {
 	return nil
 }
 
-// learn finds out about a folded word of the script.
-func (s *script) learn(word, folded string) *known {
-	k := &known{word: word, term: s.plain(folded)}
-	if k.term == "" {
-		k.term = folded
-	}
-	if k.stop = s.stop(k.term); !k.stop && s.stemmable(k.term) {
-		if stem := s.stem(k.term); stem != "" {
-			k.term = stem
-		}
-	}
-	k.term = cut(k.term)
-	return k
-}
-
 func (s *script) stemmable(word string) bool {
 	if len(word) > maxForeignStem {
 		return false

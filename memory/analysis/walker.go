@@ -347,18 +347,14 @@ func (w *walker) foreign(word string) bool {
 	}
 	w.base = start
 	if w.mark(0, len(word)); parts > 1 && strings.ContainsAny(word, "._:") {
-		return w.foreignWhole(word)
+		// Yields a word of several parts, which were yielded before.
+		k := w.analyzer.lookupText(word)
+		if !k.plain {
+			return w.foreignWord(word)
+		}
+		return len(k.term) > MaxTermBytes || w.emitTerm(k.term)
 	}
 	return true
-}
-
-// foreignWhole yields a word of several parts, which were yielded before.
-func (w *walker) foreignWhole(word string) bool {
-	k := w.analyzer.lookupText(word)
-	if !k.plain {
-		return w.foreignWord(word)
-	}
-	return len(k.term) > MaxTermBytes || w.emitTerm(k.term)
 }
 
 func (w *walker) foreignPart(part string) bool {
@@ -377,7 +373,19 @@ func (w *walker) foreignWord(word string) bool {
 		return false
 	}
 	if w.tongue != nil && scriptOf(word) == nil {
-		return w.tongueWord(k)
+		// Yields the terms of a word with letters outside ASCII in a text whose language
+		// was recognised.
+		if strings.IndexFunc(k.term, isWordRune) < 0 {
+			return true
+		}
+		if !k.plain {
+			return w.emitWord(k, k.in(w.tongue))
+		}
+		english := w.analyzer.lookupText(k.term)
+		if k.accented && english.stop {
+			english = &known{word: english.word, term: english.word}
+		}
+		return w.emitWord(english, k.in(w.tongue))
 	}
 	if k.plain {
 		fixed, keepStops := w.fixed, w.keepStops
@@ -391,22 +399,6 @@ func (w *walker) foreignWord(word string) bool {
 		return true
 	}
 	return w.emit(k)
-}
-
-// tongueWord yields the terms of a word with letters outside ASCII in a text whose language
-// was recognised.
-func (w *walker) tongueWord(k *known) bool {
-	if strings.IndexFunc(k.term, isWordRune) < 0 {
-		return true
-	}
-	if !k.plain {
-		return w.emitWord(k, k.in(w.tongue))
-	}
-	english := w.analyzer.lookupText(k.term)
-	if k.accented && english.stop {
-		english = &known{word: english.word, term: english.word}
-	}
-	return w.emitWord(english, k.in(w.tongue))
 }
 
 func isGap(r rune) bool {

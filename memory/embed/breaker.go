@@ -41,12 +41,6 @@ func (b *breaker) enter(now time.Time) error {
 	return nil
 }
 
-func (b *breaker) succeeded() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.failures, b.rest, b.probing = 0, 0, false
-}
-
 // left: the caller went away before there was an answer.
 func (b *breaker) left() {
 	b.mu.Lock()

@@ -216,7 +216,9 @@ func (c *Client) askOnce(ctx context.Context, b *breaker, body []byte, texts int
 	vectors, err := c.send(ctx, body, texts)
 	switch {
 	case err == nil || errors.Is(err, ErrStatus) && !serverFailed(err):
-		b.succeeded()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.failures, b.rest, b.probing = 0, 0, false
 	case errors.Is(err, context.Canceled) || ctx.Err() != nil && time.Since(began) < fairWait:
 		b.left()
 	default:

@@ -80,7 +80,14 @@ func (o *Options) check() (*url.URL, error) {
 	case strings.ContainsAny(o.APIKey, "\r\n"):
 		return nil, fmt.Errorf("%w: API key holds a line break", ErrOptions)
 	}
-	o.setDefaults()
+	setDefault(&o.Batch, DefaultBatch)
+	setDefault(&o.BatchBytes, DefaultBatchBytes)
+	setDefault(&o.Timeout, DefaultTimeout)
+	setDefault(&o.Attempts, DefaultAttempts)
+	setDefault(&o.Parallel, DefaultParallel)
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
+	}
 	if o.Space == "" {
 		o.Space = address.Hostname() + "/" + o.Model
 		if o.Dimensions > 0 {
@@ -91,17 +98,6 @@ func (o *Options) check() (*url.URL, error) {
 		return nil, fmt.Errorf("%w: space has %d bytes, more than %d", ErrOptions, len(o.Space), MaxSpaceBytes)
 	}
 	return address.JoinPath("embeddings"), nil
-}
-
-func (o *Options) setDefaults() {
-	setDefault(&o.Batch, DefaultBatch)
-	setDefault(&o.BatchBytes, DefaultBatchBytes)
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.Attempts, DefaultAttempts)
-	setDefault(&o.Parallel, DefaultParallel)
-	if o.Transport == nil {
-		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
-	}
 }
 
 func setDefault[T ~int | ~int64](value *T, to T) {

@@ -171,7 +171,11 @@ func (f field) binder(value literal) (leaf binder, problem string) {
 	case numberField:
 		return f.number(value)
 	case timeField:
-		return f.time(value)
+		s, ok := timeInterval(value.text)
+		if value.kind != textLiteral || !ok {
+			return nil, "takes " + f.kind.literals()
+		}
+		return f.between(s), ""
 	case boolField:
 		return f.bool(value)
 	}
@@ -250,7 +254,12 @@ func (f field) like(p pattern) binder {
 		return fixed(f.unless(differs, selection.Has(f.index, whole)))
 	}
 	return func(_ context.Context, b binding) (selection.Filter, error) {
-		verify := b.verifier(func(r record.Record) bool { return f.holds(r, p) })
+		verify := b.verifier(func(r record.Record) bool {
+			if f.kind == tagsField {
+				return slices.ContainsFunc(r.Tags, p.matches)
+			}
+			return f.of(r) != "" && p.matches(f.of(r))
+		})
 		begin := p.begins(segment.MaxTermBytes)
 		found := selection.Matching(f.index, begin, p.test(begin), verify)
 		if begin != "" {
@@ -267,14 +276,6 @@ func (f field) unless(differs bool, found selection.Filter) selection.Filter {
 		return found
 	}
 	return selection.And(selection.Matching(f.index, "", nil, nil), selection.Not(found))
-}
-
-// holds reports whether one of the field's texts is such.
-func (f field) holds(r record.Record, p pattern) bool {
-	if f.kind == tagsField {
-		return slices.ContainsFunc(r.Tags, p.matches)
-	}
-	return f.of(r) != "" && p.matches(f.of(r))
 }
 
 // id compares the id: the record that has it is looked up, and of a pattern every
@@ -310,14 +311,6 @@ func (f field) number(value literal) (binder, string) {
 	// these columns hold; ParseFloat then gives an infinity of the right sign.
 	number, _ := strconv.ParseFloat(value.text, 64)
 	return f.between(f.interval(number)), ""
-}
-
-func (f field) time(value literal) (binder, string) {
-	s, ok := timeInterval(value.text)
-	if value.kind != textLiteral || !ok {
-		return nil, "takes " + f.kind.literals()
-	}
-	return f.between(s), ""
 }
 
 func (f field) bool(value literal) (binder, string) {

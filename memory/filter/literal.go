@@ -41,7 +41,14 @@ func (l literal) misleads() bool {
 // literal reads a value. True, false and * without quotes are no texts.
 func (c *compiler) literal(e *expr.Expr) (literal, bool) {
 	if call := e.GetCallExpr(); call != nil {
-		return c.timestamp(call)
+		if call.GetFunction() != filtering.FunctionTimestamp || len(call.GetArgs()) != 1 {
+			return literal{}, false
+		}
+		value, ok := call.GetArgs()[0].GetConstExpr().GetConstantKind().(*expr.Constant_StringValue)
+		if !ok {
+			return literal{}, false
+		}
+		return literal{kind: textLiteral, text: value.StringValue}, true
 	}
 	if name := e.GetIdentExpr().GetName(); name != "" {
 		return c.bare(e, name), true
@@ -67,18 +74,6 @@ func (c *compiler) bare(e *expr.Expr, text string) literal {
 		return literal{kind: boolLiteral, text: text}
 	}
 	return literal{kind: textLiteral, text: text, bare: !quoted}
-}
-
-// timestamp reads timestamp("..."), another spelling of the text in it.
-func (c *compiler) timestamp(call *expr.Expr_Call) (literal, bool) {
-	if call.GetFunction() != filtering.FunctionTimestamp || len(call.GetArgs()) != 1 {
-		return literal{}, false
-	}
-	value, ok := call.GetArgs()[0].GetConstExpr().GetConstantKind().(*expr.Constant_StringValue)
-	if !ok {
-		return literal{}, false
-	}
-	return literal{kind: textLiteral, text: value.StringValue}, true
 }
 
 // number returns a number as it stands in the filter, as the parsed value may

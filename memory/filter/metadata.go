@@ -16,7 +16,13 @@ import (
 func (f field) metadata(value literal) (binder, string) {
 	has := f.operator == filtering.FunctionHas
 	if len(f.path) == 0 {
-		return f.member(value)
+		switch {
+		case f.operator == filtering.FunctionHas && value.kind == anyLiteral:
+			return fixed(selection.Matching(segment.Metadata, "", nil, nil)), ""
+		case f.operator == filtering.FunctionHas && value.kind == textLiteral:
+			return fixed(selection.Matching(segment.Metadata, record.MetadataPath("", value.text), nil, nil)), ""
+		}
+		return nil, "needs a path, such as metadata.source"
 	}
 	path := ""
 	for _, name := range f.path {
@@ -51,17 +57,6 @@ func (f field) metadata(value literal) (binder, string) {
 		return nil, "has no order of true and false; they are compared with = != and :"
 	}
 	return f.ranged(want), ""
-}
-
-// member asks whether the metadata have a name, or any.
-func (f field) member(value literal) (binder, string) {
-	switch {
-	case f.operator == filtering.FunctionHas && value.kind == anyLiteral:
-		return fixed(selection.Matching(segment.Metadata, "", nil, nil)), ""
-	case f.operator == filtering.FunctionHas && value.kind == textLiteral:
-		return fixed(selection.Matching(segment.Metadata, record.MetadataPath("", value.text), nil, nil)), ""
-	}
-	return nil, "needs a path, such as metadata.source"
 }
 
 func (l literal) metadataKind() record.MetadataKind {

@@ -23,7 +23,15 @@ func sweep(ctx context.Context, writer *kv.Writer, known scopeHead) (more bool, 
 		switch {
 		case len(h.segments.Dropped) > 0:
 			more = true
-			return h.sweepSegment(ctx, tx)
+			n, err := deleteSome(ctx, tx, h.SegmentPrefix(h.segments.Dropped[0]), sweepKeys)
+			if err != nil {
+				return err
+			}
+			if n < sweepKeys {
+				h.segments.Dropped = h.segments.Dropped[1:]
+			}
+			tx.Put(kv.Index, h.ListKey(), h.segments.Encode())
+			return nil
 		case h.Sweep != 0:
 			more = true
 			return h.sweepGeneration(ctx, tx)
@@ -34,19 +42,6 @@ func sweep(ctx context.Context, writer *kv.Writer, known scopeHead) (more bool, 
 		return false, fmt.Errorf("lexical: sweep %s: %w", known.Scope, err)
 	}
 	return more, nil
-}
-
-// sweepSegment deletes keys of the first dropped segment.
-func (h *scopeHead) sweepSegment(ctx context.Context, tx *kv.Tx) error {
-	n, err := deleteSome(ctx, tx, h.SegmentPrefix(h.segments.Dropped[0]), sweepKeys)
-	if err != nil {
-		return err
-	}
-	if n < sweepKeys {
-		h.segments.Dropped = h.segments.Dropped[1:]
-	}
-	tx.Put(kv.Index, h.ListKey(), h.segments.Encode())
-	return nil
 }
 
 // sweepGeneration deletes keys of the older generation.

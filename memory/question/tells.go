@@ -78,7 +78,11 @@ func Tells(text string) segment.Flags {
 	text = text[:min(len(text), maxToldBytes)]
 	r := readings.Get().(*reading)
 	defer r.done()
-	r.read(text)
+	r.words, r.known = cut(r.words[:0], text), r.known[:0]
+	for _, word := range r.words {
+		r.known = append(r.known, classOf(word.lower))
+	}
+	r.known = append(r.known, make([]class, wordsAhead)...)
 	words, known := r.words, r.known
 	if asksMostly(text, words) {
 		told |= segment.FlagAsks
@@ -111,14 +115,6 @@ type reading struct {
 
 // readings are unused ones: each takes some KiB, for every record that is saved.
 var readings = sync.Pool{New: func() any { return &reading{} }}
-
-func (r *reading) read(text string) {
-	r.words, r.known = cut(r.words[:0], text), r.known[:0]
-	for _, word := range r.words {
-		r.known = append(r.known, classOf(word.lower))
-	}
-	r.known = append(r.known, make([]class, wordsAhead)...)
-}
 
 // done lets go of the text.
 func (r *reading) done() {

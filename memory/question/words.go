@@ -32,7 +32,7 @@ func cut(words []word, text string) []word {
 	for at := 0; at < len(text); {
 		r, size := runeAt(text, at)
 		if !isWordRune(r) {
-			begins = begins && isSpaceOrPunct(r) || endsSentence(r)
+			begins = begins && isSpaceOrPunct(r) || r < utf8.RuneSelf && asciiKinds[r]&sentenceEnd != 0
 			at += size
 			continue
 		}
@@ -104,9 +104,6 @@ func isSpaceOrPunct(r rune) bool {
 	}
 	return unicode.IsSpace(r) || unicode.IsPunct(r)
 }
-
-// endsSentence reports whether what stands behind such a character begins a sentence.
-func endsSentence(r rune) bool { return r < utf8.RuneSelf && asciiKinds[r]&sentenceEnd != 0 }
 
 // maxNamesBytes is how much of a question is searched for the names of authors.
 const maxNamesBytes = 256

@@ -123,9 +123,6 @@ type Selection struct {
 	ValidAt time.Time
 }
 
-// standing reports whether the relations of today are asked for.
-func (s Selection) standing() bool { return s.At.IsZero() && s.ValidAt.IsZero() }
-
 // EndedBy is the moment by which relations that have ended do not count.
 func (s Selection) EndedBy() time.Time {
 	if s.At.IsZero() || !s.ValidAt.IsZero() && s.ValidAt.Before(s.At) {
@@ -142,7 +139,7 @@ func (s Selection) wants(r Relation) bool {
 // how many keys it has looked at: as many as Limit where that may have left some out. Those
 // that come to it have no time, unless At or ValidAt is given.
 func Of(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Selection) (found []Relation, looked int, err error) {
-	if !s.standing() {
+	if !(s.At.IsZero() && s.ValidAt.IsZero()) {
 		return then(ctx, from, scope, id, s)
 	}
 	for _, way := range []Way{Out, In} {

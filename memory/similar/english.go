@@ -162,14 +162,6 @@ func (f *Form) opening() (n int) {
 	return n
 }
 
-// dropOpening drops such a phrase.
-func (f *Form) dropOpening() {
-	if n := f.opening(); n > 0 {
-		f.tokens = f.tokens[n:]
-		f.tokens[0].first = true
-	}
-}
-
 // dropFillers drops what an English text can do without.
 func (f *Form) dropFillers() {
 	if !slices.ContainsFunc(f.tokens, func(t token) bool { return english[t.text] || fillers[t.text] }) {

@@ -44,7 +44,10 @@ func Of(text string) Form {
 	f := Form{tokens: scan(text)}
 	f.expand()
 	f.dropPoints()
-	f.dropOpening()
+	if n := f.opening(); n > 0 {
+		f.tokens = f.tokens[n:]
+		f.tokens[0].first = true
+	}
 	f.dropFillers()
 	for _, t := range f.tokens {
 		f.count(t)

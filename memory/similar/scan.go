@@ -56,7 +56,18 @@ func (s *scanner) next() {
 	after := s.rune(s.at + size)
 	switch {
 	case inWord(r), unicode.IsSpace(s.before()) && strings.ContainsRune("-+.", r) && unicode.IsDigit(after):
-		s.word()
+		start := s.at
+		for s.at < len(s.text) {
+			r := s.rune(s.at)
+			size := utf8.RuneLen(r)
+			joins := strings.ContainsRune("'-._,:/@", r) && inWord(s.rune(s.at+size)) && s.at > start
+			if !inWord(r) && !joins && s.at > start {
+				break
+			}
+			s.at += size
+		}
+		raw := s.text[start:s.at]
+		s.add(token{text: strings.ToLower(raw), raw: raw, word: true})
 		return
 	case r == '\n':
 		s.first = true
@@ -83,20 +94,4 @@ func (s *scanner) add(t token) {
 	t.first = s.first
 	s.first = false
 	s.tokens = append(s.tokens, t)
-}
-
-// word takes a word or number with the signs inside it: 45,000, e-mail, 10:30, a.b@c.d.
-func (s *scanner) word() {
-	start := s.at
-	for s.at < len(s.text) {
-		r := s.rune(s.at)
-		size := utf8.RuneLen(r)
-		joins := strings.ContainsRune("'-._,:/@", r) && inWord(s.rune(s.at+size)) && s.at > start
-		if !inWord(r) && !joins && s.at > start {
-			break
-		}
-		s.at += size
-	}
-	raw := s.text[start:s.at]
-	s.add(token{text: strings.ToLower(raw), raw: raw, word: true})
 }

@@ -19,11 +19,6 @@ const (
 	entryBytes = 4 + 4 + 4
 )
 
-// blockCapacity is how many vectors of that dimension a block holds.
-func blockCapacity(dimension int) int {
-	return min(maxBlockVectors, maxBlockBytes/fineBytes(dimension))
-}
-
 // packedBytes is what a vector of that dimension takes in all parts of a block.
 func packedBytes(dimension int) int {
 	return paddedLength(dimension)/8 + entryBytes + fineBytes(dimension)

@@ -85,7 +85,7 @@ func (x *Index) tidyOnce(ctx context.Context, engine kv.Engine, writer *kv.Write
 
 // due returns what to do next for a space; nil for nothing.
 func (x *Index) due(h head, dimension int) *packing {
-	work := &packing{head: h, dimension: dimension, capacity: blockCapacity(dimension)}
+	work := &packing{head: h, dimension: dimension, capacity: min(maxBlockVectors, maxBlockBytes/fineBytes(dimension))}
 	arrived := slices.DeleteFunc(slices.Clone(h.blocks), func(b blockInfo) bool { return b.clustered })
 	switch {
 	case h.tailLength() >= PackAfter:

@@ -192,7 +192,15 @@ func (s *search) approximate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.look(h)
+	allowed := int(h.vectors)
+	if s.Allowed != nil {
+		allowed = min(allowed, s.Allowed.Count())
+	}
+	s.few = allowed <= fewAllowed
+	s.sparse = s.Allowed != nil && allowed < h.entries()/sparse
+	s.settled = h.garbage == 0 || s.Settled && s.Allowed != nil
+	s.best.size, s.tail = min(s.K, sureHits), h.tailLength()
+	s.turned = turn(s.unit)
 	if err := s.compareTail(ctx, h); err != nil {
 		return err
 	}
@@ -209,19 +217,6 @@ func (s *search) approximate(ctx context.Context) error {
 	list.cut()
 	s.room.kept = list.kept[:0]
 	return s.refine(ctx, h, blocks, list.kept)
-}
-
-// look sees what kind of search it is.
-func (s *search) look(h head) {
-	allowed := int(h.vectors)
-	if s.Allowed != nil {
-		allowed = min(allowed, s.Allowed.Count())
-	}
-	s.few = allowed <= fewAllowed
-	s.sparse = s.Allowed != nil && allowed < h.entries()/sparse
-	s.settled = h.garbage == 0 || s.Settled && s.Allowed != nil
-	s.best.size, s.tail = min(s.K, sureHits), h.tailLength()
-	s.turned = turn(s.unit)
 }
 
 // compareTail compares the tail exactly.

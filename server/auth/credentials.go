@@ -110,7 +110,16 @@ func (c *Credentials) Reload() error {
 	next.takeOver(before)
 	next.begin()
 	c.known.Store(next)
-	before.end(next)
+	kept := make(map[*lifetime]bool)
+	for g := range next.all() {
+		kept[g.lifetime] = true
+	}
+	for g := range before.all() {
+		if !kept[g.lifetime] {
+			g.endAt(time.Time{})
+			g.stop(fmt.Errorf("%w: the credential was taken away or changed", ErrUnauthenticated))
+		}
+	}
 	return nil
 }
 
@@ -221,7 +230,16 @@ func (c *callers) add(one credential) error {
 	if g.expires, err = one.expiry(); err != nil {
 		return err
 	}
-	c.hold(id)
+	// Notes whose agents those of an identity are. Credentials with the same agents, such
+	// as an old and a new token of somebody, are one holder; of others that have a pattern in
+	// common, the first by name.
+	name := strings.Join(slices.Compact(slices.Sorted(slices.Values(id.patterns))), "\x00")
+	for _, pattern := range id.patterns {
+		at := holding{id.tenant, pattern}
+		if before, taken := c.holders[at]; !taken || name < before {
+			c.holders[at] = name
+		}
+	}
 	if one.Subject != "" {
 		return c.addSubject(one.Subject, g)
 	}

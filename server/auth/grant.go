@@ -71,20 +71,6 @@ func (i Identity) covers(other Identity) bool {
 	return (i.operates || !other.operates) && !slices.ContainsFunc(other.patterns, missing(i.patterns)) && !slices.ContainsFunc(other.approves, missing(i.approves))
 }
 
-// end ends the lifetimes that nothing in next has taken over.
-func (c *callers) end(next *callers) {
-	kept := make(map[*lifetime]bool)
-	for g := range next.all() {
-		kept[g.lifetime] = true
-	}
-	for g := range c.all() {
-		if !kept[g.lifetime] {
-			g.endAt(time.Time{})
-			g.stop(fmt.Errorf("%w: the credential was taken away or changed", ErrUnauthenticated))
-		}
-	}
-}
-
 func (c *callers) all() iter.Seq[*grant] {
 	return func(yield func(*grant) bool) {
 		for _, g := range c.tokens {

@@ -89,7 +89,7 @@ func (i Install) changes(kept string, set func(*Change, []edit) error) ([]Change
 	}
 	var all []Change
 	for _, f := range files {
-		c := Change{Path: f.whole(), base: f.base, name: f.path, keep: keepOf(kept, f.whole())}
+		c := Change{Path: f.whole(), base: f.base, name: f.path, keep: keep{filepath.Join(kept, digest([]byte(f.whole()))[:32]+".json")}}
 		if c.Before, c.mode, err = c.read(); err == nil {
 			err = set(&c, f.edits)
 		}

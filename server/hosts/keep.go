@@ -35,10 +35,6 @@ func digest(text []byte) string {
 // keep is the file that remembers another file.
 type keep struct{ path string }
 
-func keepOf(folder, path string) keep {
-	return keep{filepath.Join(folder, digest([]byte(path))[:32]+".json")}
-}
-
 // load returns what was kept, or nil.
 func (k keep) load() (*kept, error) {
 	text, err := os.ReadFile(k.path)

@@ -45,10 +45,6 @@ type eventBusService struct {
 // subscriptionKey names a subscription: it cannot be ended by another tenant.
 type subscriptionKey struct{ tenant, id string }
 
-func newEventBusService(d Deps) *eventBusService {
-	return &eventBusService{Deps: d, open: make(map[subscriptionKey]*events.Subscription)}
-}
-
 // Publish takes one event and stores it before it answers, unless its topic is not
 // stored: then the sequence counts what was published here. Why an event is refused
 // is in the answer.

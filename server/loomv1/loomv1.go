@@ -128,6 +128,6 @@ func Register(r grpc.ServiceRegistrar, d Deps) {
 		d.Forward(loomv1pb.Bridge_ForwardToolCall_FullMethodName, forward.To(bridge.ForwardToolCall, caller.touches))
 		d.Forward(loomv1pb.ToolService_Call_FullMethodName, forward.To(caller.Call, caller.touches))
 	}
-	loomv1pb.RegisterEventBusServer(r, newEventBusService(d))
+	loomv1pb.RegisterEventBusServer(r, &eventBusService{Deps: d, open: make(map[subscriptionKey]*events.Subscription)})
 	loomv1pb.RegisterAgentRuntimeServer(r, &agentRuntimeService{Deps: d})
 }

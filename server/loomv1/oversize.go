@@ -93,11 +93,6 @@ func oversizedResult(raw []byte, problem string) *loomv1pb.ClientEvent {
 	return &loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_ToolResult{ToolResult: result}}
 }
 
-// resultTooLarge replaces a result that is too large to be passed on.
-func resultTooLarge(size, limit int) *loomv1pb.ToolResult {
-	return resultRefused(TooLarge(size, limit))
-}
-
 func resultRefused(problem string) *loomv1pb.ToolResult {
 	return executionError(prefixExecution + "result " + problem)
 }

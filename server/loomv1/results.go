@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
@@ -106,22 +105,6 @@ func (c toolCaller) refused(ctx context.Context, call *loomv1pb.ToolCall, err er
 	case isLimited:
 		return executionFailed("too many calls of %s; try again in %v", limited.Tool, limited.Retry)
 	case errors.Is(err, hand.ErrClosed):
-		return executionFailed(publicStopping)
-	}
-	return c.broken(ctx, call, err)
-}
-
-// relayFailed is the result of a call that no agent answered.
-func (c toolCaller) relayFailed(ctx context.Context, call *loomv1pb.ToolCall, err error) *loomv1pb.ToolResult {
-	if gone, ok := errors.AsType[*agents.NotConnectedError](err); ok {
-		return executionFailed("agent %s is not connected", gone.Agent)
-	}
-	switch {
-	case errors.Is(err, share.ErrExhausted):
-		return executionFailed("too many calls are waiting")
-	case errors.Is(err, agents.ErrBusy):
-		return executionFailed("too many calls wait for the agent")
-	case errors.Is(err, agents.ErrClosed):
 		return executionFailed(publicStopping)
 	}
 	return c.broken(ctx, call, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -119,7 +120,7 @@ func (c toolCaller) forward(ctx context.Context, tenant string, call *loomv1pb.T
 	result := c.run(ctx, tenant, call)
 	result.Id = call.GetId()
 	if size, limit := proto.Size(result), c.Options.MaxSendBytes; size > limit {
-		result = resultTooLarge(size, limit)
+		result = resultRefused(TooLarge(size, limit))
 		result.Id = call.GetId()
 	}
 	return result
@@ -152,7 +153,18 @@ func (c toolCaller) run(ctx context.Context, tenant string, call *loomv1pb.ToolC
 	case errors.Is(err, throttle.ErrLimited), errors.Is(err, children.ErrEnded):
 		return c.refused(ctx, call, err)
 	case !errors.Is(err, agents.ErrNotFound):
-		return c.relayFailed(ctx, call, err)
+		if gone, ok := errors.AsType[*agents.NotConnectedError](err); ok {
+			return executionFailed("agent %s is not connected", gone.Agent)
+		}
+		switch {
+		case errors.Is(err, share.ErrExhausted):
+			return executionFailed("too many calls are waiting")
+		case errors.Is(err, agents.ErrBusy):
+			return executionFailed("too many calls wait for the agent")
+		case errors.Is(err, agents.ErrClosed):
+			return executionFailed(publicStopping)
+		}
+		return c.broken(ctx, call, err)
 	}
 	if _, ok := c.Tools.Find(tenant, call.GetName()); ok {
 		return c.runOwn(ctx, tenant, call)

@@ -29,21 +29,6 @@ func failed(text string) *sdk.CallToolResult {
 	return result
 }
 
-// resultOf is the result of a call: what it is already, or JSON.
-func resultOf(answer any) (*sdk.CallToolResult, error) {
-	switch answer := answer.(type) {
-	case *sdk.CallToolResult:
-		return answer, nil
-	case string:
-		return textResult(answer), nil
-	}
-	text, err := json.Marshal(answer)
-	if err != nil {
-		return nil, fmt.Errorf("mcp: answer: %w", err)
-	}
-	return textResult(string(text)), nil
-}
-
 // explain is an error of the native API as a model reads it: the reason, the text, and
 // what is wrong with each field.
 func explain(err error) string {

@@ -51,7 +51,17 @@ func (f *Face) guarded(next http.Handler) http.Handler {
 			return
 		}
 		defer place.Leave()
-		f.named(r, id)
+		// Puts what the URL says about the caller where the tools look for it, and for a
+		// caller that says nothing the one agent that its credential names.
+		query := r.URL.Query()
+		for header, key := range map[string]string{HeaderAgent: "agent", HeaderSession: "session"} {
+			if value := query.Get(key); value != "" && r.Header.Get(header) == "" {
+				r.Header.Set(header, value)
+			}
+		}
+		if agent, ok := id.Named(); ok && r.Header.Get(HeaderAgent) == "" {
+			r.Header.Set(HeaderAgent, agent)
+		}
 		r = r.WithContext(context.WithValue(r.Context(), ownerKey{}, share.Owner{Tenant: id.Tenant(), Agent: r.Header.Get(HeaderAgent)}))
 		f.read(w, r, id, next)
 	})
@@ -125,20 +135,6 @@ func (f *Face) authenticate(r *http.Request) (auth.Identity, error) {
 	}
 	id, _, err := f.credentials.Authenticate(metadata.NewIncomingContext(context.Background(), given))
 	return id, err
-}
-
-// named puts what the URL says about the caller where the tools look for it, and for a
-// caller that says nothing the one agent that its credential names.
-func (f *Face) named(r *http.Request, id auth.Identity) {
-	query := r.URL.Query()
-	for header, key := range map[string]string{HeaderAgent: "agent", HeaderSession: "session"} {
-		if value := query.Get(key); value != "" && r.Header.Get(header) == "" {
-			r.Header.Set(header, value)
-		}
-	}
-	if agent, ok := id.Named(); ok && r.Header.Get(HeaderAgent) == "" {
-		r.Header.Set(HeaderAgent, agent)
-	}
 }
 
 // read takes the body in, as far as there is room for it, and goes on.

@@ -3,6 +3,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -100,7 +101,11 @@ func New(conn grpc.ClientConnInterface, opts *Options) *Server {
 	}
 	fixtureOptions(options)
 	s.server = sdk.NewServer(&sdk.Implementation{Name: "loom-bridge", Version: o.Version}, options)
-	s.addTools()
+	for _, t := range allTools() {
+		declared := t.declared()
+		schema, _ := declared.InputSchema.(json.RawMessage)
+		s.server.AddTool(declared, s.running(t.checking(schema)))
+	}
 	s.addResources()
 	s.addPrompts()
 	addFixtures(s.server)

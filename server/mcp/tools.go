@@ -94,14 +94,6 @@ func allTools() []tool {
 	return all
 }
 
-func (s *Server) addTools() {
-	for _, t := range allTools() {
-		declared := t.declared()
-		schema, _ := declared.InputSchema.(json.RawMessage)
-		s.server.AddTool(declared, s.running(t.checking(schema)))
-	}
-}
-
 // declared is the tool as the protocol has it.
 func (t tool) declared() *sdk.Tool {
 	schema := `{"type":"object","properties":{` + t.properties + `}`
@@ -131,7 +123,17 @@ func (s *Server) running(run handler) sdk.ToolHandler {
 		answer, err := run(call{caller: s.callerOf(ctx, request), s: s, request: request}, request.Params.Arguments)
 		switch {
 		case err == nil:
-			return resultOf(answer)
+			switch answer := answer.(type) {
+			case *sdk.CallToolResult:
+				return answer, nil
+			case string:
+				return textResult(answer), nil
+			}
+			text, err := json.Marshal(answer)
+			if err != nil {
+				return nil, fmt.Errorf("mcp: answer: %w", err)
+			}
+			return textResult(string(text)), nil
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case errors.Is(err, errArguments):

@@ -100,12 +100,6 @@ func SearchBlobsRequest(r *loombridgev1.SearchBlobsRequest) error {
 	c.blobTags(r.GetTags())
 	c.between("limit", int64(r.GetLimit()), 0, blob.MaxFound)
 	c.between("max_matches", int64(r.GetMaxMatches()), 0, blob.MaxFoundMatches)
-	c.searchPlace(r)
-	return c.err()
-}
-
-// searchPlace refuses fields that belong to the other kind of search.
-func (c *checker) searchPlace(r *loombridgev1.SearchBlobsRequest) {
 	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
 	if _, ok := page.ParseSearchToken(r.GetPageToken()); !ok {
 		c.add("page_token", "did not come from SearchBlobs")
@@ -116,6 +110,7 @@ func (c *checker) searchPlace(r *loombridgev1.SearchBlobsRequest) {
 	if r.GetName() != "" && (r.GetCategory() != "" || len(r.GetTags()) > 0) {
 		c.add("name", "searches one blob, category and tags the archive: give one or the other")
 	}
+	return c.err()
 }
 
 // CollectGarbageRequest checks what BlobService.CollectGarbage is asked.

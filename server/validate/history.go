@@ -50,7 +50,7 @@ func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
 	if h.GetPreset() == "" {
 		return
 	}
-	if !knownPreset(h.GetPreset()) {
+	if !(session.Config{Preset: h.GetPreset()}.Check() == nil) {
 		c.add(field, "is %q, it must be %s", Printable(h.GetPreset()), history.Names())
 	}
 	switch h.GetPolicy() {
@@ -58,9 +58,6 @@ func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
 		c.add(field, "needs the policy preset, or none")
 	}
 }
-
-// knownPreset tells whether a preset has the name.
-func knownPreset(name string) bool { return session.Config{Preset: name}.Check() == nil }
 
 func (c *checker) prices(field string, p *loombridgev1.TokenPrices) {
 	if p == nil {

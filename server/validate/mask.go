@@ -31,15 +31,12 @@ const memberPath = "metadata."
 // MembersOf are the members of the metadata that paths name.
 func MembersOf(paths []string) (members []string) {
 	for _, path := range paths {
-		if name, ok := strings.CutPrefix(path, memberPath); ok && isMember(name) {
+		if name, ok := strings.CutPrefix(path, memberPath); ok && name != "" && !strings.Contains(name, ".") {
 			members = append(members, name)
 		}
 	}
 	return members
 }
-
-// isMember reports whether a name can stand in a path: what stands deeper can't.
-func isMember(name string) bool { return name != "" && !strings.Contains(name, ".") }
 
 // MaskOf returns the fields that an update changes: those it names, or those
 // that the record sets.

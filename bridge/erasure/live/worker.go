@@ -316,25 +316,21 @@ func (w *Worker) start(s erasure.Subject) (j *job, running bool, err error) {
 		if j.err != nil && w.ctx.Err() != nil {
 			j.err = ErrClosed
 		}
-		w.told(j)
+		r := &j.result
+		switch {
+		case errors.Is(j.err, erasure.ErrNothing), errors.Is(j.err, ErrInUse), errors.Is(j.err, ErrClosed):
+		case j.err != nil:
+			w.opts.Logger.Error("an erasure has not ended; its subject is refused until it is called for again, or the server starts again", "subject", j.subject.String(), "error", j.err)
+		default:
+			if r.Resumed {
+				w.opts.Logger.Info("the certificate of an erasure that went on", "certificate", r.Certificate.Text())
+			}
+			w.opts.Logger.Info("a subject was erased", "subject", j.subject.String(), "entries", r.Entries, "bytes", r.Bytes, "reclaimed", r.Reclaimed, "resumed", r.Resumed, "took", r.Ended.Sub(r.Began))
+		}
 		w.mu.Lock()
 		w.job = nil
 		w.mu.Unlock()
 		close(j.done)
 	})
 	return j, false, nil
-}
-
-func (w *Worker) told(j *job) {
-	r := &j.result
-	switch {
-	case errors.Is(j.err, erasure.ErrNothing), errors.Is(j.err, ErrInUse), errors.Is(j.err, ErrClosed):
-	case j.err != nil:
-		w.opts.Logger.Error("an erasure has not ended; its subject is refused until it is called for again, or the server starts again", "subject", j.subject.String(), "error", j.err)
-	default:
-		if r.Resumed {
-			w.opts.Logger.Info("the certificate of an erasure that went on", "certificate", r.Certificate.Text())
-		}
-		w.opts.Logger.Info("a subject was erased", "subject", j.subject.String(), "entries", r.Entries, "bytes", r.Bytes, "reclaimed", r.Reclaimed, "resumed", r.Resumed, "took", r.Ended.Sub(r.Began))
-	}
 }

@@ -73,7 +73,17 @@ func (p *parser) next() error {
 	case p.cut("?"):
 		p.out.WriteString("[^/]")
 	case p.cut("["):
-		return p.set()
+		p.out.WriteByte('[')
+		if p.cut("!") || p.cut("^") {
+			p.out.WriteByte('^')
+		}
+		members, rest, ok := strings.Cut(p.in, "]")
+		if !ok || members == "" {
+			return errors.New("has an open bracket")
+		}
+		p.in = rest
+		p.out.WriteString(strings.NewReplacer(`\`, `\\`, "[", `\[`, "^", `\^`).Replace(members) + "]")
+		return nil
 	case p.cut("{"):
 		p.braces++
 		p.out.WriteString("(?:")
@@ -94,21 +104,6 @@ func (p *parser) cut(prefix string) bool {
 		p.in = rest
 	}
 	return ok
-}
-
-// set copies [abc], [a-z] and [!abc].
-func (p *parser) set() error {
-	p.out.WriteByte('[')
-	if p.cut("!") || p.cut("^") {
-		p.out.WriteByte('^')
-	}
-	members, rest, ok := strings.Cut(p.in, "]")
-	if !ok || members == "" {
-		return errors.New("has an open bracket")
-	}
-	p.in = rest
-	p.out.WriteString(strings.NewReplacer(`\`, `\\`, "[", `\[`, "^", `\^`).Replace(members) + "]")
-	return nil
 }
 
 // literal copies one character; a backslash takes the next one as it is.

@@ -79,7 +79,12 @@ func (b *Builder) Extend(last uint32, rows []NumberedRow, deleted []uint32, dele
 func (b *Builder) append(rows []segment.Row, deleted []uint32, deletions uint64) {
 	f := b.begin(rows, len(deleted) > 0)
 	for _, r := range rows {
-		b.add(f, r)
+		f.Last++
+		o := f.Slots()
+		b.put(f, o, r)
+		if !f.HasNoSession(o) {
+			b.link(f, o, f.Slot(f.Place[o]))
+		}
 	}
 	if len(deleted) > 0 {
 		b.delete(f, deleted)
@@ -123,16 +128,6 @@ func (f *Frame) grow(n int) {
 		*column = slices.Grow(*column, n)
 	}
 	f.Importance, f.tier, f.Flags = slices.Grow(f.Importance, n), slices.Grow(f.tier, n), slices.Grow(f.Flags, n)
-}
-
-// add appends the document with the next ordinal, as if it lived.
-func (b *Builder) add(f *Frame, r segment.Row) {
-	f.Last++
-	o := f.Slots()
-	b.put(f, o, r)
-	if !f.HasNoSession(o) {
-		b.link(f, o, f.Slot(f.Place[o]))
-	}
 }
 
 // put appends the document with the next slot, without its neighbours.

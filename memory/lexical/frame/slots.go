@@ -30,9 +30,6 @@ func (f *Frame) Ordinal(slot uint32) uint32 {
 // Slots is the last slot.
 func (f *Frame) Slots() uint32 { return f.Last - f.slotMap.last + f.slotMap.count() }
 
-// whole reports whether every ordinal has a slot, which is the ordinal then.
-func (f *Frame) whole() bool { return f.slotMap.last == f.slotMap.count() }
-
 // IsLive reports whether the document with that ordinal is live.
 func (f *Frame) IsLive(ordinal uint32) bool {
 	slot := f.Slot(ordinal)
@@ -51,7 +48,7 @@ func (f *Frame) Ordinals(slots []uint32) []uint32 {
 // ToSlots puts slots in the place of ordinals and leaves out postings of the
 // deleted.
 func (f *Frame) ToSlots(postings []segment.Posting) []segment.Posting {
-	if f.whole() && f.Deleted.Empty() {
+	if f.slotMap.last == f.slotMap.count() && f.Deleted.Empty() {
 		return postings
 	}
 	live := postings[:0]

@@ -33,15 +33,6 @@ const (
 	liftStep = 1e-4
 )
 
-// addOutliers lets vectors that stand out count for what words don't say.
-func (f *fusion) addOutliers() {
-	for _, i := range f.found {
-		c := &f.best[i]
-		left := 1 - min(1, max(0, c.byWords))
-		f.give(c, outlierShare*float32(f.vectors.outlierScore(c.cosine))*left)
-	}
-}
-
 // lift lifts what stands out most. The best candidates are sorted.
 func (f *fusion) lift(sure float64) {
 	level := f.rankAt(lastPlace * min(1, max(0, (sure-wordsWeak)/(wordsStrong-wordsWeak))))

@@ -104,7 +104,12 @@ func (r *ranking) fuse(best []candidate, sure float64) []candidate {
 		f.byCosine()
 	} else {
 		f.addNear()
-		f.addOutliers()
+		// Lets vectors that stand out count for what words don't say.
+		for _, i := range f.found {
+			c := &f.best[i]
+			left := 1 - min(1, max(0, c.byWords))
+			f.give(c, outlierShare*float32(f.vectors.outlierScore(c.cosine))*left)
+		}
 		f.sort()
 		f.lift(sure)
 	}

@@ -202,7 +202,19 @@ func DecodeRows(b []byte, first uint32) ([]Row, error) {
 				d.kept[i] = i
 			}
 		case columnsKept:
-			d.keep(f.Bytes)
+			// Reads what encodeKept wrote. It stands before the columns.
+			d.kept = d.kept[:0]
+			p := parser{bytes: f.Bytes}
+			for at := -1; !p.done(); {
+				step := p.uint()
+				if step == 0 || step >= uint64(len(d.rows)-at) {
+					p.fail()
+					break
+				}
+				at += int(step)
+				d.kept = append(d.kept, at)
+			}
+			d.bad = d.bad || p.bad
 		case columnsName:
 			d.names = append(d.names, string(f.Bytes))
 		case columnsSessions:
@@ -230,22 +242,6 @@ type rowDecoder struct {
 	names    []string
 	authors  []uint32 // index in names, from 1
 	bad      bool
-}
-
-// keep reads what encodeKept wrote. It stands before the columns.
-func (d *rowDecoder) keep(steps []byte) {
-	d.kept = d.kept[:0]
-	p := parser{bytes: steps}
-	for at := -1; !p.done(); {
-		step := p.uint()
-		if step == 0 || step >= uint64(len(d.rows)-at) {
-			p.fail()
-			break
-		}
-		at += int(step)
-		d.kept = append(d.kept, at)
-	}
-	d.bad = d.bad || p.bad
 }
 
 // column reads one column; one with an unknown number is passed over.

@@ -21,10 +21,6 @@ func (r *parser) uint() uint64 {
 		r.at++
 		return uint64(r.bytes[r.at-1])
 	}
-	return r.longUint()
-}
-
-func (r *parser) longUint() uint64 {
 	n, size := binary.Uvarint(r.bytes[r.at:])
 	if size <= 0 {
 		r.fail()

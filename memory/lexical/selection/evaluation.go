@@ -68,7 +68,12 @@ func (e *evaluation) eval(ctx context.Context, f Filter, within bitset.Set) (bit
 	case opMatching:
 		return e.matching(ctx, f, within)
 	case opVerified:
-		return e.verified(ctx, f, within)
+		unsure, err := e.eval(ctx, f.args[0], within)
+		if err != nil {
+			return nil, err
+		}
+		set := bitset.New(e.reader.Frame().Slots())
+		return set, e.verify(ctx, set, unsure, within, f.verify)
 	case opBetween:
 		e.between(set, f)
 	case opOnly:
@@ -163,15 +168,6 @@ func (e *evaluation) matching(ctx context.Context, f Filter, within bitset.Set) 
 		}
 	}
 	unsure.AndNot(set)
-	return set, e.verify(ctx, set, unsure, within, f.verify)
-}
-
-func (e *evaluation) verified(ctx context.Context, f Filter, within bitset.Set) (bitset.Set, error) {
-	unsure, err := e.eval(ctx, f.args[0], within)
-	if err != nil {
-		return nil, err
-	}
-	set := bitset.New(e.reader.Frame().Slots())
 	return set, e.verify(ctx, set, unsure, within, f.verify)
 }
 

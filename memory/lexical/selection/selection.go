@@ -85,7 +85,13 @@ func Select(ctx context.Context, r *lexical.Reader, f Filter, o Options) (*Selec
 // allow finds the documents that no reason stands against.
 func (s *Selection) allow() {
 	if s.options.AsOf != 0 {
-		s.allowOneByOne()
+		s.Allowed = bitset.New(s.frame.Slots())
+		for i := range s.frame.Slots() {
+			if s.WhySlot(i+1) == Allowed {
+				s.Allowed.Add(i + 1)
+				s.count++
+			}
+		}
 		return
 	}
 	g := frame.Derived(s.frame, deriveStatusSets)
@@ -110,16 +116,6 @@ func (s *Selection) allow() {
 		}
 	}
 	s.count = s.Allowed.Count()
-}
-
-func (s *Selection) allowOneByOne() {
-	s.Allowed = bitset.New(s.frame.Slots())
-	for i := range s.frame.Slots() {
-		if s.WhySlot(i+1) == Allowed {
-			s.Allowed.Add(i + 1)
-			s.count++
-		}
-	}
 }
 
 // areDefault reports whether the options are those of a query that asks for nothing

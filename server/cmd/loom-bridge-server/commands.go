@@ -25,7 +25,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/exports"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/installs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
-	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/moves"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/progress"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/scopes"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
@@ -325,11 +324,6 @@ func workspaceCommand(env environment, stdout io.Writer) *cobra.Command {
 	return command
 }
 
-// migrateCommand copies a store to another place.
-func migrateCommand(stdout, stderr io.Writer) *cobra.Command {
-	return moves.Command(moves.Options{Refuse: refuse, Out: stdout, Progress: stderr})
-}
-
 // recordsCommand moves records between memories of servers that run.
 func recordsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	return transferCommand(transfers.Command, "records", env, stdout, stderr)
@@ -370,24 +364,21 @@ func scopesCommand(env environment, stdout io.Writer) *cobra.Command {
 // installCommands are `mcp install` and `mcp uninstall`.
 func installCommands(env environment, stdout io.Writer) []*cobra.Command {
 	o := installs.Options{
-		Getenv: env.get, Out: stdout, Check: func(arguments []string) error { return checkPassed(env, arguments) },
+		Getenv: env.get, Out: stdout, Check: func(arguments []string) error {
+			probe := &cobra.Command{}
+			(&shim{}).flags(probe)
+			if err := probe.ParseFlags(arguments); err != nil {
+				return fmt.Errorf("behind --: %w", suggestFlag(probe.Flags(), err))
+			}
+			if rest := probe.Flags().Args(); len(rest) > 0 {
+				return fmt.Errorf("behind --: %q is no flag", rest[0])
+			}
+			_, err := loadConfig(probe.Flags(), env.get)
+			return err
+		},
 		Passed: []string{"XDG_RUNTIME_DIR", envToken}, // where hosts meet, and the token
 	}
 	return []*cobra.Command{installs.Install(o), installs.Uninstall(o)}
-}
-
-// checkPassed refuses flags behind -- that the server would refuse when a host starts it.
-func checkPassed(env environment, arguments []string) error {
-	probe := &cobra.Command{}
-	(&shim{}).flags(probe)
-	if err := probe.ParseFlags(arguments); err != nil {
-		return fmt.Errorf("behind --: %w", suggestFlag(probe.Flags(), err))
-	}
-	if rest := probe.Flags().Args(); len(rest) > 0 {
-		return fmt.Errorf("behind --: %q is no flag", rest[0])
-	}
-	_, err := loadConfig(probe.Flags(), env.get)
-	return err
 }
 
 // hasStore refuses a data directory that is not there.

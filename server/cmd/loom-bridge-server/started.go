@@ -62,7 +62,14 @@ func (s started) hosts() string {
 // log writes the facts: as one record where logs are JSON, otherwise as a block
 // for people.
 func (s started) log(console io.Writer, logger *slog.Logger) {
-	s.warn(logger)
+	address := s.faces[0].listener.Addr()
+	switch {
+	case local(address):
+	case s.credentials == nil:
+		logger.Warn("authentication is off: whoever reaches the address can do everything", "address", address.String())
+	case !s.encrypted:
+		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
+	}
 	if !logger.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
@@ -80,17 +87,6 @@ func (s started) log(console io.Writer, logger *slog.Logger) {
 		fmt.Fprintf(&block, "  %-11s  %s\n", f.key, f.value)
 	}
 	_, _ = io.WriteString(console, block.String()) // a log that can't be written is no reason to stop
-}
-
-func (s started) warn(logger *slog.Logger) {
-	address := s.faces[0].listener.Addr()
-	switch {
-	case local(address):
-	case s.credentials == nil:
-		logger.Warn("authentication is off: whoever reaches the address can do everything", "address", address.String())
-	case !s.encrypted:
-		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
-	}
 }
 
 func absolute(path string) string {

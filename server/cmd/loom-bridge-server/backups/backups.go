@@ -170,7 +170,10 @@ func (o Options) restore() *cobra.Command {
 		}
 		b, err := folder.Restore(cmd.Context(), names[0], to, o.Progress)
 		if err != nil {
-			return notEmpty(err)
+			if errors.Is(err, fs.ErrExist) {
+				return fmt.Errorf("%w; move what is there away, or give another --data-dir", err)
+			}
+			return err
 		}
 		return o.say("%s is in %s: %d files, %s\n", b.Name, to, len(b.Files), size(b.Bytes))
 	}
@@ -231,12 +234,4 @@ func size(bytes int64) string {
 		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
 	}
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
-}
-
-// notEmpty says what to do about a directory that is in use.
-func notEmpty(err error) error {
-	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%w; move what is there away, or give another --data-dir", err)
-	}
-	return err
 }

@@ -20,7 +20,15 @@ const maxFileBytes = 64 << 20
 func openKey(path string) (ed25519.PrivateKey, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return makeKey(path)
+		_, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return nil, err
+		}
+		return key, writeFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 	}
 	if err != nil {
 		return nil, err
@@ -45,18 +53,6 @@ func openKey(path string) (ed25519.PrivateKey, error) {
 		return nil, errors.New("holds another kind of key than ed25519")
 	}
 	return key, nil
-}
-
-func makeKey(path string) (ed25519.PrivateKey, error) {
-	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return key, writeFile(path, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
 // readSigner reads the public key of who must have signed; nil without a file.
