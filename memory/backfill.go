@@ -85,7 +85,7 @@ func (b *backfill) addListed(ctx context.Context) {
 			return
 		}
 		b.report(ctx, "find records without vectors, trying again in "+retryAfter.String(), err)
-		sleep(ctx, retryAfter)
+		kv.Sleep(ctx, retryAfter)
 	}
 }
 
@@ -93,7 +93,7 @@ func (b *backfill) addListed(ctx context.Context) {
 // that saved it may be gone.
 func (b *backfill) takeOver(ctx context.Context) {
 	for {
-		if sleep(ctx, lease.Term); ctx.Err() != nil {
+		if kv.Sleep(ctx, lease.Term); ctx.Err() != nil {
 			return
 		}
 		b.addListed(ctx)
@@ -124,7 +124,7 @@ func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 		b.scopes.AddAfter(scope, retryAfter)
 	default:
 		b.report(ctx, "make vectors of "+scope.String()+", trying again", err)
-		sleep(ctx, b.pause)
+		kv.Sleep(ctx, b.pause)
 		b.pause = min(2*b.pause, maxBackoff)
 		b.scopes.Add(scope)
 	}
@@ -134,15 +134,6 @@ func (b *backfill) work(ctx context.Context, scope kv.Scope) {
 func passing(err error) bool {
 	return errors.Is(err, embed.ErrStatus) || errors.Is(err, embed.ErrUnreachable) || errors.Is(err, embed.ErrOpen) ||
 		errors.Is(err, embed.ErrAnswer) || errors.Is(err, context.DeadlineExceeded)
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 func (e *embeddings) report(ctx context.Context, work string, err error) {
@@ -312,7 +303,7 @@ func (e *embeddings) probe(ctx context.Context, failure error) error {
 		if !errors.Is(err, embed.ErrOpen) {
 			return failure
 		}
-		sleep(ctx, probeAfter)
+		kv.Sleep(ctx, probeAfter)
 	}
 	return failure
 }

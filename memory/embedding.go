@@ -61,7 +61,7 @@ type embeddings struct {
 // newEmbeddings begins the background work.
 func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o *Options) *embeddings {
 	e := &embeddings{
-		index:    vector.New(&vector.Options{CacheBytes: o.VectorCacheBytes}),
+		index:    vector.New(nil),
 		engine:   engine,
 		writer:   writer,
 		leases:   leases,

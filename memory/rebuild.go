@@ -269,7 +269,7 @@ func (r *reembedding) leased(ctx context.Context, work func(context.Context) err
 		if !errors.Is(err, lease.ErrHeld) && !errors.Is(err, lease.ErrLost) {
 			return err
 		}
-		if sleep(ctx, heldPause); ctx.Err() != nil {
+		if kv.Sleep(ctx, heldPause); ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}

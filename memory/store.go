@@ -52,9 +52,6 @@ type Options struct {
 	// background packs them. Fewer make queries read less and saves cost more.
 	// Default packing.DefaultAfter.
 	PackAfter int
-	// CacheBytes bounds the memory for the cached state of the index.
-	// Default lexical.DefaultCacheBytes.
-	CacheBytes int
 	// SweepEvery is how often expired records are taken off the disk; negative
 	// means only when Sweep is called. Default DefaultSweepEvery.
 	SweepEvery time.Duration
@@ -118,9 +115,6 @@ type Options struct {
 	// EmbedTimeout bounds how long a query waits for its vector. Default
 	// DefaultEmbedTimeout.
 	EmbedTimeout time.Duration
-	// VectorCacheBytes bounds the memory for the codes of vectors. Default
-	// vector.DefaultCacheBytes.
-	VectorCacheBytes int
 }
 
 // withDefaults fills in what was left out.
@@ -197,7 +191,7 @@ type Store struct {
 func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 	o := withDefaults(opts)
 	analyzer := analysis.New(&analysis.Options{Language: o.Language})
-	index := lexical.New(&lexical.Options{CacheBytes: o.CacheBytes, Analysis: analyzer.Name()})
+	index := lexical.New(&lexical.Options{Analysis: analyzer.Name()})
 	leases := lease.NewHolder(engine, writer, nil)
 	s := &Store{
 		engine:       engine,

@@ -65,7 +65,7 @@ type change struct {
 // report queues a change if the entry's status differs from the last one reported. The
 // caller holds mu.
 func (d *Directory) report(e *directoryEntry) {
-	status := e.statusAt(d.now(), d.opts.MissedHeartbeats)
+	status := e.statusAt(d.now(), DefaultMissedHeartbeats)
 	if e.hidden || e.told && e.status == status {
 		return
 	}

@@ -65,9 +65,6 @@ type Options struct {
 	// IdleRegistration is how long a registration outlives the last stream, or
 	// waits for the first. Default DefaultIdleRegistration.
 	IdleRegistration time.Duration
-	// MissedHeartbeats is how many heartbeats in a row must be missing before an
-	// agent is inactive. Default DefaultMissedHeartbeats.
-	MissedHeartbeats int
 	// MaxAgents bounds the agents of a tenant. Default DefaultMaxAgents.
 	MaxAgents int
 	// MaxStreams bounds the open streams of a tenant. Default DefaultMaxStreams.
@@ -98,13 +95,8 @@ type Options struct {
 	// PendingBytes bounds the bytes of those calls; one call is always taken.
 	// Default DefaultPendingBytes.
 	PendingBytes int
-	// MaxCalls bounds the calls of all tenants that wait for agents. Tenants and the
-	// agents that call share them. Default DefaultMaxCalls.
-	MaxCalls int
 	// OneTenant says that there is one tenant only, so no calls are reserved for others.
 	OneTenant bool
-	// KeepGaps is how long a gap waits to be taken. Default DefaultKeepGaps.
-	KeepGaps time.Duration
 	// OnChange is called after the status of an agent changed, in order, one call
 	// after another, on a goroutine of the directory and without its locks. An agent
 	// that leaves the directory is Disconnected. While a call runs, changes are queued;
@@ -137,7 +129,6 @@ func (o *Options) withDefaults() Options {
 		filled.Logger = slog.New(slog.DiscardHandler)
 	}
 	fill(&filled.IdleRegistration, DefaultIdleRegistration)
-	fill(&filled.MissedHeartbeats, DefaultMissedHeartbeats)
 	fill(&filled.MaxAgents, DefaultMaxAgents)
 	fill(&filled.MaxStreams, DefaultMaxStreams)
 	fill(&filled.MaxTools, DefaultMaxTools)
@@ -152,8 +143,6 @@ func (o *Options) withDefaults() Options {
 	fill(&filled.QueueCalls, DefaultQueueCalls)
 	fill(&filled.PendingCalls, DefaultPendingCalls)
 	fill(&filled.PendingBytes, DefaultPendingBytes)
-	fill(&filled.MaxCalls, DefaultMaxCalls)
-	fill(&filled.KeepGaps, DefaultKeepGaps)
 	return filled
 }
 
@@ -204,7 +193,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Directory {
 		known:   newKnownTools(engine, writer, filled),
 		changes: &changes{tell: filled.OnChange, logger: filled.Logger, ready: make(chan struct{}, 1)},
 		calls: share.New(share.Options{
-			Name: "calls that wait for agents", Total: int64(filled.MaxCalls), OneTenant: filled.OneTenant,
+			Name: "calls that wait for agents", Total: int64(DefaultMaxCalls), OneTenant: filled.OneTenant,
 		}),
 		done:    make(chan struct{}),
 		replan:  make(chan struct{}, 1),

@@ -48,7 +48,7 @@ func (k gapKey) stored() []byte { return gapRef(k.tenant).Scope.Key(tagGap, k.ag
 
 // TakeGap returns the gap of an agent and deletes it, so that it is taken once, even if
 // the process is killed right after. False means that there is none: the last stream
-// ended in order, the gap was taken, or it is older than Options.KeepGaps.
+// ended in order, the gap was taken, or it is older than DefaultKeepGaps.
 //
 // If there is no gap and a stream of the agent still seems to be open, the new stream
 // takes over from it: the gap is what the old stream has been sent, and later marks of
@@ -75,7 +75,7 @@ func (d *Directory) TakeGap(ctx context.Context, tenant, id string) (Gap, bool, 
 	if there && (!found || !g.Ended.After(far.Ended)) { // it is the same, or could not be stored
 		g, found = far, true
 	}
-	if !found || d.now().Sub(g.Ended) > d.opts.KeepGaps {
+	if !found || d.now().Sub(g.Ended) > DefaultKeepGaps {
 		return Gap{}, false, err
 	}
 	return g, true, err

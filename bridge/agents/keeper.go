@@ -46,7 +46,7 @@ func newGapKeeper(engine kv.Engine, writer *kv.Writer, opts Options) *gapKeeper 
 		eventTime: opts.EventTime,
 		holder:    opts.Holder,
 		logger:    opts.Logger,
-		keep:      opts.KeepGaps,
+		keep:      DefaultKeepGaps,
 		dirty:     make(chan struct{}, 1),
 		urgent:    make(chan struct{}, 1),
 		done:      make(chan struct{}),

@@ -83,7 +83,7 @@ func (d *Directory) Open(tenant, id string, opts OpenOptions) (*Link, error) {
 	e.hidden, e.left, e.lastSeen = false, false, link.lastBeat
 	d.report(e)
 	d.touch(e)
-	d.plan(link.overdueAt(d.opts.MissedHeartbeats))
+	d.plan(link.overdueAt(DefaultMissedHeartbeats))
 	return link, nil
 }
 
@@ -147,7 +147,7 @@ func (l *Link) Heartbeat() {
 		l.lastBeat = d.now()
 		e.lastSeen = l.lastBeat
 		d.report(e)
-		d.plan(l.overdueAt(d.opts.MissedHeartbeats))
+		d.plan(l.overdueAt(DefaultMissedHeartbeats))
 	}
 }
 

@@ -59,7 +59,7 @@ func (d *Directory) sweepOnce() {
 				d.plan(e.idleSince.Add(d.opts.IdleRegistration))
 			}
 			for _, l := range e.links {
-				if at := l.overdueAt(d.opts.MissedHeartbeats); now.Before(at) {
+				if at := l.overdueAt(DefaultMissedHeartbeats); now.Before(at) {
 					d.plan(at)
 				}
 			}

@@ -174,7 +174,7 @@ func (s *Spawner) child(ctx context.Context, r *Spawn) (Child, []blob.Entry, err
 	now := s.opts.Now().UTC().Round(0) // the deadline is a moment of the clock that the store has
 	c := Child{
 		Tenant: r.Tenant, ID: r.Child, Parent: r.Parent, Depth: 1, Goal: r.Goal, SessionID: r.SessionID, ParentSession: r.ParentSession,
-		Tools: r.Tools, Profile: r.Profile, Limits: r.Limits.over(*s.opts.Limits), Time: now, requestID: r.RequestID, asks: instruct.Parent,
+		Tools: r.Tools, Profile: r.Profile, Limits: r.Limits.over(DefaultLimits()), Time: now, requestID: r.RequestID, asks: instruct.Parent,
 	}
 	if writer.Of(ctx) != writer.Program {
 		c.asks = instruct.Model
@@ -185,8 +185,8 @@ func (s *Spawner) child(ctx context.Context, r *Spawn) (Child, []blob.Entry, err
 	case isChild:
 		c.Depth, c.Limits = above.Depth+1, c.Limits.atMost(above.Limits)
 	}
-	if c.Depth > s.opts.MaxDepth {
-		return Child{}, nil, fmt.Errorf("%w: %q is at depth %d, and none may be deeper than %d", ErrDepth, r.Parent, c.Depth-1, s.opts.MaxDepth)
+	if c.Depth > DefaultMaxDepth {
+		return Child{}, nil, fmt.Errorf("%w: %q is at depth %d, and none may be deeper than %d", ErrDepth, r.Parent, c.Depth-1, DefaultMaxDepth)
 	}
 	if err := s.has(&c, above.Tools); err != nil {
 		return Child{}, nil, err

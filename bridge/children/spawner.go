@@ -94,10 +94,6 @@ var (
 
 // Options adjusts a Spawner. Nil and zero fields mean the defaults.
 type Options struct {
-	// Limits are those of a child whose spawn says nothing. Default DefaultLimits.
-	Limits *Limits
-	// MaxDepth is how deep an agent may be that has no children. Default DefaultMaxDepth.
-	MaxDepth int
 	// MaxChildren bounds the children of a parent that live at once, MaxTenant those of a
 	// tenant. Defaults DefaultMaxChildren and DefaultMaxTenant.
 	MaxChildren, MaxTenant int
@@ -181,10 +177,7 @@ func New(d Deps, opts *Options) *Spawner {
 		s.opts = *opts
 	}
 	o := &s.opts
-	if o.Limits == nil {
-		o.Limits = new(DefaultLimits())
-	}
-	for field, byDefault := range map[*int]int{&o.MaxDepth: DefaultMaxDepth, &o.MaxChildren: DefaultMaxChildren, &o.MaxTenant: DefaultMaxTenant} {
+	for field, byDefault := range map[*int]int{&o.MaxChildren: DefaultMaxChildren, &o.MaxTenant: DefaultMaxTenant} {
 		if *field <= 0 {
 			*field = byDefault
 		}

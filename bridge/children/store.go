@@ -153,7 +153,7 @@ func (s *Store) Fork(ctx context.Context, scope kv.Scope, sessionID string) ([]b
 }
 
 // MayHaveChildren reports whether a child may have children of its own.
-func (s *Spawner) MayHaveChildren(c *Child) bool { return c.Depth < s.opts.MaxDepth }
+func (s *Spawner) MayHaveChildren(c *Child) bool { return c.Depth < DefaultMaxDepth }
 
 // Given are the tools that an agent may call; nil for all.
 type Given []string

@@ -115,7 +115,7 @@ func (s *Session) named(a netip.Addr, port int) bool {
 
 // dial connects to the first of some addresses that answers.
 func (s *Session) dial(ctx context.Context, list []netip.AddrPort) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.gate.limits.DialTime)
+	ctx, cancel := context.WithTimeout(ctx, DefaultDialTime)
 	defer cancel()
 	var errs []error
 	for _, to := range list[:min(len(list), maxAddresses)] {

@@ -122,7 +122,7 @@ func (g *Gate) makeAuthority() (err error) {
 	if g.authority, err = newAuthority(g.now()); err != nil {
 		return fmt.Errorf("egress: certificate authority: %w", err)
 	}
-	roots := g.opts.Roots
+	var roots []byte
 	for _, path := range systemRoots {
 		if roots != nil {
 			break

@@ -42,16 +42,10 @@ const (
 
 // Limits bound what calls do. Zero fields are the defaults.
 type Limits struct {
-	// PerCall bounds the connections of one call at a time. Default DefaultMaxPerCall.
-	PerCall int
 	// Bytes bounds what one call sends and receives together. Default DefaultMaxBytes.
 	Bytes int64
 	// Requests bounds the connections of one call altogether. Default DefaultMaxRequests.
 	Requests int64
-	// Time bounds one connection. Default DefaultMaxTime.
-	Time time.Duration
-	// DialTime bounds connecting to a host. Default DefaultDialTime.
-	DialTime time.Duration
 }
 
 // Caller is whose a session is.
@@ -72,9 +66,9 @@ type Options struct {
 	Resolver Resolver
 	// Dial connects to an address. Default: that of the system.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// Roots are certificates in PEM that servers are trusted by. Default: those of the
-	// system. ExtraRoots come in addition.
-	Roots, ExtraRoots []byte
+	// ExtraRoots are certificates in PEM that servers are trusted by, beside those of the
+	// system.
+	ExtraRoots []byte
 	// Dir is where the file of certificates for processes lies. Default: the system's
 	// folder of temporary files.
 	Dir string
@@ -153,20 +147,11 @@ func New(opts *Options) *Gate {
 }
 
 func (l Limits) withDefaults() Limits {
-	if l.PerCall <= 0 {
-		l.PerCall = DefaultMaxPerCall
-	}
 	if l.Bytes <= 0 {
 		l.Bytes = DefaultMaxBytes
 	}
 	if l.Requests <= 0 {
 		l.Requests = DefaultMaxRequests
-	}
-	if l.Time <= 0 {
-		l.Time = DefaultMaxTime
-	}
-	if l.DialTime <= 0 {
-		l.DialTime = DefaultDialTime
 	}
 	return l
 }

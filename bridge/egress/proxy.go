@@ -23,7 +23,7 @@ import (
 func (s *Session) Serve(l net.Listener) {
 	stop := context.AfterFunc(s.ctx, func() { _ = l.Close() })
 	defer stop()
-	limited := &limitedListener{Listener: l, places: make(chan struct{}, s.gate.limits.PerCall), closed: make(chan struct{})}
+	limited := &limitedListener{Listener: l, places: make(chan struct{}, DefaultMaxPerCall), closed: make(chan struct{})}
 	server := s.server(http.HandlerFunc(s.proxy))
 	_ = server.Serve(limited) // it ends with the listener
 	_ = server.Close()
@@ -34,7 +34,7 @@ func (s *Session) Serve(l net.Listener) {
 // server is one for requests of processes.
 func (s *Session) server(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: s.gate.limits.Time, MaxHeaderBytes: maxHeaderBytes,
+		Handler: h, ReadHeaderTimeout: headerTime, IdleTimeout: DefaultMaxTime, MaxHeaderBytes: maxHeaderBytes,
 		BaseContext: func(net.Listener) context.Context { return s.ctx }, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
@@ -203,7 +203,7 @@ func (s *Session) connectTo(w http.ResponseWriter, r *http.Request) {
 	defer conn.Close()
 	stop := context.AfterFunc(s.ctx, func() { _ = conn.Close() })
 	defer stop()
-	_ = conn.SetDeadline(time.Now().Add(s.gate.limits.Time)) // pipes and sockets have them
+	_ = conn.SetDeadline(time.Now().Add(DefaultMaxTime)) // pipes and sockets have them
 	client := &peeked{Conn: conn, reader: buffered.Reader}
 	switch _, gone := io.WriteString(conn, "HTTP/1.1 200 Connection established\r\n\r\n"); {
 	case gone != nil && upstream != nil:

@@ -77,7 +77,7 @@ func (g *Gate) Session(c Caller, p Policy) (*Session, error) {
 	s.transport = &http.Transport{
 		DialContext: s.dialHost, TLSClientConfig: &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: headerTime, ResponseHeaderTimeout: answerTime, MaxResponseHeaderBytes: maxHeaderBytes,
-		MaxIdleConnsPerHost: 8, MaxConnsPerHost: g.limits.PerCall, IdleConnTimeout: time.Minute, DisableCompression: true,
+		MaxIdleConnsPerHost: 8, MaxConnsPerHost: DefaultMaxPerCall, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}
 	if p.Via != nil {
 		s.transport.Proxy = http.ProxyURL(p.Via)
@@ -354,7 +354,7 @@ func (s *Session) hold(ctx context.Context, list []netip.AddrPort) (net.Conn, er
 		place.Leave()
 		return nil, err
 	}
-	_ = conn.SetDeadline(time.Now().Add(s.gate.limits.Time)) // connections of the system have them
+	_ = conn.SetDeadline(time.Now().Add(DefaultMaxTime)) // connections of the system have them
 	s.gate.counts.open.Add(1)
 	c := &counted{Conn: conn, session: s, left: func() {
 		place.Leave()

@@ -48,7 +48,7 @@ func (s *Session) tunnel(client *peeked, upstream *counted, t target, e *entry, 
 	if err := s.hello(client, upstream, t); err != nil {
 		return err
 	}
-	_ = client.SetReadDeadline(time.Now().Add(s.gate.limits.Time)) // as above
+	_ = client.SetReadDeadline(time.Now().Add(DefaultMaxTime)) // as above
 	return s.pass(client, upstream, func() error { return nil })
 }
 
@@ -140,7 +140,7 @@ func (s *Session) lookInto(client *peeked, t target) error {
 	if err != nil {
 		return nil // the process closed it without a word
 	}
-	_ = client.SetReadDeadline(time.Now().Add(s.gate.limits.Time)) // as above
+	_ = client.SetReadDeadline(time.Now().Add(DefaultMaxTime)) // as above
 	if first[0] != tlsHandshake {
 		return s.serveOn(client, t)
 	}

@@ -100,22 +100,10 @@ func (s *Scrub) Report() Report {
 
 func (s *Scrub) run(ctx context.Context) {
 	defer close(s.stopped)
-	for wait := min(firstScrub, s.options.Every); sleep(ctx, wait) == nil; {
+	for wait := min(firstScrub, s.options.Every); kv.Sleep(ctx, wait); {
 		began := time.Now()
 		s.pass(ctx)
 		wait = max(0, s.options.Every-time.Since(began))
-	}
-}
-
-// sleep waits, and returns why ctx ended if it does meanwhile.
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -212,5 +200,6 @@ func (p *pass) slow(ctx context.Context, bytes int64) error {
 	s.mu.Unlock()
 	wait := time.Duration(float64(p.unpaid) / float64(s.options.BytesPerSecond) * float64(time.Second))
 	p.unpaid = 0
-	return sleep(ctx, wait)
+	kv.Sleep(ctx, wait)
+	return ctx.Err()
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 const (
@@ -168,8 +170,8 @@ func (c *Client) ask(ctx context.Context, b *breaker, texts []string) ([][]float
 		if err == nil || !temporary(err) || attempt >= c.options.Attempts {
 			return vectors, err
 		}
-		if waitErr := wait(ctx, pause(attempt, err)); waitErr != nil {
-			return nil, fmt.Errorf("%w, after: %w", waitErr, err)
+		if !kv.Sleep(ctx, pause(attempt, err)) {
+			return nil, fmt.Errorf("%w, after: %w", ctx.Err(), err)
 		}
 	}
 }
@@ -193,17 +195,6 @@ func pause(attempt int, err error) time.Duration {
 		d = max(d, min(status.RetryAfter, maxPause))
 	}
 	return d
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // askOnce sends a request, unless the breaker is open, and reports to the breaker how

@@ -21,7 +21,7 @@ const settleAttempts = 5
 func Settle(ctx context.Context, engine Engine, c Commit) error {
 	var err error
 	for attempt := range settleAttempts {
-		if attempt > 0 && !sleep(ctx, pause(attempt)) {
+		if attempt > 0 && !Sleep(ctx, pause(attempt)) {
 			break
 		}
 		var happened, refused bool
@@ -108,8 +108,8 @@ func pause(n int) time.Duration {
 	return rand.N(min(maxPause, minPause<<min(n, 16))) + 1
 }
 
-// sleep reports whether the time passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep reports whether the time passed before ctx ended.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

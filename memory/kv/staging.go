@@ -26,7 +26,7 @@ func (w *Writer) commitGroup(refs []Ref, group []*call, before *flight, depart f
 			failed = failed || done > 0
 			w.forget(refs)
 			if attempt > patience {
-				sleep(group[0].ctx, pause(attempt-patience)) // staging looks at ctx
+				Sleep(group[0].ctx, pause(attempt-patience)) // staging looks at ctx
 			}
 			continue
 		}

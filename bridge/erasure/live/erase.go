@@ -39,7 +39,7 @@ func (w *Worker) reopen(scope kv.Scope) {
 
 // quiet waits until nothing that began before writes to the scope any more.
 func (w *Worker) quiet(ctx context.Context, scope kv.Scope) error {
-	limited, cancel := context.WithTimeoutCause(ctx, w.opts.DrainTime, ErrInUse)
+	limited, cancel := context.WithTimeoutCause(ctx, DefaultDrainTime, ErrInUse)
 	defer cancel()
 	if err := w.Gate.drain(limited, scope); err != nil {
 		return err
@@ -222,7 +222,7 @@ func (w *Worker) round(ctx context.Context, j *job, i *intent) (audited int, err
 		return audited, err
 	}
 	// Prompts that were being made may have shown what is gone, and be recorded a little later.
-	limited, cancel := context.WithTimeoutCause(ctx, w.opts.DrainTime, ErrInUse)
+	limited, cancel := context.WithTimeoutCause(ctx, DefaultDrainTime, ErrInUse)
 	defer cancel()
 	if err := w.Gate.drain(limited, PromptsOf(s.Tenant)); err != nil {
 		return audited, err

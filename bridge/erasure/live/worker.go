@@ -74,8 +74,6 @@ type Parts struct {
 
 // Options adjusts a Worker. Nil and zero fields mean the defaults.
 type Options struct {
-	// DrainTime is how long calls of a subject may take to end. Default DefaultDrainTime.
-	DrainTime time.Duration
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// Version is the program's, for certificates. Backups are the names of those that are
@@ -159,9 +157,6 @@ func Open(parts Parts, opts *Options) (*Worker, error) {
 	w := &Worker{Parts: parts}
 	if opts != nil {
 		w.opts = *opts
-	}
-	if w.opts.DrainTime <= 0 {
-		w.opts.DrainTime = DefaultDrainTime
 	}
 	if w.opts.Now == nil {
 		w.opts.Now = time.Now

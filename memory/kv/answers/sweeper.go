@@ -82,22 +82,10 @@ func (s *Sweeper) Close() error {
 }
 
 func (s *Sweeper) run(ctx context.Context) {
-	for wait := min(s.pause(), soon); sleep(ctx, wait); wait = s.pause() {
+	for wait := min(s.pause(), soon); kv.Sleep(ctx, wait); wait = s.pause() {
 		if _, err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 			s.opts.Logger.WarnContext(ctx, "answers: old answers of requests are not deleted", "error", err)
 		}
-	}
-}
-
-// sleep reports whether the time passed before ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -148,7 +136,7 @@ func (s *Sweeper) sweepScope(ctx context.Context, ref kv.Ref, before time.Time) 
 		if deleted += n; err != nil || read < batch {
 			return deleted, err
 		}
-		if !sleep(ctx, rest) {
+		if !kv.Sleep(ctx, rest) {
 			return deleted, ctx.Err()
 		}
 	}

@@ -177,16 +177,9 @@ func (b *Backfill) Start() {
 				return
 			}
 			b.logger.ErrorContext(ctx, "mention: back-fill failed, it goes on in a minute; until then no results are collected", "error", err)
-			sleep(ctx, retryAfter)
+			kv.Sleep(ctx, retryAfter)
 		}
 	})
-}
-
-func sleep(ctx context.Context, pause time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(pause):
-	}
 }
 
 // Close ends what Start began, at the next step, and waits for it.
@@ -233,7 +226,7 @@ func (b *Backfill) tenant(ctx context.Context, tenant string) error {
 		}
 		n, complete, err := b.stepLeased(ctx, tenant)
 		if errors.Is(err, lease.ErrHeld) || errors.Is(err, lease.ErrLost) {
-			sleep(ctx, heldPause)
+			kv.Sleep(ctx, heldPause)
 			continue
 		}
 		if err != nil {

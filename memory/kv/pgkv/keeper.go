@@ -120,7 +120,7 @@ func (k *keeper) close() {
 
 func (k *keeper) run(ctx context.Context) {
 	defer k.leave()
-	for pause(ctx, keepEvery) {
+	for kv.Sleep(ctx, keepEvery) {
 		err := k.look(ctx)
 		switch {
 		case ctx.Err() != nil:

@@ -112,7 +112,7 @@ func (h *herald) sending(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if !pause(ctx, heraldPause) {
+		if !kv.Sleep(ctx, heraldPause) {
 			return
 		}
 		h.mu.Lock()
@@ -132,22 +132,11 @@ func (h *herald) sending(ctx context.Context) {
 				}
 			}
 			h.mu.Unlock()
-			if !pause(ctx, listenAgain) {
+			if !kv.Sleep(ctx, listenAgain) {
 				return
 			}
 			h.send()
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -212,7 +201,7 @@ func (h *herald) hearing(ctx context.Context) {
 			return
 		}
 		h.db.options.Logger.Warn("the connection that hears of other servers was lost, and is made anew", "error", err)
-		pause(ctx, listenAgain)
+		kv.Sleep(ctx, listenAgain)
 	}
 }
 
@@ -223,7 +212,7 @@ func (h *herald) reminding(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	for pause(ctx, lookAgain) {
+	for kv.Sleep(ctx, lookAgain) {
 		h.spread([]kv.Move{{Any: true}})
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
@@ -239,7 +240,7 @@ func (s *shim) keep(ctx context.Context, conn *grpc.ClientConn) error {
 			if !reached.Load() {
 				return fmt.Errorf("no server answers at %s", s.config.Addr)
 			}
-			pause(ctx)
+			kv.Sleep(ctx, restartAfter)
 			continue
 		}
 		// Serving ends with ctx, or at once where another host was faster.
@@ -283,17 +284,9 @@ func (s *shim) serve(ctx context.Context, conn *grpc.ClientConn, reached *atomic
 		_, _ = fmt.Fprintln(s.stderr, "loom-bridge-server:", err)
 	}
 	if reached.Load() {
-		pause(ctx)
+		kv.Sleep(ctx, restartAfter)
 	}
 	return err
-}
-
-// pause waits until the next attempt.
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(restartAfter):
-	}
 }
 
 // announced is called when a server says that it listens.
