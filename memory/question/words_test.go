@@ -91,7 +91,7 @@ func isOdd(text string) bool {
 func TestTextIsCutOnce(t *testing.T) {
 	callers := callersIn(t, ".")
 	for call, want := range map[string][]string{
-		"cut":                {"Read", "read"}, // read is of what is saved
+		"cut":                {"Read", "Tells"}, // Tells is of what is saved
 		"Asked":              {"terms"},
 		"terms":              {"Read"},
 		"Spans":              nil,
