@@ -8,84 +8,10 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
-	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 )
-
-// Section is the account of a section of a prompt.
-type Section struct {
-	// Name is that of the section.
-	Name string
-	// Phase is where it stands, 0 for the history and for tools as a parameter; Cache how
-	// long it stays as it is, 0 for the same.
-	Phase inject.Phase
-	Cache inject.Cache
-	// Tokens is its size, Before what it would take without its cap, MaxTokens its cap; 0
-	// is none.
-	Tokens, Before, MaxTokens int
-	// Outcome is what became of it, Reason why something of it is missing, or a warning.
-	Outcome Outcome
-	Reason  string
-	// Source says where its text came from, for people; empty where it has none of its own.
-	Source string
-	// Refs name what it shows, LeftOut what was found for it and had no room.
-	Refs, LeftOut []string
-}
-
-// Outcome is what became of a section.
-type Outcome uint8
-
-// The outcomes.
-const (
-	// Shown: it stands there whole.
-	Shown Outcome = iota + 1
-	// Cut: a part of it stands there.
-	Cut
-	// LeftOut: there was no room for it.
-	LeftOut
-	// Failed: its source failed.
-	Failed
-	// TimedOut: its source took too long.
-	TimedOut
-	// Empty: there was nothing to show.
-	Empty
-)
-
-// Partitions are the tokens of a prompt by what they are part of.
-type Partitions struct {
-	// System are instructions and examples, Memory what is known of the user and the task,
-	// Skill active skills and tools, History what was said and done, Working what the
-	// agent is at, with all that stands for this turn only.
-	System, Memory, Skill, History, Working int
-}
-
-// partitionsOf adds up sections.
-func partitionsOf(sections []Section) Partitions {
-	var p Partitions
-	for i := range sections {
-		s := &sections[i]
-		switch {
-		case s.Name == settings.ToolList || s.Name == settings.SkillTexts:
-			p.Skill += s.Tokens
-		case s.Name == settings.History || s.Name == settings.Tasks || s.Name == settings.Events || s.Name == settings.Messages:
-			p.History += s.Tokens
-		case s.Name == settings.Working || s.Name == settings.Goal || s.Phase == inject.Runtime:
-			p.Working += s.Tokens
-		case s.Phase == inject.UserContext:
-			p.Memory += s.Tokens
-		default:
-			p.System += s.Tokens
-		}
-	}
-	return p
-}
-
-// ToolCost is what a tool takes in a prompt.
-type ToolCost struct {
-	Name   string
-	Tokens int
-}
 
 // maxRefs bounds the names that a section's account lists.
 const maxRefs = 64
@@ -105,7 +31,7 @@ func (t *task) sections(b *render.Builder) []Section {
 		if shared := t.prompt.Limits.Shared; shared > 0 && name == settings.ToolList && s.Tokens > 0 && b.Parts[settings.System]+s.Tokens > shared {
 			s.Reason = fmt.Sprintf("system prompt and tools take %d tokens, over their %d", b.Parts[settings.System]+s.Tokens, shared)
 		}
-		if s.Tokens > 0 || s.Outcome == LeftOut {
+		if s.Tokens > 0 || s.Outcome == record.LeftOut {
 			out = append(out, s)
 		}
 	}
@@ -123,23 +49,23 @@ func (t *task) sections(b *render.Builder) []Section {
 // withAbsent adds the sections that were looked for, and have nothing to show, and those
 // that the settings leave out.
 func (t *task) withAbsent(out []Section) []Section {
-	absent := func(name string, o Outcome, reason string) {
+	absent := func(name string, o record.Outcome, reason string) {
 		named := func(s Section) bool { return s.Name == name || strings.HasPrefix(s.Name, name+":") }
 		if !slices.ContainsFunc(out, named) {
 			out = append(out, Section{Name: name, MaxTokens: t.prompt.Cap(name), Outcome: o, Reason: reason})
 		}
 	}
 	for _, name := range t.prompt.Sources.Exclude {
-		absent(name, LeftOut, "the settings leave it out")
+		absent(name, record.LeftOut, "the settings leave it out")
 	}
 	for _, name := range t.gathered.Asked {
-		absent(name, Empty, cmp.Or(t.gathered.Notes[name], "nothing was found for it"))
+		absent(name, record.Empty, cmp.Or(t.gathered.Notes[name], "nothing was found for it"))
 	}
 	return out
 }
 
 func (t *task) section(name string, p *inject.Piece, tokens int) Section {
-	s := Section{Name: name, Tokens: tokens, Before: tokens, Outcome: Shown, Reason: t.gathered.Notes[name]}
+	s := Section{Name: name, Tokens: tokens, Before: tokens, Outcome: record.Shown, Reason: t.gathered.Notes[name]}
 	s.Refs, s.LeftOut = someOf(t.gathered.Refs[name]), someOf(t.gathered.LeftOut[name])
 	if p == nil {
 		return s
@@ -155,9 +81,9 @@ func (t *task) section(name string, p *inject.Piece, tokens int) Section {
 	}
 	switch {
 	case p.LeftOut():
-		s.Outcome = LeftOut
+		s.Outcome = record.LeftOut
 	case p.After < p.Before || len(p.Left) > 0:
-		s.Outcome = Cut
+		s.Outcome = record.Cut
 	default:
 		s.Before = tokens
 	}
@@ -165,9 +91,9 @@ func (t *task) section(name string, p *inject.Piece, tokens int) Section {
 }
 
 func failed(f *gather.Failure) Section {
-	s := Section{Name: f.Source, Outcome: Failed, Reason: f.Reason}
+	s := Section{Name: f.Source, Outcome: record.Failed, Reason: f.Reason}
 	if f.TimedOut {
-		s.Outcome = TimedOut
+		s.Outcome = record.TimedOut
 	}
 	return s
 }
@@ -181,22 +107,4 @@ func (t *task) sequences() []gather.Sequence {
 		out = append(out, gather.Sequence{Source: "session", Number: t.moment.Sequence})
 	}
 	return append(out, t.gathered.Sequences...)
-}
-
-// marks plans the cache marks of a prompt that begins with shared of the one before.
-func (t *task) marks(b *render.Builder, shared render.End, last lastPrompt) []provider.Mark {
-	return provider.Plan(provider.Layout{
-		Tools: b.Edges.Tools, Stable: b.Edges.Stable, Session: b.Edges.Session, Folds: b.Edges.Folds, History: b.Edges.History,
-		Shared: provider.Edge{Blocks: shared.Blocks, Tokens: shared.Tokens}, Before: last.marks,
-		Minimum: t.a.counter.Model(t.r.Model).CacheMinimum,
-	})
-}
-
-// expectedHit is how many tokens the provider should read from its cache.
-func expectedHit(marks []provider.Mark) int {
-	n := 0
-	for _, m := range marks {
-		n = max(n, m.Expected)
-	}
-	return n
 }

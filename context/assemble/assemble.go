@@ -3,6 +3,7 @@ package assemble
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"time"
 
@@ -10,12 +11,14 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/read"
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
 	"github.com/loom-bridge/loom-bridge/context/assemble/reuse"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
 // Limits and defaults of a request.
@@ -37,8 +40,7 @@ const (
 type Log interface {
 	read.Log
 	fold.Journal
-	// SaveAnchor keeps what a provider counted.
-	SaveAnchor(ctx context.Context, scope kv.Scope, sessionID string, a tokens.Anchor) error
+	record.Anchors
 }
 
 var _ Log = (*session.Log)(nil)
@@ -100,6 +102,8 @@ type Options struct {
 // many tokens the next one is said to have. All methods are safe for concurrent
 // use.
 type Assembler struct {
+	*record.Recorder
+
 	log       Log
 	counter   *tokens.Counter
 	limit     int
@@ -107,15 +111,13 @@ type Assembler struct {
 	folds     *fold.Stage
 	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch)
 	served    func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
-	stepOf    func(ctx context.Context, scope kv.Scope, sessionID, name string) string
 	depth     func(ctx context.Context, scope kv.Scope) int
 	forked    func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
 	source    *read.Source
 	gatherer  *gather.Gatherer
 	clock     func() time.Time
-	known     *known
-	past      *past.Store
 	finder    *rehydrate.Finder
+	sets      *cache.Cache[[sha256.Size]byte, toolset]
 	kept      *reuse.Cache[Prompt]
 }
 
@@ -135,9 +137,10 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: cmp.Or(max(o.ToolResultTokens, 0), DefaultToolResultTokens), reference: o.Reference,
 		source: read.New(log, o.Engine, o.Foresee, o.ReadBytes), folds: fold.New(log, o.Reference, o.Reducer, o.Templates),
-		onBatch: o.OnBatch, served: o.Served, stepOf: o.StepOf, depth: o.Depth, forked: o.Forked, gatherer: o.Gatherer, past: o.Past,
-		clock: o.Now, known: newKnown(o.Models), finder: rehydrate.NewFinder(),
+		onBatch: o.OnBatch, served: o.Served, depth: o.Depth, forked: o.Forked, gatherer: o.Gatherer,
+		clock: o.Now, finder: rehydrate.NewFinder(), sets: cache.New[[sha256.Size]byte, toolset](maxToolsets),
 	}
+	a.Recorder = record.New(log, counter, o.Models, o.Past, a.finder, o.StepOf)
 	if o.CacheBytes != 0 {
 		a.kept = reuse.New[Prompt](max(o.CacheBytes, 0))
 	}
@@ -207,7 +210,7 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 	}
 	p, err := t.made(ctx)
 	if err == nil && p.Receipt.Batch == nil { // what folded is not what the next call does
-		t.a.kept.Put(key, p, p.bytes())
+		t.a.kept.Put(key, p, p.Size())
 	}
 	return p, err
 }
@@ -220,9 +223,9 @@ func (t *task) key(ctx context.Context) (reuse.Key, error) {
 	}
 	request := t.r
 	request.Settings, request.History.Prompt = &t.prompt, nil
-	last := t.a.known.last(t.r.Scope, t.r.SessionID).of(promptKind{model: t.r.Model, format: t.r.Format})
+	last := t.a.Known.Last(t.r.Scope, t.r.SessionID).Of(record.Kind{Model: t.r.Model, Format: t.r.Format})
 	return reuse.KeyOf(request, t.rules.Policy, t.rules.Name, t.rules.Literal, t.rules.Preset, t.rules.Prices, t.rules.Turns, t.window, t.rules.ResultTokens, t.working,
-		t.gathered, t.back, t.moment.End.Through, life, t.moment.Folds.Version, t.moment.Folds.Batch, t.tools.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.places, last.settled, last.marks)
+		t.gathered, t.back, t.moment.End.Through, life, t.moment.Folds.Version, t.moment.Folds.Batch, t.tools.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.Basis())
 }
 
 // made makes the prompt.
@@ -241,7 +244,7 @@ func (t *task) made(ctx context.Context) (Prompt, error) {
 	if err := t.folding.Store(ctx, s, d.Draft, t.requestID); err != nil {
 		return Prompt{}, err
 	}
-	return t.finish(ctx, s, d)
+	return t.a.Finish(ctx, t.record(s, d))
 }
 
 // maxFigures is how often a prompt is laid out again because its own size stands in it:
@@ -290,3 +293,25 @@ func (t *task) tell(ctx context.Context, b *fold.Batch, err error) {
 
 // sessionOf is the session that an id names.
 func sessionOf(id string) string { return cmp.Or(id, session.DefaultSession) }
+
+// record is the prompt for the account of it.
+func (t *task) record(s *fold.Source, d *draft) *record.Made {
+	return &record.Made{
+		Scope: t.r.Scope, SessionID: t.r.SessionID, Model: t.r.Model, Format: t.r.Format, MaxTokens: t.r.MaxTokens, DryRun: t.r.DryRun,
+		UserID: t.prompt.UserID, Policy: t.rules.Name, Layout: t.table.Name, Prices: t.rules.Prices,
+		Source: s, Draft: d.Draft, Batch: t.folding.Before.Plus(d.Batch), Built: d.b, Asked: d.asked, Last: d.last, Predicted: d.predicted,
+		Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(), Sprint: t.moment.Sprint, Through: t.moment.End.Through,
+		Rendered: t.gathered.Rendered,
+	}
+}
+
+// Forget drops what the assembler remembers of the prompts of scopes that somebody has
+// erased, or whose prompts showed what was.
+func (a *Assembler) Forget(match func(kv.Scope) bool) {
+	a.Recorder.Forget(match)
+	a.source.Forget(match)
+	a.folds.Forget(match)
+	if a.gatherer != nil {
+		a.gatherer.Forget(match)
+	}
+}

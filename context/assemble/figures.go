@@ -16,8 +16,8 @@ func (a *Assembler) Figures(ctx context.Context, scope kv.Scope, sessionID strin
 		return working.Figures{}, err
 	}
 	defer t.moment.Close()
-	last := a.known.last(scope, sessionOf(sessionID))
-	return working.Figures{Pressure: last.pressure, Budget: last.free, Errors: t.moment.End.Errors(), Depth: a.depthOf(ctx, scope)}, nil
+	last := t.a.Known.Last(scope, t.r.SessionID)
+	return working.Figures{Pressure: last.Pressure, Budget: last.Free, Errors: t.moment.End.Errors(), Depth: a.depthOf(ctx, scope)}, nil
 }
 
 // depthOf is how many parents an agent has above it; 0 where nobody knows.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -13,45 +14,21 @@ import (
 // Errors of assembling.
 var (
 	// ErrOverflow: the prompt does not fit its budget.
-	ErrOverflow = errors.New("assemble: prompt exceeds its budget")
+	ErrOverflow = render.ErrOverflow
 	// ErrTooLarge: the prompt has more bytes than are taken.
 	ErrTooLarge = render.ErrTooLarge
 	// ErrInvalid: the request is malformed.
-	ErrInvalid = errors.New("assemble: invalid request")
+	ErrInvalid = record.ErrInvalid
 	// ErrPromptUnknown: usage was reported for a prompt that is not known.
-	ErrPromptUnknown = errors.New("assemble: unknown prompt")
+	ErrPromptUnknown = record.ErrPromptUnknown
 )
 
 // ErrRefusedAgain: a provider refused two prompts of one turn. The error is an
 // *OverflowError, too.
 var ErrRefusedAgain = errors.New("assemble: the provider refused the shortened prompt, too")
 
-// OverflowError says by how much a prompt is over its budget, and what takes
-// most of it. It is an ErrOverflow.
-type OverflowError struct {
-	// Part is what takes most: "system", "tools", "goal", "pinned", "steps" for
-	// what a preset makes of them, a single piece of the history such as
-	// "step_014 (fs:read_file)" or "message 7 (user)", or "messages" where it is
-	// many that are never folded. It is "usage" where the prompt would fit as it
-	// is counted here, but not as the provider counts by its usage reports.
-	// Empty where nothing is in the prompt but what every prompt takes.
-	Part string
-	// PartTokens is its size.
-	PartTokens int
-	// TotalTokens is what the whole prompt would take after all that could be
-	// folded was, MaxTokens its budget.
-	TotalTokens, MaxTokens int
-	// Detail lists the sizes of all parts, for people.
-	Detail string
-}
-
-func (e *OverflowError) Error() string {
-	largest := ""
-	if e.Part != "" {
-		largest = fmt.Sprintf("largest is %s with %d ", e.Part, e.PartTokens)
-	}
-	return fmt.Sprintf("assemble: prompt of %d tokens exceeds %d: %s(%s)", e.TotalTokens, e.MaxTokens, largest, e.Detail)
-}
+// OverflowError says by how much a prompt is over its budget, and what takes most of it.
+type OverflowError = render.OverflowError
 
 // TooLargeError says what has more bytes than are taken, and what to do about it.
 type TooLargeError = render.TooLargeError
@@ -85,6 +62,3 @@ func (t *task) overflow(s *fold.Source, f fixed, h *history.OverflowError) error
 	}
 	return e
 }
-
-// Is makes errors.Is(err, ErrOverflow) true.
-func (e *OverflowError) Is(target error) bool { return target == ErrOverflow }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
-	"math"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
 // fixed is what a prompt has in addition to its history, and how much there may be of
@@ -39,8 +36,6 @@ const (
 	// A ratio of what the provider counted to what is counted here beyond these is
 	// no tokenizer's: the report is of another prompt.
 	minRatio, maxRatio = 0.2, 5
-	// hiddenTokens may be more than that: what a provider adds to every prompt.
-	hiddenTokens = 1 << 10
 	// An answer that adds answerSpread times as much to the next prompt as its
 	// record does, or answerSpread less, is not what was recorded: thoughts are
 	// counted with it that are not sent again. answerSlack of it are for frames of
@@ -51,12 +46,6 @@ const (
 	// that is unknown.
 	doubtfulSpread = 1.0 / 3
 )
-
-// believed reports whether a provider may have counted the anchored prompt so.
-func believed(a tokens.Anchor) bool {
-	local, counted := float64(max(a.Local, 1)), float64(a.Real)
-	return a.Real > 0 && counted >= minRatio*local && counted <= maxRatio*local+hiddenTokens
-}
 
 // answers reports whether an anchor's answer can be the message of so many tokens
 // that was recorded.
@@ -87,7 +76,7 @@ func (t *task) doubts(f *fixed) bool {
 // fixed counts what stands around the history.
 func (t *task) fixed(ctx context.Context) (f fixed, err error) {
 	f.anchor = t.moment.Anchor
-	if !believed(f.anchor) {
+	if !record.Believed(f.anchor) {
 		f.anchor = tokens.Anchor{}
 	}
 	b := render.NewBuilder(t.a.counter, t.r.job(), t.tools.Tools)
@@ -121,9 +110,9 @@ func (t *task) probe(last tokens.Anchor) tokens.Prediction {
 // meter is the agent's, or one that has learned nothing.
 func (t *task) meter() *tokens.Meter {
 	if t.plain {
-		return newMeter(t.a.known.models)
+		return record.NewMeter(t.a.Known.Models)
 	}
-	return t.a.known.meter(t.r.Scope)
+	return t.a.Known.Meter(t.r.Scope)
 }
 
 // predict says what a draft will be counted as: from the prompt that the
@@ -153,94 +142,6 @@ func (t *task) promptID(d *draft) string {
 	all := d.b.Places[len(d.b.Places)-1].Sum
 	rest := sha256.Sum256(append([]byte(t.r.Model+"\x00"), all[:]...))
 	return d.b.Settled.Sum.String() + "-" + hex.EncodeToString(rest[:4])
-}
-
-// UsageReport is what a provider counted for a prompt.
-type UsageReport struct {
-	// Scope is whose session it is.
-	Scope kv.Scope
-	// SessionID is the session; empty is the default session.
-	SessionID string
-	// PromptID is that of the prompt's receipt.
-	PromptID string
-	// Usage is the counted value; its Prompt is positive.
-	Usage tokens.Usage
-	// Cached is the part of the prompt that the provider read from its cache.
-	Cached int
-}
-
-// UsageLearned is what a report taught.
-type UsageLearned struct {
-	// Counted is what the prompt had been said to take.
-	Counted int
-	// Ratio is how many tokens the provider counted for each one that is counted
-	// here.
-	Ratio float64
-	// Missed is how many tokens should have come from the provider's cache and
-	// did not.
-	Missed int
-}
-
-// ReportUsage learns from what a provider counted: the session's next prompts
-// are predicted from it, also after a restart. A second report for a prompt
-// corrects the first. One that can't be of the prompt, because it is many times
-// as large or small, teaches nothing. ErrPromptUnknown is for a prompt that is not one of the
-// last of its session, or that a restart has forgotten; a malformed report is an
-// *invalid.Error.
-func (a *Assembler) ReportUsage(ctx context.Context, r UsageReport) (UsageLearned, error) {
-	if err := r.check(); err != nil {
-		return UsageLearned{}, err
-	}
-	session := sessionOf(r.SessionID)
-	sent, ok := a.known.report(r.Scope, session, r.PromptID, r.Usage)
-	if !ok {
-		return UsageLearned{}, fmt.Errorf("%w: %q", ErrPromptUnknown, r.PromptID)
-	}
-	if err := a.learn(ctx, r.Scope, session, sent, r.Usage); err != nil {
-		return UsageLearned{}, err
-	}
-	ratio := float64(r.Usage.Prompt) / float64(max(sent.asked.Local.Tokens, 1))
-	return UsageLearned{
-		Counted: sent.predicted,
-		Ratio:   ratio,
-		Missed:  max(int(math.Round(float64(sent.stable)*ratio))-r.Cached, 0),
-	}, nil
-}
-
-// learn makes reported usage the session's anchor, unless that is of a newer
-// prompt. Only the first report of a prompt changes the agent's ratio.
-func (a *Assembler) learn(ctx context.Context, scope kv.Scope, session string, sent sentPrompt, u tokens.Usage) error {
-	anchor := sent.anchor(u)
-	if !believed(anchor) {
-		return nil
-	}
-	if sent.usage == (tokens.Usage{}) {
-		anchor = a.known.meter(scope).Report(sent.asked, sent.last, u)
-	}
-	if sent.outdated {
-		return nil
-	}
-	if err := a.log.SaveAnchor(ctx, scope, session, anchor); err != nil {
-		return fmt.Errorf("assemble: save anchor: %w", err)
-	}
-	return nil
-}
-
-// check returns an *invalid.Error for a malformed report.
-func (r UsageReport) check() error {
-	switch {
-	case r.PromptID == "":
-		return invalid.Field(ErrInvalid, "prompt_id", "is required")
-	case r.Usage.Prompt <= 0:
-		return invalid.Field(ErrInvalid, "prompt_tokens", "must be positive")
-	case r.Usage.Completion < 0:
-		return invalid.Field(ErrInvalid, "completion_tokens", "must not be negative")
-	case r.Usage.Reasoning < 0:
-		return invalid.Field(ErrInvalid, "reasoning_tokens", "must not be negative")
-	case r.Cached < 0:
-		return invalid.Field(ErrInvalid, "cached_tokens", "must not be negative")
-	}
-	return nil
 }
 
 // CountMessages counts messages as a request to the model holds them. Those that

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -51,7 +49,7 @@ func (a *Assembler) reportOverflow(ctx context.Context, scope kv.Scope, sessionI
 	}
 	turn := t.turn()
 	if state.Overflow == turn || state.Turn == turn && state.Level == window.Reactive {
-		account := a.known.last(scope, sessionOf(sessionID)).account
+		account := a.Known.Last(scope, t.r.SessionID).Account
 		return window.None, fmt.Errorf("%w: %w", ErrRefusedAgain, &account)
 	}
 	level := window.Reactive
@@ -68,28 +66,4 @@ func (a *Assembler) reportOverflow(ctx context.Context, scope kv.Scope, sessionI
 		_, err = a.Compact(ctx, CompactRequest{Scope: scope, SessionID: sessionID})
 	}
 	return level, err
-}
-
-// accountOf says what takes most of a prompt.
-func accountOf(r *Receipt, b *render.Builder, all, budget int) OverflowError {
-	e := OverflowError{TotalTokens: all, MaxTokens: budget}
-	for i := range r.Sections {
-		s := &r.Sections[i]
-		if s.Name == settings.History {
-			continue
-		}
-		if s.Tokens > e.PartTokens {
-			e.Part, e.PartTokens = s.Name, s.Tokens
-		}
-		if s.Tokens > 0 {
-			e.Detail += fmt.Sprintf("%s %d, ", s.Name, s.Tokens)
-		}
-	}
-	for i := max(b.Head, 1); i < len(b.Places); i++ {
-		if n := b.Places[i].Tokens - b.Places[i-1].Tokens; n > e.PartTokens {
-			e.Part, e.PartTokens = fmt.Sprintf("message %d of the prompt", i), n
-		}
-	}
-	e.Detail += fmt.Sprintf("history %d", b.Parts[settings.History])
-	return e
 }

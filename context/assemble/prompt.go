@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
-	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
@@ -124,70 +124,26 @@ func (r Request) checkTools() error {
 	return nil
 }
 
-// Part is one part of a prompt.
-type Part struct {
-	// Name is that of a section.
-	Name string
-	// Tokens is its size.
-	Tokens int
-}
-
-// Prompt is an assembled prompt. It belongs to the caller.
-type Prompt struct {
-	// Messages are the prompt in Neutral.
-	Messages []session.Message
-	// ToolsJSON is in Neutral a canonical JSON array of objects with
-	// description, name and parameters.
-	ToolsJSON []byte
-	// OpenAIChatJSON is in OpenAIChat one JSON object with tools, unless there
-	// are none, and messages.
-	OpenAIChatJSON []byte
-	// Body is in the other formats one JSON object, the part of a request that is the
-	// prompt.
-	Body []byte
-	// Marks are where the provider's cache should keep the prompt, in order. Body has them
-	// where its format has a place for them.
-	Marks []provider.Mark
-	// Tokens is the size of the whole: all parts and tokens.ReplyTokens, or, where
-	// usage was reported, what the provider is expected to count.
-	Tokens tokens.Count
-	// Parts are the sections of the prompt, in its order, among them always system,
-	// tools, history and goal.
-	Parts []Part
-	// PrefixSHA256 is the hash, in hex, of everything before the goal: of the
-	// bytes of OpenAIChatJSON up to there, and of the same layout with the
-	// neutral names in Neutral.
-	PrefixSHA256 string
-	// Receipt is the account of it.
-	Receipt Receipt
-}
-
-// bytes is about what the prompt takes in memory.
-func (p *Prompt) bytes() int {
-	const fixed, perMessage = 4096, 256
-	n := fixed + len(p.ToolsJSON) + len(p.OpenAIChatJSON) + len(p.Body) + perMessage*(len(p.Messages)+len(p.Receipt.Sections)+len(p.Receipt.Tools))
-	for i := range p.Messages {
-		n += len(p.Messages[i].Content) + len(p.Messages[i].BlocksJSON)
-	}
-	for i := range p.Receipt.Folds {
-		n += perMessage + len(p.Receipt.Folds[i].Text)
-	}
-	return n
-}
-
 // job is what the prompt of a request is written for.
 func (r *Request) job() render.Job {
 	return render.Job{Format: r.Format, Model: r.Model, System: r.System, Goal: r.Goal, MaxTokens: r.MaxTokens, MaxBytes: r.MaxBytes}
 }
 
-// promptOf is what was written as a prompt without a receipt.
-func promptOf(w *render.Written) Prompt {
-	p := Prompt{
-		Messages: w.Messages, ToolsJSON: w.ToolsJSON, OpenAIChatJSON: w.ChatJSON, Body: w.Body,
-		Marks: w.Marks, Tokens: w.Tokens, PrefixSHA256: w.Prefix,
-	}
-	for _, s := range w.Parts {
-		p.Parts = append(p.Parts, Part{Name: s.Section, Tokens: s.Tokens})
-	}
-	return p
-}
+// What package record makes of a prompt.
+type (
+	// Prompt is an assembled prompt, and Part one part of it.
+	Prompt = record.Prompt
+	Part   = record.Part
+	// Receipt is the account of a prompt, Section that of a section.
+	Receipt = record.Receipt
+	Section = record.Section
+	// Partitions are the tokens of a prompt by what they are part of.
+	Partitions = record.Partitions
+	// UsageReport is what a provider counted for a prompt, UsageLearned what that taught.
+	UsageReport  = record.UsageReport
+	UsageLearned = record.UsageLearned
+	// PastRequest names a prompt that a session has sent.
+	PastRequest = record.PastRequest
+	// Diff is how two prompts of a session differ.
+	Diff = record.Diff
+)

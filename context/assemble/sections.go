@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
@@ -68,12 +69,12 @@ func (t *task) arrange() {
 	t.prepared = inject.Prepare(inject.Inputs{
 		Injections: t.injections(), Goal: t.r.Goal, Plan: t.plan(), Failures: t.moment.End.Failures(),
 		Session: t.r.SessionID, Turn: cmp.Or(t.r.TurnID, t.moment.End.Turn()),
-		Tokens: t.a.known.last(t.r.Scope, t.r.SessionID).tokens(), Settings: t.prompt,
+		Tokens: t.a.Known.Last(t.r.Scope, t.r.SessionID).Tokens(), Settings: t.prompt,
 		Runtime: t.table.Goal == layout.GoalBlock, Count: t.tally.Text, Beside: t.tools.Count.Tokens,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
 	if t.fork != nil {
-		t.frame.Fork(t.fork.messages)
+		t.frame.Fork(t.fork.Messages)
 	}
 }
 
@@ -86,11 +87,11 @@ func (t *task) leaveParent(ctx context.Context) error {
 	if err != nil || stored == nil {
 		return err
 	}
-	if t.fork, err = decodeFork(stored); err != nil {
+	if t.fork, err = record.DecodeFork(stored); err != nil {
 		return err
 	}
-	if t.fork.format == t.r.Format && !t.r.WithoutTools {
-		t.tools, err = t.fork.toolset(t.a, t.r.Model)
+	if t.fork.Format == t.r.Format && !t.r.WithoutTools {
+		t.tools, err = t.a.forkToolset(t.fork, t.r.Model)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/read"
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -61,7 +62,7 @@ type task struct {
 	// back is what comes back of folded results.
 	back inject.Injection
 	// fork is what the prompt begins with where the session is a fork, or nil.
-	fork *fork
+	fork *record.Fork
 	// plain counts prompts without what usage reports taught.
 	plain bool
 }
@@ -94,7 +95,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 		return nil, invalidConfig(err)
 	}
 	r.Model = cmp.Or(r.Model, c.Model)
-	t := &task{a: a, moment: now, r: r, tally: render.NewTally(ctx, a.counter, r.Model, r.Format), trail: a.known.trail(r.Scope, r.SessionID)}
+	t := &task{a: a, moment: now, r: r, tally: render.NewTally(ctx, a.counter, r.Model, r.Format), trail: a.Known.Trail(r.Scope, r.SessionID)}
 	t.rules = fold.Rules{
 		Policy: cmp.Or(c.Policy, session.PolicyLedger), Literal: c.Literal != nil && *c.Literal, Prices: a.prices(r.Model, c.Prices),
 		Turns: c.ExpectedTurns, ResultTokens: cmp.Or(c.ResultTokens, a.limit), MaxBytes: r.MaxBytes, DryRun: r.DryRun,

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -23,7 +24,7 @@ type toolset struct {
 	render.Tools
 
 	// costs are what each takes, by its own name.
-	costs []ToolCost
+	costs []record.ToolCost
 }
 
 // maxToolsets bounds the toolsets that are remembered: agents offer the same
@@ -33,7 +34,7 @@ const maxToolsets = 64
 // toolset returns the tools of a request, made anew only if they are.
 func (a *Assembler) toolset(r Request) (toolset, error) {
 	key := toolsKey(r)
-	if set, ok := a.known.tools(key); ok {
+	if set, ok := a.sets.Get(key); ok {
 		return set, nil
 	}
 	set, err := newToolset(r.Tools, r.Format)
@@ -46,7 +47,7 @@ func (a *Assembler) toolset(r Request) (toolset, error) {
 	if err := a.price(r.Model, &set); err != nil {
 		return toolset{}, err
 	}
-	a.known.keepTools(key, set)
+	a.sets.Put(key, set, 1)
 	return set, nil
 }
 
@@ -104,7 +105,7 @@ func newToolset(given []Tool, format Format) (toolset, error) {
 			return toolset{}, badTool(at, "parameters_schema_json", "is not a JSON object")
 		}
 		list = append(list, provider.Tool{Name: name, Description: tool.Description, Schema: schema})
-		set.costs = append(set.costs, ToolCost{Name: tool.Name})
+		set.costs = append(set.costs, record.ToolCost{Name: tool.Name})
 		set.Counted = append(set.Counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
 	}
 	set.JSON = provider.Tools(format, list)

@@ -1,4 +1,4 @@
-package assemble
+package record
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
-	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -23,7 +22,7 @@ import (
 // sent is a prompt that was sent, made again.
 type sent struct {
 	*past.Prompt
-	format   Format
+	format   provider.Format
 	extra    sentExtra
 	messages []past.Message
 }
@@ -31,7 +30,7 @@ type sent struct {
 // Past returns a prompt that a session has sent, byte for byte, and its format. Its
 // receipt has no more than what names it. Nothing is stored. What can't be made again is
 // a *past.GoneError that says what is missing.
-func (a *Assembler) Past(ctx context.Context, scope kv.Scope, sessionID string, r PastRequest) (Prompt, Format, error) {
+func (a *Recorder) Past(ctx context.Context, scope kv.Scope, sessionID string, r PastRequest) (Prompt, provider.Format, error) {
 	record, err := a.pastRecord(ctx, scope, sessionOf(sessionID), r)
 	if err != nil {
 		return Prompt{}, 0, err
@@ -44,7 +43,7 @@ func (a *Assembler) Past(ctx context.Context, scope kv.Scope, sessionID string, 
 	return p, s.format, err
 }
 
-func (a *Assembler) pastRecord(ctx context.Context, scope kv.Scope, id string, r PastRequest) (*past.Prompt, error) {
+func (a *Recorder) pastRecord(ctx context.Context, scope kv.Scope, id string, r PastRequest) (*past.Prompt, error) {
 	switch {
 	case a.past == nil:
 		return nil, past.Gone("no prompts are recorded here")
@@ -55,8 +54,8 @@ func (a *Assembler) pastRecord(ctx context.Context, scope kv.Scope, id string, r
 }
 
 // again reads what a prompt was made of.
-func (a *Assembler) again(ctx context.Context, scope kv.Scope, id string, record *past.Prompt) (*sent, error) {
-	s := &sent{Prompt: record, format: Format(record.Format)}
+func (a *Recorder) again(ctx context.Context, scope kv.Scope, id string, record *past.Prompt) (*sent, error) {
+	s := &sent{Prompt: record, format: provider.Format(record.Format)}
 	if int(s.format) >= provider.Formats || json.Unmarshal(record.Extra, &s.extra) != nil {
 		return nil, past.Gone("prompt %d was recorded by another version", record.Number)
 	}
@@ -87,13 +86,13 @@ func (s *sent) prompt() (Prompt, error) {
 	}
 	hashed := body.JSON
 	switch s.format {
-	case Neutral:
+	case provider.Neutral:
 		p.Messages, p.ToolsJSON = neutral, s.Tools
 		if len(p.ToolsJSON) == 0 {
 			p.ToolsJSON = []byte("[]")
 		}
 		hashed = bytes.TrimSuffix(hashed, []byte("]}"))
-	case OpenAIChat:
+	case provider.OpenAIChat:
 		p.OpenAIChatJSON = body.JSON
 	default:
 		p.Body = body.JSON
@@ -147,7 +146,7 @@ type SectionDiff struct {
 
 // Diff compares two prompts of a session: without ids the last two, without from the one
 // before to.
-func (a *Assembler) Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (Diff, error) {
+func (a *Recorder) Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (Diff, error) {
 	id := sessionOf(sessionID)
 	newer, err := a.diffed(ctx, scope, id, to, func() (*past.Prompt, error) { return a.past.Last(ctx, scope, id) })
 	if err != nil {
@@ -169,7 +168,7 @@ func (a *Assembler) Diff(ctx context.Context, scope kv.Scope, sessionID, from, t
 }
 
 // diffed is the prompt with an id or, without one, another one.
-func (a *Assembler) diffed(ctx context.Context, scope kv.Scope, session, id string, other func() (*past.Prompt, error)) (*sent, error) {
+func (a *Recorder) diffed(ctx context.Context, scope kv.Scope, session, id string, other func() (*past.Prompt, error)) (*sent, error) {
 	if a.past == nil {
 		return nil, past.Gone("no prompts are recorded here")
 	}
@@ -209,18 +208,10 @@ func sectionDiffs(older, newer *sent, one, two *past.Layout) []SectionDiff {
 	return out
 }
 
-// fork is what the prompts of a fork begin with: the tools of a prompt of its parent's, in
-// their format, and its messages up to the fork point.
-type fork struct {
-	format   Format
-	tools    []byte
-	messages []session.Message
-}
-
 // ForkPoint is what a fork of a session takes over from a prompt that the session has sent,
 // the last where no id is given: tools, system and conversation, without what stands behind
 // the conversation for one turn only. What can't be made again is a *past.GoneError.
-func (a *Assembler) ForkPoint(ctx context.Context, scope kv.Scope, sessionID, promptID string) ([]byte, error) {
+func (a *Recorder) ForkPoint(ctx context.Context, scope kv.Scope, sessionID, promptID string) ([]byte, error) {
 	id := sessionOf(sessionID)
 	last := func() (*past.Prompt, error) { return a.past.Last(ctx, scope, id) }
 	if a.past == nil {
@@ -263,38 +254,27 @@ func (s *sent) conversation() []session.Message {
 	return out
 }
 
-// decodeFork reads what ForkPoint made.
-func decodeFork(stored []byte) (*fork, error) {
+// Fork is what the prompts of a fork begin with: the tools of a prompt of its parent's, in
+// their format, and its messages up to the fork point.
+type Fork struct {
+	Format   provider.Format
+	Tools    []byte
+	Messages []session.Message
+}
+
+// DecodeFork reads what ForkPoint made.
+func DecodeFork(stored []byte) (*Fork, error) {
 	var part storev1.ForkPart
 	if err := wire.Unmarshal(stored, &part); err != nil {
 		return nil, fmt.Errorf("assemble: read fork: %w", err)
 	}
-	k := &fork{format: Format(part.Format), tools: part.Tools}
+	k := &Fork{Format: provider.Format(part.Format), Tools: part.Tools}
 	for _, message := range part.Messages {
 		m, err := session.DecodeMessage(message)
 		if err != nil {
 			return nil, fmt.Errorf("assemble: read fork: %w", err)
 		}
-		k.messages = append(k.messages, *m)
+		k.Messages = append(k.Messages, *m)
 	}
 	return k, nil
-}
-
-// toolset are the tools of a fork's parent, as they stood in its prompt.
-func (k *fork) toolset(a *Assembler, model string) (toolset, error) {
-	set := toolset{}
-	set.JSON = k.tools
-	for _, tool := range provider.ToolsOf(k.tools) {
-		schema := text.CanonicalJSON(tool.Schema)
-		set.Counted = append(set.Counted, tokens.Tool{Name: tool.Name, Description: tool.Description, Schema: schema})
-		set.costs = append(set.costs, ToolCost{Name: tool.Name})
-	}
-	if len(set.Counted) == 0 {
-		set.JSON = []byte("[]")
-	}
-	var err error
-	if set.Count, err = a.counter.Tools(model, set.Counted); err != nil {
-		return toolset{}, fmt.Errorf("assemble: count tools: %w", err)
-	}
-	return set, a.price(model, &set)
 }

@@ -1,4 +1,4 @@
-package assemble
+package record
 
 import (
 	"bytes"
@@ -30,28 +30,28 @@ type sentExtra struct {
 
 // record keeps what the prompt was made of, without waiting until it is written. A prompt
 // is sent although its record can't be; it can't be made again then.
-func (t *task) record(ctx context.Context, s *fold.Source, d *draft, p *Prompt, asked asked, planned []provider.Mark) {
-	if t.a.past == nil || t.r.DryRun {
+func (a *Recorder) record(ctx context.Context, m *Made, p *Prompt, asked asked, planned []provider.Mark) {
+	if a.past == nil || m.DryRun {
 		return
 	}
-	user := t.prompt.UserID
-	extra, err := json.Marshal(sentExtra{Memory: past.Memory{User: &user}, Policy: t.rules.Name, Layout: t.table.Name, Asked: asked, Planned: planned, Shown: p.Marks})
+	user := m.UserID
+	extra, err := json.Marshal(sentExtra{Memory: past.Memory{User: &user}, Policy: m.Policy, Layout: m.Layout, Asked: asked, Planned: planned, Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}
 	r := past.Prompt{
-		ID: p.Receipt.PromptID, Model: t.r.Model, Format: uint8(t.r.Format), Position: t.moment.End.Through,
+		ID: p.Receipt.PromptID, Model: m.Model, Format: uint8(m.Format), Position: m.Through,
 		Tokens: p.Tokens.Tokens, Counter: p.Tokens.Counter, Certainty: certaintyOf(p.Tokens),
-		Prefix: p.PrefixSHA256, Extra: extra, Sum: sumOf(d.b, p),
+		Prefix: p.PrefixSHA256, Extra: extra, Sum: sumOf(m.Built, p),
 	}
-	if len(d.b.Tools.Counted) > 0 {
-		r.Tools = d.b.Tools.JSON
+	if len(m.Built.Tools.Counted) > 0 {
+		r.Tools = m.Built.Tools.JSON
 	}
 	for _, part := range p.Parts {
 		r.Sizes = append(r.Sizes, past.Size{Section: part.Name, Tokens: part.Tokens})
 	}
-	t.a.past.SaveLater(ctx, t.r.Scope, t.r.SessionID, &past.Later{
-		Prompt: r, Messages: func() []past.Message { return recorded(d.b, s) }, Bytes: d.b.Text,
+	a.past.SaveLater(ctx, m.Scope, m.SessionID, &past.Later{
+		Prompt: r, Messages: func() []past.Message { return recorded(m.Built, m.Source) }, Bytes: m.Built.Text,
 	})
 }
 
@@ -130,7 +130,7 @@ type PastRequest struct {
 
 // lastTexts are the messages of a session's last prompt. They are never changed.
 type lastTexts struct {
-	format   Format
+	format   provider.Format
 	tools    []byte
 	messages []session.Message
 	origins  []pairing.Origin
@@ -157,11 +157,12 @@ func headOf(tools []byte) []byte {
 
 // difference is where a prompt first differs from the session's prompt before; nil where
 // that is not known any more.
-func (t *task) difference(b *render.Builder, last lastPrompt) *past.Difference {
-	before, ok := t.a.known.lastTexts(t.r.Scope, t.r.SessionID)
+func (a *Recorder) difference(m *Made, last Last) *past.Difference {
+	before, ok := a.Known.texts.Get(sessionKey{m.Scope, m.SessionID})
 	if !ok || len(last.places) == 0 || len(before.messages) != len(last.places)-1 {
 		return nil
 	}
+	b := m.Built
 	now, _ := sentTexts(b)
 	if last.places[0].Sum != b.Places[0].Sum {
 		d := past.Compare(&past.Layout{Head: headOf(before.tools)}, &past.Layout{Head: headOf(now.tools), Tools: settings.ToolList})
