@@ -33,9 +33,14 @@ const (
 	liftStep = 1e-4
 )
 
+// sureness is zero where words say little, and one where they say much.
+func sureness(sure float64) float64 {
+	return min(1, max(0, (sure-wordsWeak)/(wordsStrong-wordsWeak)))
+}
+
 // lift lifts what stands out most. The best candidates are sorted.
 func (f *fusion) lift(sure float64) {
-	level := f.rankAt(lastPlace * min(1, max(0, (sure-wordsWeak)/(wordsStrong-wordsWeak))))
+	level := f.rankAt(lastPlace * sureness(sure))
 	var out []*candidate
 	for i := range f.best {
 		if c := &f.best[i]; f.isOutlier(c) {

@@ -22,6 +22,11 @@ const (
 	// because it asks the same; replyShare of it goes to what somebody else says
 	// next.
 	questionNear = 0.5
+	// crowdNear is what is left of how much vectors count where words are sure and the
+	// nearest is one of a crowd: at most crowdedSpreads ahead of its middle, counted in
+	// spreads, and not as many as aheadSpreads. It needs no knowledge of a model's scale.
+	crowdNear                    = 0.3
+	crowdedSpreads, aheadSpreads = 2.5, 4
 	// outlierShare is more than any words, so that they can be beaten.
 	outlierShare = 1.2
 	// fullOutlier is how far a vector must stand out to count in full. Its power
@@ -82,6 +87,16 @@ func (n nearness) outlierScore(cosine float64) float64 {
 	return math.Pow(min(1, out/fullOutlier), outlierPower)
 }
 
+// crowded is one where the nearest is one of a crowd, and zero where it is ahead of it or
+// there is none.
+func (n nearness) crowded() float64 {
+	if n.spread <= 0 {
+		return 0
+	}
+	ahead := (n.nearest - n.middle) / n.spread
+	return min(1, max(0, (aheadSpreads-ahead)/(aheadSpreads-crowdedSpreads)))
+}
+
 // signal is what a cosine says for itself, at most near.
 func (n nearness) signal(cosine float64) float32 {
 	if n.nearest <= n.fiftieth {
@@ -103,7 +118,7 @@ func (r *ranking) fuse(best []candidate, sure float64) []candidate {
 	if f.wordless {
 		f.byCosine()
 	} else {
-		f.addNear()
+		f.addNear(sure)
 		// Lets vectors that stand out count for what words don't say.
 		for _, i := range f.found {
 			c := &f.best[i]
@@ -177,12 +192,13 @@ func (f *fusion) give(c *candidate, share float32) {
 	c.rank += share * f.kept(f.parts[c.part].frame, c.slot)
 }
 
-// addNear adds what cosines say for themselves. A question hands it over to its
-// answer, if that is a candidate.
-func (f *fusion) addNear() {
+// addNear adds what cosines say for themselves: less where words are sure and the nearest
+// is one of a crowd. A question hands it over to its answer, if that is a candidate.
+func (f *fusion) addNear(sure float64) {
+	share := float32(1 - (1-crowdNear)*sureness(sure)*f.vectors.crowded())
 	for _, i := range f.found {
 		c := f.best[i]
-		near := f.vectors.signal(c.cosine)
+		near := share * f.vectors.signal(c.cosine)
 		if near == 0 {
 			continue
 		}

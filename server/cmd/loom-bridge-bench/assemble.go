@@ -117,7 +117,7 @@ func (b *bench) printPrompts(all []*prompts, first sample) error {
 
 // withServer runs a server on its own store, which stays.
 func (b *bench) withServer(ctx context.Context, name string, use func(*grpc.ClientConn) error) error {
-	server, err := start(ctx, b.server, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(b.folder, name), "--workspace", b.folder, "--log-level", "error")
+	server, err := start(ctx, b.server, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(b.folder, name), "--workspace", b.folder, "--log-level", "error", "--embedder", "off")
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func hostTable(ctx context.Context, s settings, dir string) error {
 		return err
 	}
 	defer log.Close()
-	ours, err := startTo(ctx, log, s.server, "--addr", "127.0.0.1:0", "--mcp-addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "store"), "--workspace", workspace)
+	ours, err := startTo(ctx, log, s.server, "--addr", "127.0.0.1:0", "--mcp-addr", "127.0.0.1:0", "--embedder", "off", "--data-dir", filepath.Join(dir, "store"), "--workspace", workspace)
 	if err != nil {
 		return err
 	}

@@ -140,7 +140,7 @@ func callTables(ctx context.Context, s settings, dir string) error {
 	}
 	defer floor.stop()
 	data := filepath.Join(dir, "store")
-	ours, err := start(ctx, s.server, "--addr", "127.0.0.1:0", "--data-dir", data, "--workspace", workspace, "--log-level", "error")
+	ours, err := start(ctx, s.server, "--addr", "127.0.0.1:0", "--data-dir", data, "--workspace", workspace, "--log-level", "error", "--embedder", "off")
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
 )
 
-// checkEmbedder checks that its settings make one. Whether the server has its own model is
-// seen when it starts.
+// checkEmbedder checks that its settings make one. What listens here, and whether the server
+// has its own model, is seen when it starts.
 func (c Config) checkEmbedder() error {
-	if c.EmbedderUse == embedderBuiltin && c.Embedder.BaseURL == "" {
+	if c.Embedder.BaseURL == "" && (c.EmbedderUse == embedderAuto || c.Embedder == NewConfig().Embedder) {
 		return nil
 	}
 	_, err := c.embedder()
@@ -44,18 +44,16 @@ func (c Config) embedder() (embed.Embedder, error) {
 		return nil, nil
 	case c.EmbedderUse == embedderOff:
 		return nil, &ConfigError{"embedder", c.EmbedderUse, "leaves no use for the other settings of an embedder"}
-	case e.BaseURL == "" && c.EmbedderUse == embedderBuiltin:
+	case e == none && c.EmbedderUse == embedderBuiltin:
 		return c.model()
-	case e.BaseURL == "" && c.EmbedderUse == embedderAuto:
-		// Until one is found; without the model, words have to do.
-		if model, err := c.model(); err == nil {
+	case e.BaseURL == "" && e != none:
+		return nil, &ConfigError{"embedder-url", e.BaseURL, "is needed by the other settings of the embedder, unless one listens here"}
+	case e.BaseURL == "":
+		// Without the model, words have to do.
+		if model, err := c.model(); err == nil && c.EmbedderUse == embedderAuto {
 			return model, nil
 		}
 		return nil, nil
-	case e.BaseURL == "" && e == none:
-		return nil, nil
-	case e.BaseURL == "":
-		return nil, &ConfigError{"embedder-url", e.BaseURL, "is needed by the other settings of the embedder"}
 	case e.Model == "":
 		return nil, &ConfigError{"embedder-model", e.Model, "is required with --embedder-url"}
 	}
@@ -136,7 +134,7 @@ func (c Config) embedderLine(e embed.Embedder) string {
 		}
 		return "none: nothing with a model for vectors listens at " + c.hosts() + ", and " + why + "; memory is searched by words"
 	}
-	return "none: memory is searched by words (--embedder-url adds vectors)"
+	return "off: memory is searched by words"
 }
 
 // tellEmbedder says which embedder a server of these settings uses.

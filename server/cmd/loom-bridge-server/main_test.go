@@ -148,7 +148,7 @@ func tryRunWith(tb testing.TB, env environment, change func(c *Config), args ...
 		change(&c)
 		return serve(ctx, c, env, stdout, stderr)
 	}
-	p := &process{Log: &output{}, ended: make(chan error, 1)}
+	p, args := &process{Log: &output{}, ended: make(chan error, 1)}, byWords(args)
 	if i := slices.Index(args, "--workspace"); i >= 0 {
 		p.Workspace = args[i+1]
 	}
@@ -165,6 +165,15 @@ func tryRunWith(tb testing.TB, env environment, change func(c *Config), args ...
 	}
 	p.conn = MustDial(tb, p.Address)
 	return p, nil
+}
+
+// byWords returns arguments of a server that is asked by words alone, unless they say which
+// embedder it has: what is found must not depend on the machine, nor on how far vectors are.
+func byWords(args []string) []string {
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--embedder") }) {
+		return args
+	}
+	return append(slices.Clip(args), "--embedder=off")
 }
 
 // noEnvironment has no variable and no .env file.
@@ -506,7 +515,7 @@ func MustStartChild(tb testing.TB, dir string, args ...string) *child {
 func MustStartChildIn(tb testing.TB, env []string, dir string, args ...string) *child {
 	tb.Helper()
 	args = append([]string{"--addr=127.0.0.1:0", "--data-dir=" + filepath.Join(dir, "store"), "--workspace=" + dir}, args...)
-	c := &child{Cmd: exec.CommandContext(tb.Context(), os.Args[0], args...)}
+	c := &child{Cmd: exec.CommandContext(tb.Context(), os.Args[0], byWords(args)...)}
 	c.Env = append(append(os.Environ(), asServer+"=1"), env...)
 	stdout, err := c.StdoutPipe()
 	must(tb, err)

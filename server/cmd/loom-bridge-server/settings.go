@@ -154,7 +154,7 @@ func (c *Config) memorySettings() []setting {
 func (c *Config) embedderSettings() []setting {
 	e := &c.Embedder
 	return []setting{
-		{"embedder", optional(choice(&c.EmbedderUse, embedderAuto, embedderBuiltin, embedderOff)), nil, "auto: Ollama or TEI on this machine, else builtin, the server's own model; off: words alone"},
+		{"embedder", choice(&c.EmbedderUse, embedderAuto, embedderBuiltin, embedderOff), embedderAuto, "auto: Ollama or TEI on this machine, else builtin, its own model; off: words"},
 		{"embedder-url", anyText(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; it goes before auto and builtin"},
 		{"embedder-model", anyText(&e.Model, "name"), nil, "model to use there, such as nomic-embed-text; required with a URL"},
 		{"embedder-key", anyText(&e.APIKey, "key"), nil, "its API key; better given in the environment"},

@@ -33,6 +33,8 @@ _READY = "listening on "
 
 _SETTINGS = "LOOM_BRIDGE_"
 
+_EMBEDDER = "LOOM_BRIDGE_EMBEDDER"
+
 
 class ServerError(Exception):
     """The server could not be found or did not start."""
@@ -90,6 +92,9 @@ class Server:
         self.log = log
         self._command = [str(binary), "--data-dir", str(data_dir), "--workspace", str(workspace)]
         self._command += args
+        # What a test finds must not depend on the machine, nor on how far vectors are.
+        if not any(name.startswith(("--embedder", _EMBEDDER)) for name in (*args, *env)):
+            self._command += ["--embedder", "off"]
         # Settings of the machine's own server must not reach this one.
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(_SETTINGS)}
         self._env = {**inherited, **env}
@@ -195,7 +200,7 @@ async def server(
         binary: the server's binary; default: as `find_binary` finds it.
         data_dir: where it keeps its data; default: a folder that goes with the block.
         workspace: what its tools work on; default: a folder that goes with the block.
-        args: further flags of the server.
+        args: further flags of the server. Unless they name an embedder, it has none.
         env: further environment variables of the server.
 
     Raises:
