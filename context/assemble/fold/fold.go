@@ -176,7 +176,9 @@ func (s *Stage) Folding(m *read.Moment, r Rules, tally *render.Tally, last *rend
 	}
 	c.ledger = history.New(tally.Text, &c.options)
 	c.compressor = compress.New(tally.Text, &compress.Options{ResultTokens: unbounded})
-	c.compactor = history.NewCompactor(tally.Text, r.Preset).ReadBy(c.reader)
+	if r.Policy == session.PolicyPreset {
+		c.compactor = history.NewCompactor(tally.Text, r.Preset).ReadBy(c.reader)
+	}
 	return c, nil
 }
 
