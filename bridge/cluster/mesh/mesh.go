@@ -121,9 +121,9 @@ type Options struct {
 	Secret []byte
 	// MaxMessageBytes bounds one message. Default DefaultMaxMessageBytes.
 	MaxMessageBytes int
-	// QueueMessages and QueueBytes bound what waits under one topic. Defaults
-	// DefaultQueueMessages and DefaultQueueBytes.
-	QueueMessages, QueueBytes int
+	// QueueMessages bounds what waits under one topic, beside DefaultQueueBytes. Default
+	// DefaultQueueMessages.
+	QueueMessages int
 	// MaxServing and MaxAsking bound the requests of peers, and those to peers. Defaults
 	// DefaultMaxServing and DefaultMaxAsking.
 	MaxServing, MaxAsking int
@@ -143,7 +143,6 @@ func (o *Options) withDefaults() Options {
 	}
 	fill(&filled.MaxMessageBytes, DefaultMaxMessageBytes)
 	fill(&filled.QueueMessages, DefaultQueueMessages)
-	fill(&filled.QueueBytes, DefaultQueueBytes)
 	fill(&filled.MaxServing, DefaultMaxServing)
 	fill(&filled.MaxAsking, DefaultMaxAsking)
 	fill(&filled.Beat, DefaultBeat)
@@ -251,7 +250,7 @@ func New(self Peer, transport Transport, opts *Options) (*Mesh, error) {
 		peers:     make(map[string]*peerState), gone: make(map[string]uint64), ended: make(chan struct{}),
 	}
 	m.live.Store(&[]Peer{})
-	m.turns = newInbox(2*MaxPeers, o.QueueBytes, func(p Peer, payload []byte) {
+	m.turns = newInbox(2*MaxPeers, DefaultQueueBytes, func(p Peer, payload []byte) {
 		for _, tell := range m.onPeer {
 			tell(p, len(payload) > 0)
 		}
@@ -275,7 +274,7 @@ func (m *Mesh) Self() Peer {
 // is the handler's.
 func (m *Mesh) Handle(topic string, handle func(from Peer, payload []byte)) {
 	if m != nil {
-		m.published[topic] = newInbox(m.opts.QueueMessages, m.opts.QueueBytes, handle)
+		m.published[topic] = newInbox(m.opts.QueueMessages, DefaultQueueBytes, handle)
 	}
 }
 

@@ -158,6 +158,3 @@ func (e *Embedded) SetRoutes(routes []string) error {
 	e.routes, e.running = routes, next
 	return nil
 }
-
-// Routes is how many connections there are to servers of other bridges.
-func (e *Embedded) Routes() int { return e.server.NumRoutes() }

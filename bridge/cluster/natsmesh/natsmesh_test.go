@@ -201,8 +201,8 @@ func TestStrangersAreNotRouted(t *testing.T) {
 	if err := b.SetRoutes([]string{a.Addr()}); err != nil {
 		t.Fatal(err)
 	}
-	meshtest.Eventually(t, "a and b are joined", func() bool { return a.Routes() > 0 && b.Routes() > 0 })
-	if n := stranger.Routes(); n > 0 {
+	meshtest.Eventually(t, "a and b are joined", func() bool { return a.Links() > 0 && b.Links() > 0 })
+	if n := stranger.Links(); n > 0 {
 		t.Errorf("a stranger has %d routes", n)
 	}
 }
