@@ -19,6 +19,8 @@ const (
 	kindErased = 4
 )
 
+// By hand: the generated Message takes 1.25 times as long to read (6.8 to 5.4 µs), before it is copied into ours.
+
 // Fields of a stored entry.
 const (
 	fieldKind = iota + 1

@@ -54,6 +54,8 @@ const (
 	fieldImportVersion  = 203
 )
 
+// By hand: the generated message takes 1.2 times as long to read and to write (8.4 to 6.9 µs, 4.2 to 3.6 µs).
+
 // recordFormat is the format of the records that this version writes.
 const recordFormat = 1
 

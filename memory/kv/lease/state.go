@@ -7,18 +7,11 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // tagLease marks the only key of a lease's scope.
 const tagLease = 'L'
-
-// Fields of a lease (memory/FORMAT.md).
-const (
-	fieldHolder = iota + 1
-	fieldEpoch
-	fieldUntil
-	fieldTerm
-)
 
 // Name says what a lease is for. It is comparable.
 type Name struct {
@@ -57,10 +50,7 @@ type state struct {
 }
 
 func (s state) encode() []byte {
-	b := wire.AppendText(nil, fieldHolder, s.holder)
-	b = wire.AppendUint(b, fieldEpoch, s.epoch)
-	b = wire.AppendTime(b, fieldUntil, s.until)
-	return wire.AppendUint(b, fieldTerm, uint64(s.term.Milliseconds()))
+	return wire.Marshal(&storev1.Lease{Holder: s.holder, Epoch: s.epoch, Until: wire.Micros(s.until), Term: uint64(s.term.Milliseconds())})
 }
 
 // read returns the stored form of a lease. One that can't be read counts as free: its
@@ -70,23 +60,12 @@ func (n Name) read(ctx context.Context, get func(context.Context, kv.Keyspace, [
 	if err != nil {
 		return state{}, fmt.Errorf("lease: read %s: %w", n.owner, err)
 	}
-	var s state
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return state{}, nil
-		}
-		switch f.Number {
-		case fieldHolder:
-			s.holder = string(f.Bytes)
-		case fieldEpoch:
-			s.epoch = f.Value
-		case fieldUntil:
-			s.until = f.Time()
-		case fieldTerm:
-			s.term = time.Duration(min(f.Value, uint64(maxTerm.Milliseconds()))) * time.Millisecond
-		}
+	var m storev1.Lease
+	if wire.Unmarshal(value, &m) != nil {
+		return state{}, nil
 	}
-	return s, nil
+	term := time.Duration(min(m.Term, uint64(maxTerm.Milliseconds()))) * time.Millisecond
+	return state{m.Holder, m.Epoch, wire.TimeOf(m.Until), term}, nil
 }
 
 // free reports whether somebody else may take the lease. A time that no right clock can

@@ -34,6 +34,8 @@ func (s Statistics) Tail() int { return int(s.Last - s.Packed) }
 // Unpurged is how many deleted documents still stand in segments or in the tail.
 func (s Statistics) Unpurged() uint64 { return s.Deleted - s.Purged }
 
+// By hand: the generated message takes 1.6 times as long to read, 3 times to write (2.1 to 1.3 µs, 1.6 to 0.5 µs).
+
 // The fields of the head, which holds the active generation and its statistics.
 const (
 	headFormat      = 1
