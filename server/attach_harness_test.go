@@ -3,11 +3,12 @@ package server_test
 import (
 	"context"
 	"errors"
-	"google.golang.org/grpc/metadata"
 	"io"
 	"slices"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/metadata"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"

@@ -131,16 +131,19 @@ func (r *Request) job() render.Job {
 
 // What package record makes of a prompt.
 type (
-	// Prompt is an assembled prompt, and Part one part of it.
+	// Prompt is an assembled prompt.
 	Prompt = record.Prompt
-	Part   = record.Part
-	// Receipt is the account of a prompt, Section that of a section.
+	// Part is one part of a prompt.
+	Part = record.Part
+	// Receipt is the account of a prompt.
 	Receipt = record.Receipt
+	// Section is the account of one section.
 	Section = record.Section
 	// Partitions are the tokens of a prompt by what they are part of.
 	Partitions = record.Partitions
-	// UsageReport is what a provider counted for a prompt, UsageLearned what that taught.
-	UsageReport  = record.UsageReport
+	// UsageReport is what a provider counted for a prompt.
+	UsageReport = record.UsageReport
+	// UsageLearned is what a report taught.
 	UsageLearned = record.UsageLearned
 	// PastRequest names a prompt that a session has sent.
 	PastRequest = record.PastRequest

@@ -221,7 +221,6 @@ func explanationOf(e *memory.Explanation) *loombridgev1.HitExplanation {
 
 func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 	return &loombridgev1.QueryReceipt{
-
 		Filtered: Int32(r.Filtered), Expired: Int32(r.Expired), Superseded: Int32(r.Superseded), Archived: Int32(r.Archived),
 		UnderMinScore: Int32(r.UnderMinScore), OverLimit: Int32(r.OverLimit), OverMaxTokens: Int32(r.OverMaxTokens),
 		OverMaxBytes: Int32(r.OverMaxBytes), InPart: Int32(r.InPart),

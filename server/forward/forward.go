@@ -161,6 +161,7 @@ func encodeCall(ctx context.Context, request proto.Message) ([]byte, error) {
 // decodeCall reads a call into its request, and returns ctx as that of its caller.
 func decodeCall(ctx context.Context, payload []byte, request proto.Message) (context.Context, error) {
 	var id auth.Identity
+	var asText bool
 	for field, err := range wire.Fields(payload) {
 		if err != nil {
 			return nil, err
@@ -175,8 +176,11 @@ func decodeCall(ctx context.Context, payload []byte, request proto.Message) (con
 				return nil, err
 			}
 		case fieldAsText:
-			ctx = metadata.NewIncomingContext(ctx, metadata.Pairs(convert.JSONKey, convert.JSONText))
+			asText = true
 		}
+	}
+	if asText {
+		ctx = metadata.NewIncomingContext(ctx, metadata.Pairs(convert.JSONKey, convert.JSONText))
 	}
 	return auth.With(ctx, id), nil
 }
