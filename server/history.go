@@ -122,7 +122,7 @@ func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.Report
 		return nil, err
 	}
 	return &loombridgev1.ReportUsageResponse{
-		CountedTokens: convert.Int32(learned.Counted), Ratio: learned.Ratio,
+		CountedTokens: convert.Int32(learned.Counted), Ratio: learned.Ratio, MissedTokens: convert.Int32(learned.Missed),
 	}, nil
 }
 

@@ -70,7 +70,7 @@ func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 		PromptId: r.PromptID, Policy: r.Policy, Folds: foldsOf(r.Folds), Batch: batchOf(r.Batch),
 		StableTokens: Int32(r.StableTokens),
 		Cost:         r.Cost, AppendOnlyCost: r.AppendOnlyCost,
-		Pressure: r.Pressure, Layout: layoutOf(r.Layout), Sprint: Int32(r.Sprint), Calls: r.Calls, Faults: r.Faults, Reused: r.Reused, Partitions: partitionsOf(r.Partitions), Sections: sectionsOf(r.Sections),
+		Pressure: r.Pressure, Layout: layoutOf(r.Layout), Sprint: Int32(r.Sprint), Calls: r.Calls, Faults: r.Faults, Reused: r.Reused, Partitions: partitionsOf(r.Partitions), ExpectedCachedTokens: Int32(r.ExpectedCached), Sections: sectionsOf(r.Sections),
 	}
 	if r.Difference != nil {
 		out.Difference = differenceOf(r.Difference)

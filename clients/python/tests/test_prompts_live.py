@@ -181,10 +181,14 @@ async def test_no_more_is_expected_of_a_cache_than_the_prompt_before_had(
         prompt = await live.context.assemble(model="claude-sonnet-4-5", format="anthropic")
         receipt = prompt.receipt
         assert receipt.stable_tokens <= before
-        assert (receipt.stable_tokens > 0) == (turn > 0)
-        await live.context.report_usage(
+        assert receipt.expected_cached_tokens <= receipt.stable_tokens
+        assert (receipt.expected_cached_tokens > 0) == (turn > 0)
+        learned = await live.context.report_usage(prompt, prompt_tokens=prompt.tokens)
+        assert (learned.missed_tokens > 0) == (turn > 0)
+        learned = await live.context.report_usage(
             prompt, prompt_tokens=prompt.tokens, cached_tokens=receipt.stable_tokens
         )
+        assert learned.missed_tokens == 0
         before = prompt.tokens
 
 

@@ -311,6 +311,7 @@ class History(_renewal.Renewals):
         return _receipts.UsageLearned(
             counted_tokens=answer.counted_tokens,
             ratio=answer.ratio,
+            missed_tokens=answer.missed_tokens,
         )
 
     async def report_overflow(

@@ -213,6 +213,9 @@ class Receipt:
     difference: _sections.PromptDifference | None = None
     """Where the prompt first differs from the session's prompt before; None for the first
     one that the server knows of."""
+    expected_cached_tokens: int = 0
+    """How many tokens the provider should read from its cache: never more than this prompt
+    or the one before has."""
     calls: int = 0
     """How many calls of tools the session has made."""
     faults: int = 0
@@ -268,6 +271,8 @@ class UsageLearned:
     """What the server had said the prompt would take."""
     ratio: float
     """How many tokens the provider counts for one that is counted here."""
+    missed_tokens: int = 0
+    """How many tokens should have come from the provider's cache and did not."""
 
 
 def settings_to_wire(name: str, value: object) -> pb.HistorySettings:
@@ -355,6 +360,7 @@ def receipt(m: pb.Receipt) -> Receipt:
         sections=tuple(map(_sections.section, m.sections)),
         sequences=tuple(map(_sections.sequence, m.sequences)),
         difference=_sections.difference(m.difference) if m.HasField("difference") else None,
+        expected_cached_tokens=m.expected_cached_tokens,
         calls=m.calls,
         faults=m.faults,
         reused=m.reused,

@@ -2606,6 +2606,9 @@ type Receipt struct {
 	// difference is where the prompt first differs from the session's prompt before;
 	// unset for the first one that the server knows of.
 	Difference *PromptDifference `protobuf:"bytes,17,opt,name=difference,proto3" json:"difference,omitempty"`
+	// expected_cached_tokens is how many tokens the provider should read from its cache:
+	// the largest of the marks', never more than this prompt or the one before has.
+	ExpectedCachedTokens int32 `protobuf:"varint,18,opt,name=expected_cached_tokens,json=expectedCachedTokens,proto3" json:"expected_cached_tokens,omitempty"`
 	// calls is how many calls of tools the session has made, and faults how many of them
 	// asked again for what had been folded away.
 	Calls int64 `protobuf:"varint,19,opt,name=calls,proto3" json:"calls,omitempty"`
@@ -2736,6 +2739,13 @@ func (x *Receipt) GetDifference() *PromptDifference {
 		return x.Difference
 	}
 	return nil
+}
+
+func (x *Receipt) GetExpectedCachedTokens() int32 {
+	if x != nil {
+		return x.ExpectedCachedTokens
+	}
+	return 0
 }
 
 func (x *Receipt) GetCalls() int64 {
@@ -3908,7 +3918,10 @@ type ReportUsageResponse struct {
 	// counted_tokens is what the server had said the prompt would take.
 	CountedTokens int32 `protobuf:"varint,1,opt,name=counted_tokens,json=countedTokens,proto3" json:"counted_tokens,omitempty"`
 	// ratio is how many tokens the provider counts for one that is counted here.
-	Ratio         float64 `protobuf:"fixed64,2,opt,name=ratio,proto3" json:"ratio,omitempty"`
+	Ratio float64 `protobuf:"fixed64,2,opt,name=ratio,proto3" json:"ratio,omitempty"`
+	// missed_tokens is how many tokens should have come from the provider's cache
+	// and did not.
+	MissedTokens  int32 `protobuf:"varint,3,opt,name=missed_tokens,json=missedTokens,proto3" json:"missed_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3953,6 +3966,13 @@ func (x *ReportUsageResponse) GetCountedTokens() int32 {
 func (x *ReportUsageResponse) GetRatio() float64 {
 	if x != nil {
 		return x.Ratio
+	}
+	return 0
+}
+
+func (x *ReportUsageResponse) GetMissedTokens() int32 {
+	if x != nil {
+		return x.MissedTokens
 	}
 	return 0
 }
@@ -7885,7 +7905,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\xa7\x05\n" +
+	"cacheWrite\"\xdd\x05\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
@@ -7901,7 +7921,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\tsequences\x18\x10 \x03(\v2\x1f.loombridge.v1.SnapshotSequenceR\tsequences\x12?\n" +
 	"\n" +
 	"difference\x18\x11 \x01(\v2\x1f.loombridge.v1.PromptDifferenceR\n" +
-	"difference\x12\x14\n" +
+	"difference\x124\n" +
+	"\x16expected_cached_tokens\x18\x12 \x01(\x05R\x14expectedCachedTokens\x12\x14\n" +
 	"\x05calls\x18\x13 \x01(\x03R\x05calls\x12\x16\n" +
 	"\x06faults\x18\x14 \x01(\x03R\x06faults\x12\x16\n" +
 	"\x06reused\x18\x15 \x01(\bR\x06reused\x12>\n" +
@@ -8001,10 +8022,11 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rprompt_tokens\x18\x04 \x01(\x05R\fpromptTokens\x12+\n" +
 	"\x11completion_tokens\x18\x05 \x01(\x05R\x10completionTokens\x12)\n" +
 	"\x10reasoning_tokens\x18\x06 \x01(\x05R\x0freasoningTokens\x12#\n" +
-	"\rcached_tokens\x18\a \x01(\x05R\fcachedTokens\"R\n" +
+	"\rcached_tokens\x18\a \x01(\x05R\fcachedTokens\"w\n" +
 	"\x13ReportUsageResponse\x12%\n" +
 	"\x0ecounted_tokens\x18\x01 \x01(\x05R\rcountedTokens\x12\x14\n" +
-	"\x05ratio\x18\x02 \x01(\x01R\x05ratio\"\x8e\x03\n" +
+	"\x05ratio\x18\x02 \x01(\x01R\x05ratio\x12#\n" +
+	"\rmissed_tokens\x18\x03 \x01(\x05R\fmissedTokens\"\x8e\x03\n" +
 	"\x15CompressResultRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +

@@ -446,7 +446,7 @@ class TokenPrices(_message.Message):
     def __init__(self, input: _Optional[float] = ..., cached_input: _Optional[float] = ..., cache_write: _Optional[float] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "cost", "append_only_cost", "pressure", "layout", "sections", "sequences", "difference", "calls", "faults", "reused", "partitions", "sprint")
+    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "cost", "append_only_cost", "pressure", "layout", "sections", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused", "partitions", "sprint")
     PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     FOLDS_FIELD_NUMBER: _ClassVar[int]
@@ -459,6 +459,7 @@ class Receipt(_message.Message):
     SECTIONS_FIELD_NUMBER: _ClassVar[int]
     SEQUENCES_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     FAULTS_FIELD_NUMBER: _ClassVar[int]
     REUSED_FIELD_NUMBER: _ClassVar[int]
@@ -476,12 +477,13 @@ class Receipt(_message.Message):
     sections: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SectionInfo]
     sequences: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SnapshotSequence]
     difference: _prompt_pb2.PromptDifference
+    expected_cached_tokens: int
     calls: int
     faults: int
     reused: bool
     partitions: PartitionTokens
     sprint: int
-    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Union[PartitionTokens, _Mapping]] = ..., sprint: _Optional[int] = ...) -> None: ...
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Union[PartitionTokens, _Mapping]] = ..., sprint: _Optional[int] = ...) -> None: ...
 
 class FoldInfo(_message.Message):
     __slots__ = ("refs", "first_position", "last_position", "tokens", "before_tokens")
@@ -670,12 +672,14 @@ class ReportUsageRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., prompt_id: _Optional[str] = ..., prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ...) -> None: ...
 
 class ReportUsageResponse(_message.Message):
-    __slots__ = ("counted_tokens", "ratio")
+    __slots__ = ("counted_tokens", "ratio", "missed_tokens")
     COUNTED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     RATIO_FIELD_NUMBER: _ClassVar[int]
+    MISSED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     counted_tokens: int
     ratio: float
-    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ...) -> None: ...
+    missed_tokens: int
+    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ...) -> None: ...
 
 class CompressResultRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "tool_name", "tool_call_id", "content", "result_kind", "hint", "failed", "threshold_chars", "path", "exit_code", "compressed")
