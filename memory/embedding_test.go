@@ -88,6 +88,28 @@ func (r *rig) MustWaiting(tb testing.TB, want int) {
 	}
 }
 
+// A word that stands in one record alone finds it first, however few records there are to
+// tell which vectors stand out.
+func TestWordAmongFew(t *testing.T) {
+	for count := 2; count <= 24; count++ {
+		synctest.Test(t, func(t *testing.T) {
+			r := MustVectorRig(t, &meanings{space: "meanings/1"})
+			for i := range count {
+				kind := []string{"hound", "engine", "soup"}[i%3]
+				r.MustSave(t, record.Record{ID: fmt.Sprint("r", i), Text: fmt.Sprintf("The %s remembers marker%dx of its work", kind, i)})
+			}
+			synctest.Wait()
+			r.MustWaiting(t, 0)
+			for i := range count {
+				for _, ask := range []string{"marker%dx", "the work of marker%dx"} {
+					result := r.MustQuery(t, question.Question{Text: fmt.Sprintf(ask, i), Limit: 1})
+					mustEqual(t, fmt.Sprintf("hits of %d among %d", i, count), []string{fmt.Sprint("r", i)}, ids(result))
+				}
+			}
+		})
+	}
+}
+
 // A record without a vector gets one in the background, and is then found by
 // what it means.
 //

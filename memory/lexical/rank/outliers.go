@@ -61,7 +61,7 @@ func (f *fusion) lift(sure float64) {
 // isOutlier reports whether a candidate is to be lifted.
 func (f *fusion) isOutlier(c *candidate) bool {
 	n := f.vectors
-	if c.cosine <= n.tenth {
+	if c.cosine <= n.behind {
 		return false
 	}
 	return n.outlierScore(c.cosine) >= minOutlier ||

@@ -40,13 +40,17 @@ const (
 
 // nearness sums up the cosines of all parts.
 type nearness struct {
-	nearest, tenth, fiftieth float64
+	nearest, fiftieth float64
 	// middle and spread describe the vectors behind the nearest: their median,
 	// and how far the middle half of them reaches. Spread is zero where there
 	// are too few.
 	middle, spread float64
-	// sure says from 0 to 1 how much the nearest stands out.
+	// sure says from 0 to 1 how much the nearest stands out; of fewer than ten, from nothing.
 	sure float64
+	// behind is what one must stand out from to beat words: the tenth, or the last of fewer.
+	behind float64
+	// few is how many vectors are missing to ten, as a share of them.
+	few float64
 	// near is how much the nearest counts, however little it stands out.
 	near float64
 	// alone: the query has no words.
@@ -67,23 +71,28 @@ func (r *ranking) nearness() nearness {
 		}
 		return max(0, cosines[place-1])
 	}
-	n := nearness{nearest: at(1), tenth: at(tenth), fiftieth: at(fiftieth), alone: len(r.query.Words) == 0, near: r.query.Near}
+	n := nearness{nearest: at(1), fiftieth: at(fiftieth), alone: len(r.query.Words) == 0, near: r.query.Near}
 	if len(cosines) >= minCrowd {
 		crowd := cosines[1:]
 		quarter := len(crowd) / 4
 		n.middle, n.spread = crowd[2*quarter], crowd[quarter]-crowd[3*quarter]
 	}
-	n.sure = n.outlierScore(n.nearest)
+	n.sure = standsOut(n.nearest, at(tenth))
+	n.behind = at(max(1, min(tenth, len(cosines))))
+	n.few = max(0, 1-float64(len(cosines))/tenth)
 	return n
 }
 
-// outlierScore says from 0 to 1 how much a vector stands out from the tenth.
-func (n nearness) outlierScore(cosine float64) float64 {
-	ahead := cosine - n.tenth
+// outlierScore says from 0 to 1 how much a vector stands out from the others.
+func (n nearness) outlierScore(cosine float64) float64 { return standsOut(cosine, n.behind) }
+
+// standsOut says from 0 to 1 how much a cosine stands out from another.
+func standsOut(cosine, from float64) float64 {
+	ahead := cosine - from
 	if ahead <= 0 {
 		return 0
 	}
-	out := max(ahead/cosine, ahead/max(1-n.tenth, ahead))
+	out := max(ahead/cosine, ahead/max(1-from, ahead))
 	return math.Pow(min(1, out/fullOutlier), outlierPower)
 }
 
@@ -120,10 +129,12 @@ func (r *ranking) fuse(best []candidate, sure float64) []candidate {
 	} else {
 		f.addNear(sure)
 		// Lets vectors that stand out count for what words don't say.
+		// Among few, one stands out by chance: sure words are then worth more.
+		share := outlierShare * float32(1-sureness(sure)*f.vectors.few)
 		for _, i := range f.found {
 			c := &f.best[i]
 			left := 1 - min(1, max(0, c.byWords))
-			f.give(c, outlierShare*float32(f.vectors.outlierScore(c.cosine))*left)
+			f.give(c, share*float32(f.vectors.outlierScore(c.cosine))*left)
 		}
 		f.sort()
 		f.lift(sure)
