@@ -15,7 +15,7 @@ import (
 func TestFullDiskIsFreedByItsClient(t *testing.T) {
 	t.Parallel()
 	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=100m"); err != nil {
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=400m"); err != nil {
 		t.Skipf("a disk of its own needs root: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -401,12 +402,18 @@ func scrubEffects() []effect {
 func backupEffects() []effect {
 	copies := []string{"--backup-dir", "$DIR-copies"}
 	made := func(s *stand) func() string {
+		first := ""
 		return func() string {
 			status := s.backups()
-			if status == nil {
+			last := status.GetLast().GetName()
+			first = cmp.Or(first, last)
+			switch {
+			case status == nil:
 				return "none"
+			case last == first:
+				return "few"
 			}
-			return status.GetLast().GetName()
+			return "many"
 		}
 	}
 	return []effect{

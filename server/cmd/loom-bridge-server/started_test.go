@@ -27,7 +27,7 @@ func TestStartIsLogged(t *testing.T) {
 		`  grpc +` + p.Address + `\n`,
 		`  loom_v1 +at the same address\n`,
 		`  metrics +http://127\.0\.0\.1:\d+/metrics\n`,
-		`  embedder +none: memory is searched by words`,
+		`  embedder +off: memory is searched by words`,
 		`  credentials +none: authentication is off`,
 		`  encryption +none`,
 	} {

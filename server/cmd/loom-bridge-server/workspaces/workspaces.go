@@ -29,11 +29,15 @@ func Command(o Options) *cobra.Command {
 	var agent, to string
 	command.PersistentFlags().StringVar(&agent, "agent", "operator", "`id` of whose workspace; all agents of a tenant have one, unless the servers run with --own-workspace")
 	move := o.sub("move", "Give it to another server that runs; its files are not copied", func(ctx context.Context, s loombridgev1.AdminServiceClient) error {
+		before, err := s.GetWorkspace(ctx, &loombridgev1.GetWorkspaceRequest{AgentId: agent})
+		if err != nil {
+			return err
+		}
 		moved, err := s.MoveWorkspace(ctx, &loombridgev1.MoveWorkspaceRequest{AgentId: agent, Server: to})
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.Out, "now %s\nNo file was copied: bring what is needed to that folder.\n", line(moved.GetAfter()))
+		_, err = fmt.Fprintf(o.Out, "before: %s\nafter:  %s\nNo file was copied: bring what is needed to that folder.\n", line(before.GetWorkspace()), line(moved.GetAfter()))
 		return err
 	})
 	move.Flags().StringVar(&to, "to", "", "`name` of the server, or its folder as show tells it, where several have one name")
