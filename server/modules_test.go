@@ -36,7 +36,7 @@ func TestNamedModules(t *testing.T) {
 		{"tokenizer", "context/tokens", "Counter"},
 		{"task", "context/session", "Task"},
 		{"event bus", "bridge/events", "Bus"},
-		{"knowledge", "bridge/recall", "Base"},
+		{"knowledge", "bridge/recall", "Knowledge"},
 		// Three phases.
 		{"phase 1", "context/assemble/inject", "Phase"},
 		{"phase 2", "context/assemble/inject", "Injection"},
