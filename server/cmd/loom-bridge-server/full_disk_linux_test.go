@@ -15,7 +15,7 @@ import (
 func TestFullDiskIsFreedByItsClient(t *testing.T) {
 	t.Parallel()
 	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=400m"); err != nil {
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=200m"); err != nil {
 		t.Skipf("a disk of its own needs root: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
@@ -43,9 +43,14 @@ func TestFullDiskIsFreedByItsClient(t *testing.T) {
 	}
 	memories := loombridgev1.NewMemoryServiceClient(p.conn)
 	for i, id := range ids {
-		if _, err := memories.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}}); err != nil {
-			t.Fatalf("delete %d of %d on a full disk: %v", i, len(ids), err)
-		}
+		// A compaction under way may have taken what is kept back; it gives that back as it ends.
+		eventually(t, waitTime, func() error {
+			_, err := memories.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
+			if err != nil && reasonOf(err) != "STORAGE_FULL" {
+				t.Fatalf("delete %d of %d on a full disk: %v", i, len(ids), err)
+			}
+			return err
+		})
 	}
 	eventually(t, waitTime, func() error {
 		if _, err := save(); err != nil {
