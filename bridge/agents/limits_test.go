@@ -80,7 +80,7 @@ func TestListingManyTools(t *testing.T) {
 		}
 		best = min(best, time.Since(started))
 	}
-	if best > 2*time.Second {
+	if best > 20*time.Second { // idle .4 s, and many times that on a busy machine with the race detector
 		t.Errorf("it took %v", best)
 	}
 }
