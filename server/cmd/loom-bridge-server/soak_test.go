@@ -78,7 +78,7 @@ type writer struct {
 // round checks what earlier rounds left, writes, and kills the server.
 func (s *soak) round(t *testing.T, round int, life time.Duration) {
 	t.Helper()
-	process, addr := mustStart(t, s.binary, "--addr", "127.0.0.1:0", "--data-dir", s.data, "--workspace", s.workspace, "--log-level", "error")
+	process, addr := mustStart(t, s.binary, "--addr", "127.0.0.1:0", "--data-dir", s.data, "--workspace", s.workspace, "--log-level", "error", "--embedder=auto")
 	var wg sync.WaitGroup
 	for _, w := range s.writers {
 		wg.Go(func() {
@@ -115,7 +115,7 @@ func (w *writer) hasActed() bool { return w.acted.Load() }
 // verify starts the server once more and checks everything from the start.
 func (s *soak) verify(t *testing.T) {
 	t.Helper()
-	process, addr := mustStart(t, s.binary, "--addr", "127.0.0.1:0", "--data-dir", s.data, "--workspace", s.workspace, "--log-level", "error")
+	process, addr := mustStart(t, s.binary, "--addr", "127.0.0.1:0", "--data-dir", s.data, "--workspace", s.workspace, "--log-level", "error", "--embedder=auto")
 	defer func() {
 		process.Process.Kill() //nolint:errcheck // it may have ended already
 		process.Wait()         //nolint:errcheck // it was killed
@@ -316,7 +316,7 @@ func mustBuild(tb testing.TB) string {
 // mustStart starts the program and returns its address.
 func mustStart(t testing.TB, binary string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
-	process := exec.Command(binary, args...)
+	process := exec.Command(binary, byWords(args)...)
 	process.Stderr = os.Stderr
 	out, err := process.StdoutPipe()
 	if err != nil {
