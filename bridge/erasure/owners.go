@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory"
+	"github.com/loom-bridge/loom-bridge/memory/embed/chosen"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
@@ -32,7 +33,7 @@ func Owners() []erase.Owner {
 	return []erase.Owner{
 		session.Erasure(), past.Erasure(), blob.Erasure(), children.Erasure(), memory.Erasure(), plans.Erasure(), grants.Erasure(),
 		mention.Erasure(), messages.Erasure(), store.Erasure(topics.Of), agents.Erasure(), approval.Erasure(), audit.Erasure(),
-		places.Erasure(), mcp.Erasure(), lease.Erasure(), registry.Erasure(), own(),
+		places.Erasure(), mcp.Erasure(), lease.Erasure(), registry.Erasure(), chosen.Erasure(), own(),
 	}
 }
 

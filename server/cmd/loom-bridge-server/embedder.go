@@ -13,7 +13,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/embed/builtin"
+	"github.com/loom-bridge/loom-bridge/memory/embed/chosen"
 	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // checkEmbedder checks that its settings make one. What listens here, and whether the server
@@ -112,6 +114,43 @@ func (c Config) findEmbedder(ctx context.Context) Config {
 		}
 	}
 	return c
+}
+
+// chooseEmbedder returns the embedder, nil for none, and the settings with where it is. One
+// that the server chooses by itself stays that of the store: vectors of another could not be
+// compared with those that are there.
+func (c Config) chooseEmbedder(ctx context.Context, engine kv.Engine) (Config, embed.Embedder, error) {
+	before, known, err := chosen.Load(ctx, engine)
+	if err != nil {
+		return c, nil, err
+	}
+	named := c.Embedder.BaseURL != ""
+	if c = c.keepEmbedder(before, known); c.Embedder.BaseURL == "" && !(known && c.keepsModel(before)) {
+		c = c.findEmbedder(ctx)
+	}
+	e, err := c.embedder()
+	switch now := (chosen.Embedder{BaseURL: c.Embedder.BaseURL, Model: c.Embedder.Model}); {
+	case err != nil || e == nil || known && now == before || named && !known:
+		return c, e, err
+	case named:
+		return c, e, chosen.Forget(ctx, engine)
+	default:
+		return c, e, now.Store(ctx, engine)
+	}
+}
+
+// keepEmbedder takes the server that was chosen before, unless one is named.
+func (c Config) keepEmbedder(before chosen.Embedder, known bool) Config {
+	if known && c.EmbedderUse == embedderAuto && c.Embedder.BaseURL == "" && before.BaseURL != "" {
+		c.Embedder.BaseURL, c.Embedder.Model = before.BaseURL, cmp.Or(c.Embedder.Model, before.Model)
+	}
+	return c
+}
+
+// keepsModel reports whether the server's own model was chosen before, and is there.
+func (c Config) keepsModel(before chosen.Embedder) bool {
+	_, err := c.model()
+	return before == chosen.Embedder{} && c.Embedder.Model == "" && err == nil
 }
 
 // embedderLine says which embedder is used, or why none is.

@@ -49,12 +49,10 @@ func TestQueriesOutliveFailingRecords(t *testing.T) {
 	}
 }
 
-// What needs no common word is found by an embedder that listens on this machine, when the
-// server may look for one; without it the answer says that only words were searched.
-//
-// F08, Y29
-func TestEmbedderNearby(t *testing.T) {
-	t.Parallel()
+// textEmbeddings is a server on this machine that is taken for Text Embeddings Inference: for
+// it, hamsters and animals are the same.
+func textEmbeddings(t *testing.T) (host string, stop func()) {
+	t.Helper()
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/info" { // as Text Embeddings Inference
 			_, _ = w.Write([]byte(`{"model_id":"BAAI/bge-small-en-v1.5","model_type":{"embedding":{"pooling":"cls"}}}`))
@@ -75,8 +73,17 @@ func TestEmbedderNearby(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
 	}))
-	defer model.Close()
-	host := model.Listener.Addr().String()
+	t.Cleanup(model.Close)
+	return model.Listener.Addr().String(), model.Close
+}
+
+// What needs no common word is found by an embedder that listens on this machine, when the
+// server may look for one; without it the answer says that only words were searched.
+//
+// F08, Y29
+func TestEmbedderNearby(t *testing.T) {
+	t.Parallel()
+	host, _ := textEmbeddings(t)
 	const question = "which animal do I own?"
 
 	p := MustRunWith(t, t.TempDir(), func(c *Config) { c.EmbedderHosts = host }) // not asked: it may not look
@@ -154,4 +161,35 @@ func TestEmbedderBuiltin(t *testing.T) {
 	if got := hits(t, p, "which animal do I own?"); got != 0 {
 		t.Errorf("with words alone: %d hits", got)
 	}
+}
+
+// Which embedder the server chose stays that of the store, whatever listens at a later start:
+// vectors of two can't be compared. One that is named ends the choice.
+//
+// F08
+func TestChosenEmbedderStays(t *testing.T) {
+	t.Parallel()
+	path := builtin.Find(filepath.Join("..", "..", "..", "bin", "loom-bridge-server"))
+	if path == "" {
+		t.Skip("no model of embeddings in bin: `make model` fetches it")
+	}
+	host, stop := textEmbeddings(t)
+	start := func(dir, hosts, want string, arguments ...string) {
+		t.Helper()
+		with := func(c *Config) { c.EmbedderHosts, c.ModelFile = hosts, path }
+		p := MustRunWith(t, dir, with, append([]string{"--embedder", "auto"}, arguments...)...)
+		p.told(t, want)
+		must(t, p.Stop())
+	}
+	const none, own, other = "127.0.0.1:1", "use-multilingual-3, in the server itself", "bge-small-en-v1.5 at http"
+	first, second := t.TempDir(), t.TempDir()
+	start(first, none, own)
+	start(first, host, own)
+	start(first, host, "m at http", "--embedder-url", "http://"+host+"/v1", "--embedder-model", "m")
+	start(first, host, other)
+	start(second, host, other)
+	stop()
+	start(second, none, other)
+	start(second, none, own, "--embedder", "builtin")
+	start(second, none, own)
 }

@@ -156,8 +156,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	config = config.findEmbedder(ctx)
-	embedder, err := config.embedder()
+	config, embedder, err := config.chooseEmbedder(ctx, engine)
 	if err != nil {
 		return err
 	}

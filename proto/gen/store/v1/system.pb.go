@@ -2363,6 +2363,61 @@ func (x *KnownTool) GetTime() int64 {
 	return 0
 }
 
+// Which embedder the server chose for the store; empty: its own model.
+type EmbedderChoice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where it listens, as http://127.0.0.1:11434/v1.
+	BaseUrl string `protobuf:"bytes,1,opt,name=base_url,json=baseUrl" json:"base_url,omitempty"`
+	// Its model.
+	Model         string `protobuf:"bytes,2,opt,name=model" json:"model,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EmbedderChoice) Reset() {
+	*x = EmbedderChoice{}
+	mi := &file_store_v1_system_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EmbedderChoice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EmbedderChoice) ProtoMessage() {}
+
+func (x *EmbedderChoice) ProtoReflect() protoreflect.Message {
+	mi := &file_store_v1_system_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EmbedderChoice.ProtoReflect.Descriptor instead.
+func (*EmbedderChoice) Descriptor() ([]byte, []int) {
+	return file_store_v1_system_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *EmbedderChoice) GetBaseUrl() string {
+	if x != nil {
+		return x.BaseUrl
+	}
+	return ""
+}
+
+func (x *EmbedderChoice) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
 var File_store_v1_system_proto protoreflect.FileDescriptor
 
 const file_store_v1_system_proto_rawDesc = "" +
@@ -2558,7 +2613,10 @@ const file_store_v1_system_proto_rawDesc = "" +
 	"\bsequence\x18\x02 \x01(\x04R\bsequence\"<\n" +
 	"\tKnownTool\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x19\n" +
-	"\x04time\x18\x02 \x01(\x12B\x05\xaa\x01\x02\b\x01R\x04timeBHZ=github.com/loom-bridge/loom-bridge/proto/gen/store/v1;storev1\x92\x03\x06\b\x02\x18\x02 \x03b\beditionsp\xe8\a"
+	"\x04time\x18\x02 \x01(\x12B\x05\xaa\x01\x02\b\x01R\x04time\"A\n" +
+	"\x0eEmbedderChoice\x12\x19\n" +
+	"\bbase_url\x18\x01 \x01(\tR\abaseUrl\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05modelBHZ=github.com/loom-bridge/loom-bridge/proto/gen/store/v1;storev1\x92\x03\x06\b\x02\x18\x02 \x03b\beditionsp\xe8\a"
 
 var (
 	file_store_v1_system_proto_rawDescOnce sync.Once
@@ -2572,7 +2630,7 @@ func file_store_v1_system_proto_rawDescGZIP() []byte {
 	return file_store_v1_system_proto_rawDescData
 }
 
-var file_store_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_store_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_store_v1_system_proto_goTypes = []any{
 	(*Intent)(nil),         // 0: store.v1.Intent
 	(*Erasure)(nil),        // 1: store.v1.Erasure
@@ -2600,14 +2658,15 @@ var file_store_v1_system_proto_goTypes = []any{
 	(*Gap)(nil),            // 23: store.v1.Gap
 	(*GapTopic)(nil),       // 24: store.v1.GapTopic
 	(*KnownTool)(nil),      // 25: store.v1.KnownTool
-	(*Pair)(nil),           // 26: store.v1.Pair
+	(*EmbedderChoice)(nil), // 26: store.v1.EmbedderChoice
+	(*Pair)(nil),           // 27: store.v1.Pair
 }
 var file_store_v1_system_proto_depIdxs = []int32{
 	2,  // 0: store.v1.Erasure.counts:type_name -> store.v1.KindNumber
 	2,  // 1: store.v1.Erasure.quoted:type_name -> store.v1.KindNumber
 	10, // 2: store.v1.AuditLink.records:type_name -> store.v1.Sealed
 	11, // 3: store.v1.AuditLink.removed:type_name -> store.v1.Removed
-	26, // 4: store.v1.AgentState.metadata:type_name -> store.v1.Pair
+	27, // 4: store.v1.AgentState.metadata:type_name -> store.v1.Pair
 	15, // 5: store.v1.MemoryGrants.grants:type_name -> store.v1.MemoryGrant
 	18, // 6: store.v1.MessageCounts.senders:type_name -> store.v1.SenderCount
 	22, // 7: store.v1.Child.result:type_name -> store.v1.ChildResult
@@ -2631,7 +2690,7 @@ func file_store_v1_system_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_store_v1_system_proto_rawDesc), len(file_store_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
