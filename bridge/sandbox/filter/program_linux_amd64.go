@@ -76,7 +76,7 @@ func Assemble(o Options) ([]Instruction, error) {
 		p.answer(errno(unix.EPERM), sysV...)
 	}
 	p.namespaces()
-	p.terminals()
+	p.controls(o)
 	p.modes(o)
 	p.sockets(o)
 	if o.Names {
@@ -108,10 +108,18 @@ func (p *program) namespaces() {
 	p.when(unix.SYS_CLONE, arg(0), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: all, SkipFalse: 1}, errno(unix.EPERM), allow)
 }
 
-// terminals refuses what puts input into one.
-func (p *program) terminals() {
+// Of a socket, these set who gets its signals, as F_SETOWN does.
+const fioSetOwn, siocSetGroup = 0x8901, 0x8902
+
+// controls refuses what puts input into a terminal and, for a supervised process, what
+// chooses who gets the signals of a socket.
+func (p *program) controls(o Options) {
 	const tioclinux, tioccons = 0x541c, 0x541d
-	p.when(unix.SYS_IOCTL, oneOf(1, errno(unix.EPERM), allow, unix.TIOCSTI, tioclinux, tioccons)...)
+	requests := []uint32{unix.TIOCSTI, tioclinux, tioccons}
+	if o.Supervised {
+		requests = append(requests, fioSetOwn, siocSetGroup)
+	}
+	p.when(unix.SYS_IOCTL, oneOf(1, errno(unix.EPERM), allow, requests...)...)
 }
 
 // oneOf answers with in when an argument is one of the values, else with out.

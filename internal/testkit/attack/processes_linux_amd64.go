@@ -52,6 +52,7 @@ var processAttacks = map[string]attempt{
 		return unix.Prlimit(0, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: old.Cur, Max: old.Max + 1}, nil)
 	},
 	"sigio-server": sigio,
+	"sigio-socket": socketOwner,
 	// What may send the first stage no signal may send it no deadly one.
 	"kill-helper":   func(w World) error { return unix.Kill(w.FirstStage, 0) },
 	"tgkill-helper": func(w World) error { return unix.Tgkill(w.FirstStage, w.FirstStage, 0) },
@@ -188,6 +189,16 @@ func sigio(w World) error {
 	}
 	_, err := unix.FcntlInt(uintptr(pipe[0]), unix.F_SETOWN, w.Victim)
 	return err
+}
+
+// socketOwner makes a victim the owner of a socket.
+func socketOwner(w World) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	const fioSetOwn = 0x8901
+	return unix.IoctlSetPointerInt(pair[0], fioSetOwn, w.Victim)
 }
 
 // limits sets a limit of another process to what it is: a process that may do that may set it
