@@ -105,13 +105,13 @@ func (c *caller) named() (int64, error) {
 	return 0, unix.ENOSYS
 }
 
-// at resolves a path of the caller's.
-func (c *caller) at(dir, argument int, follow bool) (*found, error) {
+// at resolves a path of the caller's that stands for the name itself.
+func (c *caller) at(dir, argument int) (*found, error) {
 	path, err := c.path(argument)
 	if err != nil {
 		return nil, err
 	}
-	return c.resolve(dir, path, follow)
+	return c.resolve(dir, path, false)
 }
 
 // may says why a name can't be changed. Moved says that what is there, with all below
@@ -235,17 +235,22 @@ func (c *caller) masked(call func() error) error {
 const (
 	writes  = unix.O_WRONLY | unix.O_RDWR
 	tmpfile = unix.O_TMPFILE &^ unix.O_DIRECTORY
-	// onlyPlace are the flags that count beside O_PATH.
-	onlyPlace = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 )
 
 // opened opens a file for the caller.
 func (c *caller) opened(dir, argument, flags int, mode uint32) (int64, error) {
 	if flags&unix.O_PATH != 0 {
-		flags &= onlyPlace
+		return 0, errGoOn // its other flags mean nothing, and nothing is changed by it
 	}
-	exclusive := flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL && flags&tmpfile == 0
-	f, err := c.at(dir, argument, flags&unix.O_NOFOLLOW == 0 && !exclusive)
+	if flags&unix.O_CREAT != 0 && flags&unix.O_TMPFILE != 0 {
+		return 0, unix.EINVAL // a file that is made is neither a folder nor without a name
+	}
+	exclusive := flags&(unix.O_CREAT|unix.O_EXCL) == unix.O_CREAT|unix.O_EXCL
+	path, err := c.path(argument)
+	if err != nil {
+		return 0, err
+	}
+	f, err := c.resolve(dir, path, flags&unix.O_NOFOLLOW == 0 && !exclusive || strings.HasSuffix(path, "/"))
 	if err != nil {
 		return 0, err
 	}
@@ -266,11 +271,11 @@ func (c *caller) opened(dir, argument, flags int, mode uint32) (int64, error) {
 		}
 	case exclusive:
 		err = unix.EEXIST
-	case f.kind() == unix.S_IFLNK && flags&unix.O_PATH == 0:
+	case f.kind() == unix.S_IFLNK:
 		err = unix.ELOOP
-	case f.slash && f.kind() != unix.S_IFDIR:
+	case f.cut():
 		err = unix.ENOTDIR
-	case f.kind() == unix.S_IFDIR && flags&unix.O_CREAT != 0 && flags&tmpfile == 0:
+	case f.kind() == unix.S_IFDIR && flags&unix.O_CREAT != 0:
 		err = unix.EISDIR
 	default:
 		if err = c.mayOpen(f, flags); err != nil {
@@ -303,8 +308,6 @@ func (c *caller) mayOpen(f *found, flags int) error {
 	switch {
 	case place == "":
 		return unix.EACCES
-	case flags&unix.O_PATH != 0:
-		return nil // nothing can be done with it but what is looked at again
 	case flags&(writes|unix.O_TRUNC|tmpfile) == 0:
 		if !c.s.readable(place) && !c.s.device(place) {
 			return unix.EACCES
@@ -322,13 +325,6 @@ func (c *caller) mayOpen(f *found, flags int) error {
 
 // reopen opens what was found, and no other thing that has its name by now.
 func (c *caller) reopen(f *found, flags int, mode uint32) error {
-	if flags&unix.O_PATH != 0 {
-		n, err := unix.Dup(f.object)
-		if err != nil {
-			return err
-		}
-		return c.lend(n, flags)
-	}
 	var n int
 	open := func() (err error) {
 		flags := flags &^ (unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW)
@@ -350,7 +346,7 @@ func (c *caller) reopen(f *found, flags int, mode uint32) error {
 // lend gives the caller a descriptor as the answer of its call.
 func (c *caller) lend(n, flags int) error {
 	defer unix.Close(n)
-	if flags&unix.O_NONBLOCK == 0 && flags&unix.O_PATH == 0 {
+	if flags&unix.O_NONBLOCK == 0 {
 		if now, err := unix.FcntlInt(uintptr(n), unix.F_GETFL, 0); err == nil && now&unix.O_NONBLOCK != 0 {
 			_, _ = unix.FcntlInt(uintptr(n), unix.F_SETFL, now&^unix.O_NONBLOCK) // of a file it means nothing
 		}
@@ -376,7 +372,7 @@ func (c *caller) lend(n, flags int) error {
 
 // make makes a folder, a link, or another node.
 func (c *caller) make(dir, argument int, mode uint32, target string) error {
-	f, err := c.at(dir, argument, false)
+	f, err := c.at(dir, argument)
 	if err != nil {
 		return err
 	}
@@ -444,7 +440,7 @@ func (c *caller) hardLink(fromDir, from, toDir, to, flags int) error {
 			err = unix.EINTR
 		}
 	} else {
-		old, err = c.resolve(fromDir, path, flags&unix.AT_SYMLINK_FOLLOW != 0)
+		old, err = c.resolve(fromDir, path, flags&unix.AT_SYMLINK_FOLLOW != 0 || strings.HasSuffix(path, "/"))
 	}
 	if old != nil {
 		defer old.close()
@@ -455,19 +451,25 @@ func (c *caller) hardLink(fromDir, from, toDir, to, flags int) error {
 	if old.object < 0 {
 		return unix.ENOENT
 	}
+	if old.cut() {
+		return unix.ENOTDIR
+	}
 	if old.kind() == unix.S_IFDIR {
 		return unix.EPERM
 	}
 	if err := c.may(old.leads(), false); err != nil {
 		return err
 	}
-	f, err := c.at(toDir, to, false)
+	f, err := c.at(toDir, to)
 	if err != nil {
 		return err
 	}
 	defer f.close()
 	if f.object >= 0 {
 		return unix.EEXIST
+	}
+	if f.slash {
+		return unix.ENOENT
 	}
 	if err := c.may(f.place(), true); err != nil {
 		return err
@@ -480,7 +482,7 @@ func (c *caller) hardLink(fromDir, from, toDir, to, flags int) error {
 
 // remove removes a name.
 func (c *caller) remove(dir, argument, flags int) error {
-	f, err := c.at(dir, argument, false)
+	f, err := c.at(dir, argument)
 	if err != nil {
 		return err
 	}
@@ -509,12 +511,12 @@ func (c *caller) remove(dir, argument, flags int) error {
 
 // rename moves a name to another one.
 func (c *caller) rename(fromDir, from, toDir, to int, flags uint32) error {
-	old, err := c.at(fromDir, from, false)
+	old, err := c.at(fromDir, from)
 	if err != nil {
 		return err
 	}
 	defer old.close()
-	f, err := c.at(toDir, to, false)
+	f, err := c.at(toDir, to)
 	if err != nil {
 		return err
 	}

@@ -283,9 +283,13 @@ func (c *caller) openAt(dir int, path string, empty, nofollow bool) (object, err
 		file, err := unix.Open(c.descriptorOf(dir), unix.O_PATH|unix.O_CLOEXEC, 0)
 		return object{file: file}, badDescriptor(err)
 	}
-	f, err := c.resolve(dir, path, !nofollow)
+	f, err := c.resolve(dir, path, !nofollow || strings.HasSuffix(path, "/"))
 	if err != nil {
 		return object{}, err
+	}
+	if f.cut() {
+		f.close()
+		return object{}, unix.ENOTDIR
 	}
 	o := object{file: f.object, link: f.kind() == unix.S_IFLNK}
 	f.object = -1
@@ -457,13 +461,14 @@ func (c *caller) descriptor(argument int) (int, error) {
 	return unix.PidfdGetfd(process, c.int(argument), 0)
 }
 
-// where is the place of an object now; empty when it is unknown.
+// where is the place of an object now; empty when it is unknown. Behind that of one that is
+// gone stands " (deleted)", as it may in any name: it is never taken off.
 func where(o object) string {
 	to, err := os.Readlink(o.path())
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSuffix(to, " (deleted)")
+	return to
 }
 
 // writable reports whether the tool may change what is at a place. What has no place on

@@ -36,6 +36,9 @@ func (f *found) close() {
 
 func (f *found) kind() uint32 { return f.stat.Mode & unix.S_IFMT }
 
+// cut reports whether the path goes on behind what is no folder.
+func (f *found) cut() bool { return f.slash && f.object >= 0 && f.kind() != unix.S_IFDIR }
+
 // place is the path of the name itself, as it is now.
 func (f *found) place() string {
 	if f.base == "" {
@@ -52,7 +55,8 @@ func (f *found) place() string {
 func (f *found) leads() string { return where(object{file: f.object}) }
 
 // resolve finds what a path of the caller's means to the caller: /proc/self is the caller,
-// not the supervisor. A link at its end is followed if that is asked for.
+// not the supervisor. A link at its end is followed if that is asked for; a slash behind one
+// asks for it, but not of calls that make, remove or move the name itself.
 func (c *caller) resolve(dir int, path string, follow bool) (*found, error) {
 	if path == "" {
 		return nil, unix.ENOENT
@@ -81,7 +85,7 @@ func (c *caller) resolve(dir int, path string, follow bool) (*found, error) {
 			f.folder, rest = folder, rest[n-1:]
 		}
 	}
-	if err := c.walk(f, rest, follow || f.slash); err != nil {
+	if err := c.walk(f, rest, follow); err != nil {
 		f.close()
 		return nil, err
 	}
@@ -96,13 +100,21 @@ func (c *caller) descriptorOf(n int) string {
 	return "/proc/" + strconv.Itoa(c.pid) + "/fd/" + strconv.Itoa(n)
 }
 
-// split are the segments of a path.
+// split are the segments of a path. A dot at its end stays: it enters what it stands in,
+// which must be a folder.
 func split(path string) []string {
 	var parts []string
+	dot := false
 	for part := range strings.SplitSeq(path, "/") {
-		if part != "" && part != "." {
+		if part == "" {
+			continue
+		}
+		if dot = part == "."; !dot {
 			parts = append(parts, part)
 		}
+	}
+	if dot {
+		parts = append(parts, ".")
 	}
 	return parts
 }
@@ -130,7 +142,7 @@ func (c *caller) walk(f *found, rest []string, follow bool) error {
 			return err
 		}
 		switch {
-		case name == "..":
+		case name == "..", name == ".":
 			enter(n)
 		case f.kind() == unix.S_IFLNK && (!last || follow):
 			if links++; links > maxLinks {
@@ -168,7 +180,7 @@ func (c *caller) walk(f *found, rest []string, follow bool) error {
 			enter(n)
 		}
 	}
-	// The root, or a path that ends in .. : a folder that is there.
+	// The root, or a path that ends in .. or . : a folder that is there.
 	object, err := unix.Dup(f.folder)
 	if err != nil {
 		return err
