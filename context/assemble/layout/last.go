@@ -1,6 +1,8 @@
 package layout
 
 import (
+	"slices"
+
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
@@ -19,27 +21,37 @@ func (f *Frame) JoinsSteps() bool { return f.table.JoinsSteps }
 // message of the user if it ends the history, else nil. Where split is set, the query
 // and the rest are messages of their own, for formats that make one of neighbours.
 func (f *Frame) Last(query *session.Message, split bool) []Message {
-	rest := f.rest()
-	if query == nil && f.goal != "" {
+	rest, end := f.rest(), f.end
+	switch {
+	case query == nil && f.goal != "":
 		query = &session.Message{Role: session.User, Content: f.goal}
-		return f.beside(*query, settings.Goal, rest, split)
-	}
-	if query != nil && f.goal != "" {
-		// Both are what is asked: the message first, as it is the newest.
-		rest = append(rest, Piece{})
-		copy(rest[1:], rest)
-		rest[0] = Piece{settings.Goal, f.goal}
-		if len(rest) > 1 {
-			rest[1].Text = f.table.Rule + rest[1].Text
-		}
-	}
-	if query == nil {
-		if len(rest) == 0 {
-			return nil
-		}
+		return f.beside(*query, settings.Goal, rest, end, split)
+	case query == nil && len(rest) == 0:
+		return nil
+	case query == nil:
 		return []Message{joined(session.User, rest, inject.Dynamic)}
+	case f.goal != "":
+		// Both are what is asked: the message first, as it is the newest.
+		rest, end = f.goalFirst(rest), f.goalFirst(end)
 	}
-	return f.beside(*query, settings.History, rest, split)
+	return f.beside(*query, settings.History, rest, end, split)
+}
+
+// goalFirst is the whole goal, and pieces behind it.
+func (f *Frame) goalFirst(pieces []Piece) []Piece {
+	return f.ruled([]Piece{{settings.Goal, f.goal}}, pieces)
+}
+
+// ruled is pieces behind others, with the rule between them.
+func (f *Frame) ruled(first, then []Piece) []Piece {
+	all := slices.Clone(first)
+	for i, p := range then {
+		if i == 0 && len(first) > 0 {
+			p.Text = f.table.Rule + p.Text
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // rest are the runtime sections and what ends the prompt, as one text.
@@ -55,14 +67,14 @@ func (f *Frame) rest() []Piece {
 }
 
 // beside puts the runtime sections beside a message of the user. What ends the prompt
-// stays last.
-func (f *Frame) beside(query session.Message, section string, rest []Piece, split bool) []Message {
+// stays last: end is that part of rest, and the goal where it stands whole behind the message.
+func (f *Frame) beside(query session.Message, section string, rest, end []Piece, split bool) []Message {
 	asked := Message{Message: query, Pieces: []Piece{{section, query.Content}}, Cache: inject.Dynamic}
 	if len(rest) == 0 {
 		return []Message{asked}
 	}
 	if f.position == settings.Prepend {
-		return f.before(asked, section)
+		return f.before(asked, end)
 	}
 	if split {
 		return []Message{asked, joined(session.User, rest, inject.Dynamic)}
@@ -72,48 +84,30 @@ func (f *Frame) beside(query session.Message, section string, rest []Piece, spli
 
 // both joins a message and what stands behind it.
 func (f *Frame) both(asked Message, rest []Piece) Message {
-	pieces := append([]Piece(nil), asked.Pieces...)
-	for i, p := range rest {
-		if i == 0 {
-			p.Text = f.table.Rule + p.Text
-		}
-		pieces = append(pieces, p)
-	}
-	asked.Pieces = pieces
+	asked.Pieces = f.ruled(asked.Pieces, rest)
 	if len(asked.BlocksJSON) > 0 {
-		asked.BlocksJSON = withText(asked.BlocksJSON, textOf(pieces[1:]))
+		asked.BlocksJSON = withText(asked.BlocksJSON, textOf(asked.Pieces[1:]))
 		return asked
 	}
-	asked.Content = textOf(pieces)
+	asked.Content = textOf(asked.Pieces)
 	return asked
 }
 
 // before puts the runtime sections before a message, and what ends the prompt behind it.
-func (f *Frame) before(asked Message, section string) []Message {
+func (f *Frame) before(asked Message, end []Piece) []Message {
 	if len(asked.BlocksJSON) > 0 {
 		var out []Message
 		if len(f.body) > 0 {
 			out = append(out, joined(session.User, f.body, inject.Dynamic))
 		}
 		out = append(out, asked)
-		if len(f.end) > 0 {
-			out = append(out, joined(session.User, f.end, inject.Dynamic))
+		if len(end) > 0 {
+			out = append(out, joined(session.User, end, inject.Dynamic))
 		}
 		return out
 	}
-	pieces := append([]Piece(nil), f.body...)
-	query := Piece{section, asked.Content}
-	if len(pieces) > 0 {
-		query.Text = f.table.Rule + query.Text
-	}
-	pieces = append(pieces, query)
-	for i, p := range f.end {
-		if i == 0 {
-			p.Text = f.table.Rule + p.Text
-		}
-		pieces = append(pieces, p)
-	}
-	asked.Pieces, asked.Content = pieces, textOf(pieces)
+	asked.Pieces = f.ruled(f.ruled(f.body, asked.Pieces), end)
+	asked.Content = textOf(asked.Pieces)
 	return []Message{asked}
 }
 
