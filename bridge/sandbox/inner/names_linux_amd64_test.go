@@ -348,8 +348,10 @@ func TestNothingOutside(t *testing.T) {
 				}
 			}
 			for _, st := range []step{
-				{call: "rename", path: "own", to: folder + "/" + name}, {call: "rename", path: folder + "/" + name, to: "taken"},
-				{call: "link", path: "own", to: folder + "/" + name}, {call: "link", path: folder + "/" + name, to: "taken"},
+				{call: "rename", path: "own", to: folder + "/" + name},
+				{call: "rename", path: folder + "/" + name, to: "taken"},
+				{call: "link", path: "own", to: folder + "/" + name},
+				{call: "link", path: folder + "/" + name, to: "taken"},
 			} {
 				if tool.do(func() { got = st.run(workspace) }); got == "" {
 					t.Errorf("%+v is done", st)
@@ -432,7 +434,7 @@ func TestCutPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Munmap(memory)
+	defer func() { _ = unix.Munmap(memory) }()
 	if err := unix.Mprotect(memory[page:], unix.PROT_NONE); err != nil {
 		t.Fatal(err)
 	}
@@ -444,8 +446,11 @@ func TestCutPaths(t *testing.T) {
 		most int
 		want error
 	}{
-		{"path", true, unix.PathMax, nil}, {"", true, unix.PathMax, nil}, {"path", false, unix.PathMax, unix.EFAULT},
-		{strings.Repeat("x", 99), true, 100, nil}, {strings.Repeat("x", 100), true, 100, unix.ENAMETOOLONG},
+		{"path", true, unix.PathMax, nil},
+		{"", true, unix.PathMax, nil},
+		{"path", false, unix.PathMax, unix.EFAULT},
+		{strings.Repeat("x", 99), true, 100, nil},
+		{strings.Repeat("x", 100), true, 100, unix.ENAMETOOLONG},
 	} {
 		text := []byte(row.text)
 		if row.end {
