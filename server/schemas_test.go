@@ -52,7 +52,7 @@ func TestBrokenSchemasAreRefused(t *testing.T) {
 		if fields := violated(err); len(fields) != 1 || fields[0] != "hello.tools.parameters_schema_json" {
 			t.Errorf("%s: fields %q of %v", name, fields, err)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > time.Minute/2 {
 			t.Errorf("%s took %v", name, took)
 		}
 	}

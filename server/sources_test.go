@@ -130,7 +130,7 @@ func TestMemoryEntersByItself(t *testing.T) {
 // eventually waits for what the background does.
 func eventually(tb testing.TB, done func() bool) {
 	tb.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			tb.Fatal("it does not happen")
 		}
@@ -242,7 +242,7 @@ func TestKnowledgeOutside(t *testing.T) {
 	settings.Sources = &loombridgev1.SourceSettings{KnowledgeTimeout: durationpb.New(20 * time.Millisecond)}
 	start := time.Now()
 	got = promptFor(t, s, "s3", "Which oil?", settings)
-	if k := sectionOf(got, "knowledge"); k.GetOutcome() != loombridgev1.SectionOutcome_SECTION_OUTCOME_TIMED_OUT || time.Since(start) > 5*time.Second {
+	if k := sectionOf(got, "knowledge"); k.GetOutcome() != loombridgev1.SectionOutcome_SECTION_OUTCOME_TIMED_OUT || time.Since(start) > time.Minute/2 {
 		t.Errorf("slow, after %v: %v", time.Since(start), k)
 	}
 }

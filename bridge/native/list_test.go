@@ -79,7 +79,7 @@ func TestListDirOfManyEntries(t *testing.T) {
 	}
 	start := time.Now()
 	out := b.must("fs:list_dir", args{"path": "many"})
-	if took := time.Since(start); took > 5*time.Second {
+	if took := time.Since(start); took > time.Minute/2 {
 		t.Errorf("listing took %v", took)
 	}
 	names := entryNames(out)

@@ -55,7 +55,7 @@ func TestSchemaPatternsAreNotCompiled(t *testing.T) {
 	if err := s.Check(json.RawMessage(`{"patternProperties":{` + strings.Join(members, ",") + `}}`)); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > time.Minute/2 {
 		t.Errorf("took %v", took)
 	}
 }

@@ -43,7 +43,7 @@ func TestGuardIsLinear(t *testing.T) {
 		text := strings.Repeat(unit, 1<<20/len(unit))
 		begin := time.Now()
 		guard.Text(text)
-		if took := time.Since(begin); took > 2*time.Second { // some 50 ms at most, on a machine with nothing else to do
+		if took := time.Since(begin); took > time.Minute/2 { // what takes time with the square of its length takes hours
 			t.Errorf("1 MiB of %q takes %v", unit, took)
 		}
 	}

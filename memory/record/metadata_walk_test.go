@@ -110,7 +110,7 @@ func TestNumbersOfManyDigits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > time.Minute/2 {
 		t.Errorf("%d took %v", rounds, took)
 	}
 }

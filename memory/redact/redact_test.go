@@ -331,7 +331,7 @@ func TestHostile(t *testing.T) {
 		text := strings.Repeat(part, (1<<20)/len(part))
 		began := time.Now()
 		r.Text(text, nil)
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > time.Minute/2 {
 			t.Errorf("%d bytes of %q took %s", len(text), part, took)
 		}
 	}

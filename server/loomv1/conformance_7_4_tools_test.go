@@ -375,7 +375,7 @@ func TestConformance74RelayTimeout(t *testing.T) {
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
-	if took := time.Since(began); took < 200*time.Millisecond || took > 5*time.Second {
+	if took := time.Since(began); took < 200*time.Millisecond || took > waitTime/2 {
 		t.Errorf("took %v", took)
 	}
 	late := agent.next()
@@ -470,7 +470,7 @@ func TestConformance74TimeoutOfCoreTools(t *testing.T) {
 	if got := w.call(&loomv1pb.ToolCall{Name: "demo:slow", TimeoutMs: 200}); got.GetStatus() != statusTimeout {
 		t.Errorf("%v", got)
 	}
-	if took := time.Since(began); took < 200*time.Millisecond || took > 5*time.Second {
+	if took := time.Since(began); took < 200*time.Millisecond || took > waitTime/2 {
 		t.Errorf("took %v", took)
 	}
 	for _, millis := range []int64{0, -5, 1 << 62} {

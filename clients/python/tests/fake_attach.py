@@ -20,7 +20,7 @@ T = TypeVar("T")
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """The time of a fake server, unless a test sets another."""
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds a test waits for something that should have come."""
 
 

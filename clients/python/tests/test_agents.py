@@ -13,7 +13,7 @@ from fake_attach import PATIENCE, until
 from loombridge import testing
 
 # A server is started again within this many seconds, and found within two more.
-RESTART = 20.0
+RESTART = 60.0
 
 
 @pytest.fixture

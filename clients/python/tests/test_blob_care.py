@@ -343,11 +343,11 @@ async def test_search_errors_silence_and_close(fake: Fake, ctx: loombridge.Clien
         await anext(ctx.context.search_blobs("gone", literal="l"))
     with pytest.raises(loombridge.DeadlineExceededError, match="nothing of the search"):
         assert [each async for each in ctx.context.search_blobs("ab", literal="l", timeout=0.5)]
-    await asyncio.wait_for(left.wait(), 5)
+    await asyncio.wait_for(left.wait(), 60)
     left.clear()
     async with ctx.context.search_blobs("ab", literal="l") as search:
         assert (await anext(search)).blob == SEEN
-    await asyncio.wait_for(left.wait(), 5)
+    await asyncio.wait_for(left.wait(), 60)
     assert not [each async for each in search]
 
 

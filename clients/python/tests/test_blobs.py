@@ -105,4 +105,4 @@ async def test_leaving_the_block_ends_the_call(fake: Fake, ctx: loombridge.Clien
     fake.on_stream(_rpc.READ_BLOB, endless)
     async with ctx.context.stream_blob("ab") as stream:
         assert await anext(stream) == b"x"
-    await asyncio.wait_for(left.wait(), 5)
+    await asyncio.wait_for(left.wait(), 60)

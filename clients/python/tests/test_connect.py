@@ -138,7 +138,7 @@ async def test_a_server_that_does_not_come(wait: float) -> None:
     begin = time.monotonic()
     with pytest.raises(loombridge.ServerUnreachableError) as caught:
         await loombridge.connect("127.0.0.1:1", agent_id="a", wait=wait)
-    assert wait <= time.monotonic() - begin < wait + 2
+    assert wait <= time.monotonic() - begin < wait + 20
     told = "".join(traceback.format_exception(caught.value))
     assert told.count("Traceback") == 1
     with pytest.raises(ValueError, match="wait must not be less than zero"):

@@ -367,7 +367,7 @@ def agent_of_the_readme(srv: testing.Server) -> str:
 async def test_the_agent_of_the_readme(srv: testing.Server, live: loombridge.Client) -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", agent_of_the_readme(srv))
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             counted = None
             while counted is None:
                 with suppress(loombridge.ToolNotFoundError):
@@ -390,7 +390,7 @@ async def test_the_agent_of_the_readme_ends_with_ctrl_c(
         heard + agent_of_the_readme(srv),
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while "word_count" not in {tool.name for tool in await live.tools.list()}:  # noqa: ASYNC110  nothing tells of it
             await asyncio.sleep(0.05)
         process.send_signal(signal.SIGINT)

@@ -17,7 +17,7 @@ from loombridge.v1 import context_pb2 as pb
 from loomlog import Log, failing, running
 from loomv1.agent import Agent
 
-SOON = 5.0
+SOON = 30.0
 """Seconds in which a step has to be recorded; far more than it takes."""
 
 
@@ -32,7 +32,7 @@ async def test_a_server_that_is_away_delays_nothing(
         began = time.monotonic()
         for i in range(20):
             await agent.ctx.tool("n", payload={"i": i})
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 10.0
         assert not await bridge.flush(0.3)
         log = Log()
         async with fake_server(int(address.rpartition(":")[2])) as back:

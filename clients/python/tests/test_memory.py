@@ -380,12 +380,12 @@ async def test_reembed_that_stands_still(fake: Fake, ctx: loombridge.Client) -> 
     assert (await anext(work_of_ctx)).done == 1
     with pytest.raises(loombridge.DeadlineExceededError, match=r"within 0\.2 s"):
         await anext(work_of_ctx)
-    await asyncio.wait_for(ended.wait(), 5)
+    await asyncio.wait_for(ended.wait(), 60)
     ended.clear()
     async with ctx.memory.reembed() as progress:
         async for _ in progress:
             break
-    await asyncio.wait_for(ended.wait(), 5)
+    await asyncio.wait_for(ended.wait(), 60)
     assert [each async for each in progress] == []
 
 

@@ -27,7 +27,7 @@ func MustServeLoom(tb testing.TB, dir string) (*exec.Cmd, *grpc.ClientConn) {
 	}
 	must(tb, cmd.Start())
 	tb.Cleanup(func() { _ = cmd.Process.Kill() })
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(waitTime)
 	for {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
@@ -35,7 +35,7 @@ func MustServeLoom(tb testing.TB, dir string) (*exec.Cmd, *grpc.ClientConn) {
 			return cmd, MustDial(tb, address)
 		}
 		if time.Now().After(deadline) {
-			tb.Fatal("the port did not open within 5 s")
+			tb.Fatal("the port did not open")
 		}
 		time.Sleep(10 * time.Millisecond) // another process: nothing to wait on
 	}

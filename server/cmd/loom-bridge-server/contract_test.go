@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/connectivity"
 )
 
-// startLimit is how long a start may take here. The promise is two seconds, for
-// agents are started so long after the server; it takes a tenth of one, but not
-// on a machine that is busy with other tests.
-const startLimit = 10 * time.Second
+// startLimit is when a start has hung. The promise is two seconds, for agents are
+// started so long after the server; it takes a tenth of one, but not on a machine
+// that is busy with other tests.
+const startLimit = waitTime
 
 // copyAlone copies this binary, and nothing beside it, to a new folder. Nothing is forked
 // meanwhile: a child would have the file open for writing, and it could not be started.

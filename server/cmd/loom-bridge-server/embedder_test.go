@@ -37,7 +37,7 @@ func TestQueriesOutliveFailingRecords(t *testing.T) {
 	p := MustRun(t, t.TempDir(), "--embedder-url", embedder.URL+"/v1", "--embedder-model", "m", "--embedder-text-prefix", "text: ", "--embedder-query-prefix", "query: ")
 	save(t, p, "Bitcoin closed at 45,000")
 	const enough = 5 // failures in a row, after which an embedder is left alone
-	for deadline := time.Now().Add(20 * time.Second); records.Load() < enough && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(waitTime); records.Load() < enough && time.Now().Before(deadline); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if records.Load() < enough {
@@ -98,7 +98,7 @@ func TestEmbedderNearby(t *testing.T) {
 	p = MustRunWith(t, t.TempDir(), func(c *Config) { c.EmbedderHosts = "127.0.0.1:1," + host }, "--embedder", "auto")
 	save(t, p, "I have a hamster")
 	found := 0
-	for deadline := time.Now().Add(30 * time.Second); found == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTime); found == 0 && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		found = hits(t, p, question)
 	}
 	if found != 1 || !strings.Contains(p.Log.String(), "bge-small") {

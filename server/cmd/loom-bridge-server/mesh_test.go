@@ -200,7 +200,7 @@ func TestKilledServerKeepsNobodyWaiting(t *testing.T) {
 			if err := call(); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
-			if took := time.Since(killed); took > registry.Term/2 { // twice as long as it takes
+			if took := time.Since(killed); took > registry.Term-registry.RenewEvery { // when the lease ends at the earliest
 				t.Errorf("%s took %v", what, took)
 			}
 		})

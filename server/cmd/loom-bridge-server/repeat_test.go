@@ -140,7 +140,7 @@ func TestSameCallAfterKill(t *testing.T) {
 			r := noted("sleep 1000")
 			by(r)
 			go func() { _, _ = p.bridge().Tool(t.Context(), r) }() // ends with the server
-			eventually(t, 20*time.Second, func() error {
+			eventually(t, waitTime, func() error {
 				if runsIn(workspace) == before {
 					return fmt.Errorf("the tool does not run")
 				}

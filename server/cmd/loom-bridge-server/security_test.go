@@ -28,7 +28,7 @@ import (
 )
 
 // waitTime is how long a test waits for what happens in the background.
-const waitTime = 30 * time.Second
+const waitTime = time.Minute
 
 // credentialOf is the table of a caller whose token is its name.
 func credentialOf(token, agents, more string) string {

@@ -32,7 +32,7 @@ func detailOf(err error) (string, map[string]string) {
 // works makes one call of each sort, and fails the test if any is refused.
 func works(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, agent string) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, waitTime)
 	defer cancel()
 	bridge := loombridgev1.NewBridgeServiceClient(conn)
 	if _, err := bridge.MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "a note"}); err != nil {
@@ -104,7 +104,7 @@ func TestHangingToolKeepsNobodyOut(t *testing.T) {
 			})
 		}
 	}
-	for deadline := time.Now().Add(20 * time.Second); waiting.Load() < hanging && refused.Load() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(waitTime); waiting.Load() < hanging && refused.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d calls have reached the tool", waiting.Load(), hanging)
 		}
@@ -255,7 +255,7 @@ func TestEventsOfOthersStay(t *testing.T) {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(20 * time.Second); kept() > 40; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(waitTime); kept() > 40; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of the flood's 100 events are kept", kept())
 		}
