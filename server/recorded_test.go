@@ -31,7 +31,7 @@ const (
 // unless something is folded, tokens and cost are those of the policy replayed
 // alone, taking a batch back gives the bytes there were, and whatever a fold
 // names can be read back byte for byte.
-func TestRecordedRuns(t *testing.T) {
+func TestRecordedRunsSoak(t *testing.T) {
 	dir := os.Getenv("LOOM_EVAL_DATA")
 	if dir == "" {
 		t.Skip("LOOM_EVAL_DATA does not name the folder with recorded runs")

@@ -12,11 +12,11 @@ import (
 // Everyday jobs work in tier N, all of them, and in tier L those that need no socket. There
 // are at least 49; 40 of them work in tier L. With -short those of tier N are left to the
 // doctor of the server, whose test does the same ones.
-func TestEverydayJobs(t *testing.T) {
+func TestEverydayJobsSoak(t *testing.T) {
 	eachTier(t, func(t *testing.T, runner *sandbox.Local) {
 		namespaces := runner.Describe(t.Context()).Tier == sandbox.TierNamespaces
 		if namespaces && testing.Short() {
-			t.Skip("TestSandboxIsTold does them")
+			t.Skip("TestDoctorTriesJobsSoak does them")
 		}
 		var made, absent atomic.Int32
 		t.Run("jobs", func(t *testing.T) {

@@ -115,7 +115,7 @@ func TestProbesFindWhatIsMissing(t *testing.T) {
 }
 
 // A default container has tier L alone, as root and as a user.
-func TestContainer(t *testing.T) {
+func TestContainerSoak(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("a container takes root to make")

@@ -63,21 +63,26 @@ type column struct {
 	leaks []string
 }
 
-// columns are the ways to be confined that tests go through. With -short what a tier does
-// without its newest parts is tried for root alone.
-func columns(user int) []column {
-	n, l := attack.Unstopped(true), attack.Unstopped(false)
-	tier := func(name, tier string, abi int, leaks []string, without ...string) column {
-		return column{name, sandbox.Options{Tier: tier, LandlockABI: abi, Without: without}, leaks}
+// tier is one without anything changed.
+func tier(name, tier string, abi int, leaks []string, without ...string) column {
+	return column{name, sandbox.Options{Tier: tier, LandlockABI: abi, Without: without}, leaks}
+}
+
+// columns are the two tiers.
+func columns() []column {
+	return []column{
+		tier("N", sandbox.TierNamespaces, 0, attack.Unstopped(true)),
+		tier("L", sandbox.TierLandlock, 0, attack.Unstopped(false)),
 	}
+}
+
+// bareColumns are the tiers without their newest parts.
+func bareColumns() []column {
+	l := attack.Unstopped(false)
 	list := []column{
-		tier("N", sandbox.TierNamespaces, 0, n),
-		tier("L", sandbox.TierLandlock, 0, l),
-	}
-	if user == 0 || !testing.Short() {
 		// The first stage is 1 there: nothing within can send it a deadly signal.
-		bare := tier("N, no Landlock", sandbox.TierNamespaces, 0, append([]string{"kill-helper", "tgkill-helper"}, n...), inner.LayerLandlock)
-		list = append(list, bare, tier("L, ABI 1", sandbox.TierLandlock, 1, l))
+		tier("N, no Landlock", sandbox.TierNamespaces, 0, append([]string{"kill-helper", "tgkill-helper"}, attack.Unstopped(true)...), inner.LayerLandlock),
+		tier("L, ABI 1", sandbox.TierLandlock, 1, l),
 	}
 	if os.Getenv(soakRounds) != "" {
 		list = append(list, tier("L, ABI 5", sandbox.TierLandlock, 5, l), tier("L, ABI 4", sandbox.TierLandlock, 4, l),
@@ -92,42 +97,57 @@ const soakRounds = "LOOM_SOAK_ROUNDS"
 // Every attack that reaches its target without the sandbox is stopped in each tier, but
 // for what the tier is known not to stop.
 func TestAttacks(t *testing.T) {
-	users := []int{0}
-	if os.Geteuid() == 0 {
-		users = []int{0, 1234}
+	t.Parallel()
+	mustStop(t, 0, columns())
+}
+
+// So they are where a tier lacks a part, and where the program is an ordinary user's.
+func TestAttacksSoak(t *testing.T) {
+	t.Parallel()
+	mustStop(t, 0, bareColumns())
+	if os.Geteuid() != 0 {
+		return
 	}
-	for _, user := range users {
-		t.Run(fmt.Sprint("user ", max(user, os.Geteuid())), func(t *testing.T) {
-			t.Parallel()
-			open := MustBattle(t, newRunner(t, sandbox.Options{Setting: sandbox.Off}), user)
-			works, refused := open.fight()
-			t.Logf("%d of %d attacks reach without the sandbox; the machine refuses %v", len(works), len(attack.Names()), slices.Sorted(maps.Keys(refused)))
-			if len(works) < 60 {
-				t.Fatalf("only %d attacks reach without the sandbox: %v", len(works), refused)
-			}
-			for _, c := range columns(max(user, os.Geteuid())) {
-				t.Run(c.name, func(t *testing.T) {
-					runner := newRunner(t, c.opts)
-					if got := runner.Describe(t.Context()); !got.Confined() {
-						machine.Lacks(t, c.opts.Tier, got.Problems)
-					}
-					b := MustBattle(t, runner, user)
-					reached, stopped := b.fight()
-					for _, name := range reached {
-						if !slices.Contains(c.leaks, name) {
-							t.Errorf("%s reached", name)
-						}
-					}
-					t.Logf("stopped %d, of which reach without: %d", len(stopped), len(works)-len(reached))
-					b.WantWhole()
-				})
-			}
-		})
+	const user = 1234
+	list := columns()
+	if os.Getenv(soakRounds) != "" {
+		list = append(list, bareColumns()...)
 	}
+	mustStop(t, user, list)
+}
+
+// mustStop makes all attacks on each way to be confined.
+func mustStop(t *testing.T, user int, columns []column) {
+	t.Helper()
+	t.Run(fmt.Sprint("user ", max(user, os.Geteuid())), func(t *testing.T) {
+		open := MustBattle(t, newRunner(t, sandbox.Options{Setting: sandbox.Off}), user)
+		works, refused := open.fight()
+		t.Logf("%d of %d attacks reach without the sandbox; the machine refuses %v", len(works), len(attack.Names()), slices.Sorted(maps.Keys(refused)))
+		if len(works) < 60 {
+			t.Fatalf("only %d attacks reach without the sandbox: %v", len(works), refused)
+		}
+		for _, c := range columns {
+			t.Run(c.name, func(t *testing.T) {
+				runner := newRunner(t, c.opts)
+				if got := runner.Describe(t.Context()); !got.Confined() {
+					machine.Lacks(t, c.opts.Tier, got.Problems)
+				}
+				b := MustBattle(t, runner, user)
+				reached, stopped := b.fight()
+				for _, name := range reached {
+					if !slices.Contains(c.leaks, name) {
+						t.Errorf("%s reached", name)
+					}
+				}
+				t.Logf("stopped %d, of which reach without: %d", len(stopped), len(works)-len(reached))
+				b.WantWhole()
+			})
+		}
+	})
 }
 
 // The same as an ordinary user, whose server can't become anybody.
-func TestAsUser(t *testing.T) {
+func TestAsUserSoak(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("the tests run as a user already")

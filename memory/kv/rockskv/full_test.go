@@ -15,7 +15,7 @@ import (
 
 // A disk that the store itself has filled is not quite full: deletes are still made. That the
 // store takes more when they have made room is shown through a client, by
-// TestFullDiskIsFreedByItsClient.
+// TestFullDiskIsFreedByItsClientSoak.
 func TestFullDiskIsFreed(t *testing.T) {
 	mount := mustMount(t, 200)
 	db := mustOpen(t, filepath.Join(mount, "store"), nil)

@@ -143,7 +143,7 @@ func shownOf(p *loombridgev1.PendingApproval) string {
 
 // What a person sees is what runs: of many calls with a hidden part, whose person says yes to
 // every one that is shown, none runs what was not shown.
-func TestCallsRunWhatWasShown(t *testing.T) {
+func TestCallsRunWhatWasShownSoak(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "loom.toml")

@@ -65,7 +65,7 @@ func TestBridgesLeaveChildren(t *testing.T) {
 // started before it was spawned, and whoever waits for it there hears so.
 //
 // Z28
-func TestBridgesTakeChildrenUp(t *testing.T) {
+func TestBridgesTakeChildrenUpSoak(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	b := MustBridge(t, store, "b")
@@ -94,7 +94,7 @@ func TestBridgesTakeChildrenUp(t *testing.T) {
 // it could be attached; one that comes back at another server is left alone.
 //
 // Z43
-func TestBridgesEndOrphans(t *testing.T) {
+func TestBridgesEndOrphansSoak(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	grace := func(c *Config) { c.ChildGrace = 3 * time.Second }

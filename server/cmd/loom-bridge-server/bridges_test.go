@@ -150,7 +150,7 @@ func TestBridgesShareStore(t *testing.T) {
 // old epoch is refused, as UNAVAILABLE, and no later.
 //
 // Z02
-func TestFencedBridgeWritesNothing(t *testing.T) {
+func TestFencedBridgeWritesNothingSoak(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	a, b := MustBridge(t, store, "a"), MustBridgeApart(t, store, "b")

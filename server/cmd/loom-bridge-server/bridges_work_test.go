@@ -25,7 +25,7 @@ import (
 // What is saved or changed at one server is found at another by the next call.
 //
 // Z03
-func TestBridgesReadEachOthersWrites(t *testing.T) {
+func TestBridgesReadEachOthersWritesSoak(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	both := []*process{MustBridge(t, store, "a"), MustBridge(t, store, "b")}
@@ -97,7 +97,7 @@ func TestBridgesRecordOneSession(t *testing.T) {
 // all others get its answer.
 //
 // Z04
-func TestBridgesRunRequestsOnce(t *testing.T) {
+func TestBridgesRunRequestsOnceSoak(t *testing.T) {
 	t.Parallel()
 	store, workspace := postgresPlace(t, pgtest.Address(t)), t.TempDir()
 	var both []*process
@@ -211,7 +211,7 @@ func TestBridgesTellWhatRunsElsewhere(t *testing.T) {
 // answered from then on.
 //
 // Z05
-func TestBridgesSettleOnlyTheDead(t *testing.T) {
+func TestBridgesSettleOnlyTheDeadSoak(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	a := MustBridge(t, store, "a", "--workspace-shared", "--shell-allow", "echo,cat,sleep", "--data-dir", filepath.Join(t.TempDir(), "local"))
@@ -254,7 +254,7 @@ func TestBridgesSettleOnlyTheDead(t *testing.T) {
 // their numbers, also when PostgreSQL notifies nobody any more.
 //
 // Z06
-func TestBridgesDeliverEvents(t *testing.T) {
+func TestBridgesDeliverEventsSoak(t *testing.T) {
 	t.Parallel()
 	postgres := mustStartPostgres(t)
 	store := postgresPlace(t, postgres.Address)
@@ -364,7 +364,7 @@ func TestBridgesEmbedOnce(t *testing.T) {
 // are whole; a record that is taken away is found.
 //
 // Z09
-func TestBridgesAuditSideBySide(t *testing.T) {
+func TestBridgesAuditSideBySideSoak(t *testing.T) {
 	t.Parallel()
 	address := pgtest.Address(t)
 	store, local := postgresPlace(t, address), t.TempDir()

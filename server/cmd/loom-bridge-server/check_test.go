@@ -128,8 +128,8 @@ func copyStore(tb testing.TB, from string) string {
 	return to
 }
 
-// TestCheckReadsEverything damages one thing after another that clients have stored.
-func TestCheckReadsEverything(t *testing.T) {
+// TestCheckReadsEverythingSoak damages one thing after another that clients have stored.
+func TestCheckReadsEverythingSoak(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)

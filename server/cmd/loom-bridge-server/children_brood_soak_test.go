@@ -182,7 +182,7 @@ func (b *brood) check() {
 // those that die are told of as such.
 //
 // C01, C03, C04, P18, P20
-func TestChildrenAtOnce(t *testing.T) {
+func TestChildrenAtOnceSoak(t *testing.T) {
 	t.Parallel()
 	b := &brood{tb: t, size: broodShort}
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {

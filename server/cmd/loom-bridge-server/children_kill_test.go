@@ -54,7 +54,7 @@ func (f *family) live(ctx context.Context, parent string) {
 // each in its parent's history, one event each, one message in its own session.
 //
 // C04, C06, P19
-func TestChildrenOfAKilledServer(t *testing.T) {
+func TestChildrenOfAKilledServerSoak(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f := &family{acked: make(chan struct{}, stormParents)}

@@ -37,7 +37,7 @@ const (
 // stream with UNAVAILABLE; the next process on the same address and directory
 // gets every client back. Each of them hears each acknowledged event of its
 // topic once, also those of the time in between.
-func TestDrainUnderLoad(t *testing.T) {
+func TestDrainUnderLoadSoak(t *testing.T) {
 	t.Parallel()
 	d := newDrained(t)
 	first := d.start()

@@ -161,7 +161,7 @@ func (s part) erase(t *testing.T, store, name string, more ...string) (out strin
 // it was. The certificate fails for a store that was tampered with, and lists backups.
 //
 // Y24, Y25, Y26
-func TestErasePart(t *testing.T) {
+func TestErasePartSoak(t *testing.T) {
 	t.Parallel()
 	for _, s := range []part{sessionPart(t, sized(2, 10)), filterPart(t, "agent", sized(54, 270)), filterPart(t, "user", sized(54, 270)), filterPart(t, "whole-tenant", sized(20, 100))} {
 		t.Run(s.name, func(t *testing.T) {

@@ -103,7 +103,7 @@ func checkpoint(t *testing.T, address string) {
 // the old store or the new one, and ends when it is run again.
 //
 // Y27
-func TestErasePostgres(t *testing.T) {
+func TestErasePostgresSoak(t *testing.T) {
 	t.Parallel()
 	postgres := mustStartPostgres(t)
 	store, dir := postgresPlace(t, postgres.Address), t.TempDir()

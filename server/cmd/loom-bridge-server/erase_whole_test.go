@@ -110,7 +110,7 @@ func tenantPart(t *testing.T, hundredth int) part {
 // All of a person's memory goes, and all of a tenant, whatever others have.
 //
 // Y23
-func TestEraseWhole(t *testing.T) {
+func TestEraseWholeSoak(t *testing.T) {
 	t.Parallel()
 	for _, s := range []part{recordsPart(t, "user", false, sized(40, 200)), tenantPart(t, sized(2, 9))} {
 		t.Run(s.name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestEraseWhole(t *testing.T) {
 // erased of the memory: all of the agent, or records that a filter lets through.
 //
 // Y23, Y25
-func TestEraseDeletedWords(t *testing.T) {
+func TestEraseDeletedWordsSoak(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"agent": {"--agent", "a"}, "filter": {"--agent", "a", "--filter", `metadata.case = "47"`},
@@ -217,7 +217,7 @@ func (c canaries) entries(t *testing.T, dir string) (n int) {
 // ends when it is run again.
 //
 // Y23, Y26
-func TestEraseKilled(t *testing.T) {
+func TestEraseKilledSoak(t *testing.T) {
 	agent := func(t *testing.T) part {
 		dir, c := erasable(t, 2)
 		return part{name: "agent", dir: dir, gone: c, flags: []string{"--agent", "a"}}

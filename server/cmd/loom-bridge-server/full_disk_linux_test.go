@@ -12,7 +12,7 @@ import (
 
 // A client that has filled the disk makes room by deleting, and saves again, while the server
 // runs on.
-func TestFullDiskIsFreedByItsClient(t *testing.T) {
+func TestFullDiskIsFreedByItsClientSoak(t *testing.T) {
 	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=200m"); err != nil {

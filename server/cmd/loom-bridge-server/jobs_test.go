@@ -170,7 +170,7 @@ for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`}})
 }
 
 // Jobs end with their session, with the server, and when it is killed.
-func TestBackgroundJobsEnd(t *testing.T) {
+func TestBackgroundJobsEndSoak(t *testing.T) {
 	t.Parallel()
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		mark := fmt.Sprint(34_000_000 + os.Getpid())

@@ -284,7 +284,7 @@ func TestMCPToolsStayOutOfPrompts(t *testing.T) {
 
 // Servers that are dead, slow, lying, bloated or hostile hold nothing up, and those that
 // are well go on.
-func TestMCPServersMisbehave(t *testing.T) {
+func TestMCPServersMisbehaveSoak(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	servers := object{"fs": guest(t, dir, "good", nil)}

@@ -224,7 +224,7 @@ func mustNATS(tb testing.TB) string {
 // went over the mesh.
 //
 // Z19, Z27, Z29
-func TestMeshElsewhere(t *testing.T) {
+func TestMeshElsewhereSoak(t *testing.T) {
 	t.Parallel()
 	store := postgresPlace(t, pgtest.Address(t))
 	for _, way := range []string{mustNATS(t), "embedded"} {

@@ -51,7 +51,7 @@ func (s *storm) send(ctx context.Context, sender int) {
 // message is there once, in order, and each target was told of each once.
 //
 // C09, C16, P28
-func TestMessagesOfAKilledServer(t *testing.T) {
+func TestMessagesOfAKilledServerSoak(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := &storm{acked: make(chan struct{}, stormSenders)}

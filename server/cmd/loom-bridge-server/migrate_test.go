@@ -164,7 +164,7 @@ func TestMigrate(t *testing.T) {
 // is killed: while it copies or compares, in both directions.
 //
 // Z21
-func TestMigrateKilled(t *testing.T) {
+func TestMigrateKilledSoak(t *testing.T) {
 	t.Parallel()
 	binary, kills := mustBuild(t), 10
 	dir, postgres := t.TempDir(), mustStartPostgres(t)

@@ -158,7 +158,7 @@ func (s *sprinter) round(n int) {
 // lost.
 //
 // H29, P36, P37
-func TestRenewalsOfAKilledServer(t *testing.T) {
+func TestRenewalsOfAKilledServerSoak(t *testing.T) {
 	t.Parallel()
 	s := &sprinter{tb: t, rand: rand.New(rand.NewPCG(1, 2)), dir: t.TempDir(), took: 20 * time.Millisecond}
 	s.start()

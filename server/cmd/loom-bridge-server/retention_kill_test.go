@@ -43,7 +43,7 @@ func (p *process) recordsOf(tb testing.TB, agent string) int64 {
 // record and no session is deleted by half, and what is young, pinned or at work stays whole.
 //
 // Y13
-func TestRetainKilled(t *testing.T) {
+func TestRetainKilledSoak(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	store := filepath.Join(dir, "store")

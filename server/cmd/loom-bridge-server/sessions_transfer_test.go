@@ -268,7 +268,7 @@ func TestSessionsImportRefuses(t *testing.T) {
 // the import made again ends, and its export is the same.
 //
 // Y44, Z48
-func TestSessionsImportKilled(t *testing.T) {
+func TestSessionsImportKilledSoak(t *testing.T) {
 	t.Parallel()
 	from, camera := mustServeCamera(t, t.TempDir())
 	plantSessions(t, from, camera)

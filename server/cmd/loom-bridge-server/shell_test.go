@@ -365,25 +365,38 @@ func TestSandboxIsTold(t *testing.T) {
 			t.Errorf("status: %v", s)
 		}
 		w.told(t, "tier "+w.tier+": ")
-		var out bytes.Buffer
-		jobs := w.tier == "namespaces" // in the other tier, TestEverydayJobs does them
-		must(t, run(t.Context(), []string{"doctor", "--sandbox-tier", w.tier, fmt.Sprint("--jobs=", jobs)}, noEnvironment, &out, io.Discard))
-		if !strings.Contains(out.String(), "tier "+w.tier+": works (used)\n  layers: ") {
-			t.Errorf("doctor: %s", out.String())
+		w.doctor(t, false)
+	})
+}
+
+// Doctor tries what works here: in namespaces everything but what the machine lacks.
+func TestDoctorTriesJobsSoak(t *testing.T) {
+	t.Parallel()
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		if w.tier != "namespaces" {
+			t.Skip("in the other tier, TestEverydayJobsSoak does them")
 		}
-		if !jobs {
-			return
-		}
-		// The list has what works here: in namespaces everything but what the machine lacks.
-		work, lines := 0, strings.Count(out.String(), "\n    ")
-		if _, rest, ok := strings.Cut(out.String(), "  everyday jobs: "); ok {
+		said := w.doctor(t, true)
+		work, lines := 0, strings.Count(said, "\n    ")
+		if _, rest, ok := strings.Cut(said, "  everyday jobs: "); ok {
 			_, _ = fmt.Sscanf(rest, "%d", &work) // 0 is told below
 		}
-		untried := strings.Count(out.String(), "was not tried")
+		untried := strings.Count(said, "was not tried")
 		if lines < 49 || work+untried < lines {
-			t.Errorf("doctor: %d of %d jobs work: %s", work, lines, out.String())
+			t.Errorf("doctor: %d of %d jobs work: %s", work, lines, said)
 		}
 	})
+}
+
+// doctor asks for the tier of the server, and returns what is said.
+func (w *shellWorld) doctor(t *testing.T, jobs bool) string {
+	t.Helper()
+	var out bytes.Buffer
+	must(t, run(t.Context(), []string{"doctor", "--sandbox-tier", w.tier, fmt.Sprint("--jobs=", jobs)}, noEnvironment, &out, io.Discard))
+	if !strings.Contains(out.String(), "tier "+w.tier+": works (used)\n  layers: ") {
+		t.Errorf("doctor: %s", out.String())
+	}
+	return out.String()
 }
 
 // A store in the workspace, as by default, is hidden in tier N; in tier L no program

@@ -34,10 +34,10 @@ const (
 	soakDeadline = 60 * time.Second
 )
 
-// TestSoakKillNine kills the server while eight agents save, emit and call
+// TestKillNine kills the server while eight agents save, emit and call
 // tools, starts it again and looks for everything that was acknowledged. After
 // each round the index must agree with the records.
-func TestSoakKillNine(t *testing.T) {
+func TestKillNine(t *testing.T) {
 	t.Parallel()
 	rounds := soakRoundsOr(t, soakRounds)
 	seed := rand.Uint64()

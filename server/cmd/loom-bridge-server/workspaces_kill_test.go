@@ -67,7 +67,7 @@ func (r *routed) ran(id string) int {
 // the server is back: then the workspace works as before.
 //
 // Z40
-func TestWorkspaceOwnerIsKilledUnderCall(t *testing.T) {
+func TestWorkspaceOwnerIsKilledUnderCallSoak(t *testing.T) {
 	t.Parallel()
 	r := mustRoute(t)
 	failed := make(chan error, 1)
@@ -123,7 +123,7 @@ func TestWorkspaceOwnerIsKilledUnderCall(t *testing.T) {
 // its workspace works again, also after it was taken for dead.
 //
 // Z41
-func TestWorkspaceOwnerStandsStill(t *testing.T) {
+func TestWorkspaceOwnerStandsStillSoak(t *testing.T) {
 	t.Parallel()
 	r := mustRoute(t)
 	must(t, r.owner.command.Process.Signal(syscall.SIGSTOP))
