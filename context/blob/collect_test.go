@@ -156,6 +156,30 @@ func (f *fixture) mustArchive(tb testing.TB, name string, a blob.Archiving) blob
 	return e
 }
 
+// Any number of results are archived and promoted under one name.
+func TestPathsOfOneName(t *testing.T) {
+	const results = 1100 // more than once had a path of one name
+	f := newMemory(t)
+	f.harmed = true // nothing is, and all of it was read back by others
+	paths := map[string]bool{}
+	for n := range results {
+		step := fmt.Sprintf("step_%03d", n+1)
+		for _, e := range []blob.Entry{
+			f.mustStage(t, alice, []byte("the same result"), blob.Entry{StepID: step, SessionID: "s", Category: "read"}),
+			f.mustArchive(t, step, blob.Archiving{Name: "same.txt"}),
+			f.mustPromote(t, step, blob.Promotion{Tier: blob.LongTerm, Name: "same.txt"}),
+		} {
+			if e.Path == "" || paths[e.Path] {
+				t.Fatalf("path %d is %q, which is taken", len(paths), e.Path)
+			}
+			paths[e.Path] = true
+		}
+	}
+	if last := fmt.Sprintf("archive/general/same_%d.txt", results); !paths[last] {
+		t.Errorf("none is at %s", last)
+	}
+}
+
 // checkCollected checks that a blob is gone under every name, and known to be.
 func (f *fixture) checkCollected(tb testing.TB, e blob.Entry) {
 	tb.Helper()
