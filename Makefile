@@ -50,14 +50,14 @@ RELEASED := proto/loombridge-v1.binpb
 # Knobs of the targets that take them.
 TEST_TIMEOUT ?= 20m
 # The packages that take longest begin first, so that none runs on alone at the end.
-# Four tests of a package side by side, since most of those wait for servers.
+# Four packages, and four tests of each, side by side: most of them wait for servers.
 TEST_FIRST := ./server/cmd/loom-bridge-server ./bridge/sandbox
 # Tests with Soak in their names kill, erase, damage, attack or replay again and again:
 # .ci/run makes a few rounds of each, make soak all, and make test leaves them out.
 BRIEF ?= -skip Soak
 RACE_PACKAGES ?= ./memory ./memory/embed ./memory/plans ./memory/kv ./memory/kv/memkv ./bridge/agents ./bridge/events ./bridge/native
-# Tests side by side: most of them wait for a server.
-PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4
+# Tests side by side, more than there are cores: most of them wait for a server.
+PYTEST_ARGS ?= --numprocesses 4
 FUZZTIME ?= 10s
 SOAK_ROUNDS ?= 50
 STRESS_BASE ?= main
@@ -153,7 +153,7 @@ run: build ## Build and start the server; flags go in ARGS
 
 .PHONY: go-test
 go-test: build ## Run the Go tests but the soaks (BRIEF= with them), and say which took longest
-	GO=$(GO) LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .ci/in-memory $(PYTHON) -B .ci/gotest.py -short $(BRIEF) -vet=off -tags embedhelper -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
+	GO=$(GO) LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .ci/in-memory $(PYTHON) -B .ci/gotest.py -short $(BRIEF) -vet=off -tags embedhelper -p 4 -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
 
 .PHONY: limits
 limits: build ## Drive a server to each of its limits and print how far it came

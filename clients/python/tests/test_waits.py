@@ -19,14 +19,16 @@ T = TypeVar("T")
 
 
 class Steps:
-    """Lets a fake server go on only when the test says so."""
+    """Lets a fake server go on only when the test says so, a step each time."""
 
     def __init__(self) -> None:
-        self.go = asyncio.Event()
+        self._steps = asyncio.Semaphore(0)
+
+    def go(self) -> None:
+        self._steps.release()
 
     async def next(self) -> None:
-        await self.go.wait()
-        self.go.clear()
+        await self._steps.acquire()
 
 
 async def give_up(iterator: AsyncIterator[Any], seconds: float = 0.05) -> None:
@@ -169,14 +171,14 @@ async def test_a_wait_that_timed_out_loses_nothing(
     items: list[Any] = []
     if opened is subscription:
         await give_up(iterator)
-        steps.go.set()
+        steps.go()
     await give_up(iterator)
-    steps.go.set()
+    steps.go()
     items.append(await in_time(iterator))
     for _ in range(999 if opened is batch_saving else 0):
         items.append(await in_time(iterator))
     await give_up(iterator)
-    steps.go.set()
+    steps.go()
     items.append(await in_time(iterator))
     with pytest.raises(StopAsyncIteration):
         await in_time(iterator)
@@ -227,7 +229,7 @@ async def test_an_error_that_came_while_nobody_waited(fake: Fake, ctx: loombridg
     taken, forgotten = ctx.context.stream_blob("p"), ctx.context.stream_blob("p")
     for each in (taken, forgotten):
         await give_up(each)
-        steps.go.set()
+        steps.go()
         await asyncio.sleep(0.05)
     with pytest.raises(loombridge.BlobNotFoundError):
         await anext(taken)
@@ -243,9 +245,9 @@ async def test_a_place_moves_on_only_when_an_event_is_handed_out(
     steps = Steps()
     stream = await subscription(fake, ctx, steps)
     assert isinstance(stream, loombridge.Subscription)
-    steps.go.set()
+    steps.go()
     await give_up(stream)
-    steps.go.set()
+    steps.go()
     await asyncio.sleep(0.05)
     assert stream.positions == {"t": 0}
     assert (await in_time(stream)).sequence == 1
@@ -287,7 +289,7 @@ async def test_two_readers_of_one_stream_are_refused(fake: Fake, ctx: loombridge
     await asyncio.sleep(0.02)
     with pytest.raises(RuntimeError, match="one reader at a time"):
         await anext(stream)
-    steps.go.set()
+    steps.go()
     assert await first == b"ab"
 
 
@@ -327,10 +329,10 @@ async def test_closing_the_client_ends_a_wait_for_the_next_item(
 ) -> None:
     steps = Steps()
     iterator = await opened(fake, ctx, steps)
-    steps.go.set()
+    steps.go()
     if opened is subscription:
         await give_up(iterator)
-        steps.go.set()
+        steps.go()
     for _ in range(1000 if opened is batch_saving else 1):
         await in_time(iterator)
     waiting = asyncio.create_task(in_time(iterator))
