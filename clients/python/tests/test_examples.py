@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import signal
 import sys
@@ -25,24 +24,10 @@ import task_loop
 from _ledger import Blob, Ledger, Memory, Proof, sha256, verify
 from _pretend_model import Model, pretend_model
 from conftest import EXAMPLES
+from interpreters import run, run_each
 from loombridge import testing
 
 MAIN = sorted(path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("_"))
-
-
-async def run(*command: str | Path, **env: str) -> tuple[int, str]:
-    """Run an example with warnings as errors; return its exit code and output."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-W",
-        "error",
-        *map(str, command),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env={**os.environ, **env},
-    )
-    output, _ = await process.communicate()
-    return process.returncode or 0, output.decode()
 
 
 def small_repo(root: Path) -> Path:
@@ -98,13 +83,12 @@ def test_the_demo_asks_what_this_repository_says() -> None:
     assert explore_repo.questions(["folder"]) == []
 
 
-@pytest.mark.parametrize("name", CHATS)
-async def test_chats(name: str, srv: testing.Server) -> None:
+async def test_chats(srv: testing.Server) -> None:
     environment = {"ANTHROPIC_API_KEY": "", "OPENAI_API_KEY": "", "GEMINI_API_KEY": ""}
-    code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR=srv.address, **environment)
-    assert code == 0, output
-    assert output == "It says: The harbour is closed until Monday.\n"
-    assert len((EXAMPLES / name).read_text().splitlines()) <= 50
+    told = await run_each(*([name] for name in CHATS), LOOM_BRIDGE_ADDR=srv.address, **environment)
+    assert told == [(0, "It says: The harbour is closed until Monday.\n")] * len(CHATS)
+    for name in CHATS:
+        assert len((EXAMPLES / name).read_text().splitlines()) <= 50
 
 
 def test_the_quickstart_is_short() -> None:
@@ -401,12 +385,13 @@ async def test_the_agent_of_the_readme_ends_with_ctrl_c(
 PATIENT = ["quickstart.py", "sync_quickstart.py", "two_agents.py", "remember.py", "long_run.py"]
 
 
-@pytest.mark.parametrize("name", [*PATIENT, "extract_facts.py", "task_loop.py"])
-async def test_without_a_server_an_example_says_what_to_do(name: str) -> None:
-    code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR="127.0.0.1:1")
-    assert code == 1
-    assert output.splitlines() == [output.strip()], "one line and no traceback"
-    assert "Is one running there" in output
+async def test_without_a_server_an_example_says_what_to_do() -> None:
+    names = [*PATIENT, "extract_facts.py", "task_loop.py"]
+    told = await run_each(*([name] for name in names), LOOM_BRIDGE_ADDR="127.0.0.1:1")
+    for name, (code, output) in zip(names, told, strict=True):
+        assert code == 1, name
+        assert output.splitlines() == [output.strip()], f"{name}: one line and no traceback"
+        assert "Is one running there" in output, name
 
 
 async def test_explore_repo_loses_nothing(binary: Path, tmp_path: Path) -> None:
@@ -493,20 +478,18 @@ def numbers(output: str) -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize(
-    ("args", "text"),
-    [
+async def test_explore_repo_refuses_what_it_cannot_use() -> None:
+    refused = [
         (["--steps", "3"], "--steps must be at least"),
         (["--repo", "/nonexistent"], "is no folder"),
         (["--data-dir", str(EXAMPLES)], "is not empty"),
         (["--server-binary", "/nonexistent"], "/nonexistent is no program"),
         (["--llm"], "needs OPENAI_API_KEY"),
-    ],
-)
-async def test_explore_repo_refuses_what_it_cannot_use(args: list[str], text: str) -> None:
-    code, output = await run(EXAMPLES / "explore_repo.py", *args, OPENAI_API_KEY="")
-    assert code == 2
-    assert text in output
+    ]
+    told = await run_each(*(["explore_repo.py", *args] for args, _ in refused), OPENAI_API_KEY="")
+    for (args, text), (code, output) in zip(refused, told, strict=True):
+        assert code == 2, args
+        assert text in output, args
 
 
 class Script(BaseHTTPRequestHandler):
