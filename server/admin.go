@@ -37,6 +37,7 @@ type adminService struct {
 	about          About
 	started        time.Time
 	authentication bool
+	limits         Limits
 	tools          *tools.Catalogue
 	store          *kv.Health
 	scrubbed       func() time.Time
@@ -182,15 +183,19 @@ func (s *adminService) CreateBackup(r *loombridgev1.CreateBackupRequest, stream 
 }
 
 // ListBackups returns the backups.
-func (s *adminService) ListBackups(ctx context.Context, _ *loombridgev1.ListBackupsRequest) (*loombridgev1.ListBackupsResponse, error) {
+func (s *adminService) ListBackups(ctx context.Context, r *loombridgev1.ListBackupsRequest) (*loombridgev1.ListBackupsResponse, error) {
 	if err := s.mayBackUp(ctx); err != nil {
+		return nil, err
+	}
+	if err := validate.ListBackupsRequest(r); err != nil {
 		return nil, err
 	}
 	all, err := s.backups.Folder().List()
 	if err != nil && len(all) == 0 {
 		return nil, err
 	}
-	return &loombridgev1.ListBackupsResponse{Backups: convert.Backups(all)}, nil
+	out, next := page.Cut(page.Backups, all, r, s.limits.MaxSendBytes, func(b backup.Backup) string { return b.Name }, convert.Backup)
+	return &loombridgev1.ListBackupsResponse{Backups: out, NextPageToken: next}, nil
 }
 
 // ListScopes returns a page of the owners whose memory the caller administers.

@@ -85,7 +85,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 	if size == 0 {
 		size = defaultBlobs
 	}
-	after, _ := page.ParseBlobToken(r.GetPageToken())
+	after, _ := page.Blobs.Parse(r.GetPageToken(), blob.MaxPathBytes)
 	page, err := s.blobs.List(ctx, scope, convert.BlobFilter(r), after, size)
 	if err != nil {
 		return nil, err

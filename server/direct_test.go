@@ -104,7 +104,7 @@ func TestBadDirectMessages(t *testing.T) {
 	_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: "x", Priority: &none})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	for _, limit := range []int32{-1, 1001} {
-		_, err := s.Events.ListMessages(t.Context(), &loombridgev1.ListMessagesRequest{AgentId: "b", Limit: limit})
+		_, err := s.Events.ListMessages(t.Context(), &loombridgev1.ListMessagesRequest{AgentId: "b", PageSize: limit})
 		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	}
 	_, err = s.Events.DeleteMessages(t.Context(), &loombridgev1.DeleteMessagesRequest{AgentId: "b"})

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
@@ -19,6 +17,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -133,21 +132,15 @@ func (s *eventService) ListMessages(ctx context.Context, r *loombridgev1.ListMes
 	if err != nil {
 		return nil, err
 	}
-	all, err := s.messages.List(ctx, scope.Tenant, scope.Owner, convert.MessageQuery(r))
+	after, _ := page.Messages.Parse(r.GetPageToken(), messages.MaxPlaceBytes)
+	found, err := s.messages.List(ctx, scope.Tenant, scope.Owner, messages.Query{
+		SessionID: r.GetSessionId(), ParentTaskID: r.GetParentTaskId(), After: after, Limit: page.Size(r) + 1,
+	})
 	if err != nil {
 		return nil, err
 	}
-	out := &loombridgev1.ListMessagesResponse{}
-	size := protowire.SizeTag(2) + 1
-	for i := range all {
-		m := convert.DirectMessage(&all[i])
-		if size += protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(m)); size > s.limits.MaxSendBytes && i > 0 {
-			out.Truncated = true
-			break
-		}
-		out.Messages = append(out.Messages, m)
-	}
-	return out, nil
+	out, next := page.Cut(page.Messages, found, r, s.limits.MaxSendBytes, messages.Message.Place, convert.DirectMessage)
+	return &loombridgev1.ListMessagesResponse{Messages: out, NextPageToken: next}, nil
 }
 
 // DeleteMessages removes direct messages from the box of an agent or node.

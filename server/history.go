@@ -148,7 +148,7 @@ func (s *contextService) ListSessions(ctx context.Context, r *loombridgev1.ListS
 	if err != nil {
 		return nil, err
 	}
-	after, _ := page.ParseSessionToken(r.GetPageToken())
+	after, _ := page.Sessions.Parse(r.GetPageToken(), session.MaxSessionIDBytes)
 	return convert.SessionPage(s.conversations.Sessions(ctx, scope, after, r.GetIncludeClosed()), cmp.Or(int(r.GetPageSize()), defaultListed))
 }
 

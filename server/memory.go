@@ -19,6 +19,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -111,12 +112,13 @@ func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVe
 		return nil, err
 	}
 	size := cmp.Or(int(r.GetPageSize()), memory.DefaultPageSize)
-	before := cmp.Or(r.GetBeforeVersion(), found.Version) // it may have changed since it was read
+	token, _ := page.ParseToken(r.GetPageToken())
+	before := cmp.Or(int64(token), found.Version) // it may have changed since it was read
 	earlier, err := s.memory.Versions(ctx, scope, found.ID, before, size+1)
 	if err != nil {
 		return nil, err
 	}
-	if r.GetBeforeVersion() == 0 {
+	if token == 0 {
 		found.Embedding, found.EmbeddingSpace = nil, ""
 		earlier = slices.Insert(earlier, 0, found)
 	}
@@ -125,7 +127,7 @@ func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVe
 	for i, sent := 0, 0; i < len(earlier); i++ {
 		next := view.Record(earlier[i])
 		if sent += proto.Size(next) + recordFrame; i > 0 && (i == size || sent > s.limits.MaxSendBytes) {
-			out.NextBeforeVersion = earlier[i-1].Version
+			out.NextPageToken = page.Token(uint64(earlier[i-1].Version))
 			break
 		}
 		out.Versions = append(out.Versions, next)
@@ -229,20 +231,20 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 	}
 	view := convert.RecordView{AsText: convert.AsText(ctx), Embeddings: r.GetIncludeEmbeddings()}
 	for {
-		page, err := s.memory.List(ctx, scope, listing)
+		listed, err := s.memory.List(ctx, scope, listing)
 		if err != nil {
 			return nil, err
 		}
-		out := &loombridgev1.ListRecordsResponse{NextPageToken: page.NextPageToken}
-		for _, record := range page.Records {
+		out := &loombridgev1.ListRecordsResponse{NextPageToken: listed.NextPageToken}
+		for _, record := range listed.Records {
 			out.Records = append(out.Records, view.Record(record))
 		}
 		// Vectors and metadata as a Struct take several times what the store
 		// counted, and a page that can't be sent would end the listing there.
-		if len(page.Records) <= 1 || proto.Size(out) <= s.limits.MaxSendBytes {
+		if len(listed.Records) <= 1 || proto.Size(out) <= s.limits.MaxSendBytes {
 			return out, nil
 		}
-		listing.PageSize = len(page.Records) / 2
+		listing.PageSize = len(listed.Records) / 2
 	}
 }
 
@@ -325,5 +327,11 @@ func (s *memoryService) ListRelations(ctx context.Context, r *loombridgev1.ListR
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ListRelationsResponse{RecordId: id, Relations: convert.Relations(found)}, nil
+	out, next := page.Cut(page.Relations, found, r, s.limits.MaxSendBytes, func(r record.Relation) string {
+		if r.From == id {
+			return "1" + r.Name + "\x00" + r.To
+		}
+		return "2" + r.Name + "\x00" + r.From
+	}, convert.Relation)
+	return &loombridgev1.ListRelationsResponse{RecordId: id, Relations: out, NextPageToken: next}, nil
 }

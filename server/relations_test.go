@@ -37,17 +37,22 @@ func mustRelate(tb testing.TB, s *servertest.Server, all ...string) {
 // relationsOf are a record's, as "a likes b".
 func relationsOf(tb testing.TB, s *servertest.Server, id string, way loombridgev1.RelationDirection, names ...string) (out []string) {
 	tb.Helper()
-	got, err := s.Memory.ListRelations(tb.Context(), &loombridgev1.ListRelationsRequest{
-		AgentId: agent, Name: &loombridgev1.ListRelationsRequest_Id{Id: id}, Direction: way, Names: names,
-	})
-	must(tb, err)
-	for _, r := range got.GetRelations() {
-		if r.GetCreateTime() == nil || got.GetRecordId() != id {
-			tb.Errorf("%v of %q has no time, or is of another record", r, got.GetRecordId())
-		}
-		out = append(out, fmt.Sprintf("%s %s %s", r.GetFromId(), r.GetName(), r.GetToId()))
+	ask := &loombridgev1.ListRelationsRequest{
+		AgentId: agent, Name: &loombridgev1.ListRelationsRequest_Id{Id: id}, Direction: way, Names: names, PageSize: 1000,
 	}
-	return out
+	for {
+		got, err := s.Memory.ListRelations(tb.Context(), ask)
+		must(tb, err)
+		for _, r := range got.GetRelations() {
+			if r.GetCreateTime() == nil || got.GetRecordId() != id {
+				tb.Errorf("%v of %q has no time, or is of another record", r, got.GetRecordId())
+			}
+			out = append(out, fmt.Sprintf("%s %s %s", r.GetFromId(), r.GetName(), r.GetToId()))
+		}
+		if ask.PageToken = got.GetNextPageToken(); ask.PageToken == "" {
+			return out
+		}
+	}
 }
 
 func mustRelations(tb testing.TB, s *servertest.Server, id string, want ...string) {

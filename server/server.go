@@ -310,7 +310,7 @@ func (s *Server) registerNative() {
 	}
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, calls)
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, erasures: d.Erasures, backups: s.backups, limits: s.limits})
-	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants})
+	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants, MaxSendBytes: s.limits.MaxSendBytes})
 	contexts := &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
@@ -337,7 +337,7 @@ func (s *Server) registerNative() {
 		events: d.Events, messages: d.Messages, sender: d.Sender, children: d.Children, limits: s.limits, now: s.now, log: s.observer.Log,
 	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
-		about: s.about, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
+		about: s.about, limits: s.limits, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
 		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, prepared: s.prepared, profiles: d.Profiles, jobs: d.Jobs, hand: d.Hand, backups: s.backups,
 		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges, places: s.places, redact: s.redact, memory: d.Memory, grants: d.Grants, retention: d.Retention, audit: d.Audit,
 	})

@@ -61,7 +61,7 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 	if err != nil {
 		return nil, err
 	}
-	after, _ := page.ParseToolToken(r.GetPageToken())
+	after, _ := page.Tools.Parse(r.GetPageToken(), tools.MaxNameBytes)
 	list := slices.DeleteFunc(s.tools.List(scope.Tenant, after, levels...), func(o tools.Offer) bool { return !given.Has(o.Name) })
 	return toolPage(list, r, s.limits.MaxSendBytes, convert.AsText(ctx)), nil
 }
@@ -73,9 +73,9 @@ func toolPage(list []tools.Offer, r *loombridgev1.ListToolsRequest, limit int, a
 	for _, o := range list {
 		d := convert.Descriptor(o, asText)
 		size += protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(d))
-		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == validate.MaxToolPage
+		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == page.MaxSize
 		if full || size > limit && len(out.Tools) > 0 {
-			out.NextPageToken = page.ToolToken(out.Tools[len(out.Tools)-1].GetName())
+			out.NextPageToken = page.Tools.Token(out.Tools[len(out.Tools)-1].GetName())
 			return out
 		}
 		out.Tools = append(out.Tools, d)
@@ -193,7 +193,8 @@ func (s *toolService) ListApprovals(ctx context.Context, r *loombridgev1.ListApp
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ListApprovalsResponse{Approvals: convert.Grants(grants)}, nil
+	out, next := page.Cut(page.Approvals, grants, r, s.limits.MaxSendBytes, func(g approval.Grant) string { return g.ID }, convert.RememberedApproval)
+	return &loombridgev1.ListApprovalsResponse{Approvals: out, NextPageToken: next}, nil
 }
 
 // RevokeApproval takes a remembered answer back.
@@ -238,12 +239,20 @@ func operated(ctx context.Context) (tenant string, err error) {
 }
 
 // ListMcpServers returns the servers of the caller's tenant.
-func (s *toolService) ListMcpServers(ctx context.Context, _ *loombridgev1.ListMcpServersRequest) (*loombridgev1.ListMcpServersResponse, error) {
+func (s *toolService) ListMcpServers(ctx context.Context, r *loombridgev1.ListMcpServersRequest) (*loombridgev1.ListMcpServersResponse, error) {
+	if err := validate.ListMcpServersRequest(r); err != nil {
+		return nil, err
+	}
 	tenant, err := auth.TenantOf(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ListMcpServersResponse{Servers: convert.ToolServers(s.hosted.List(tenant), auth.Operator(ctx) == nil)}, nil
+	whole := auth.Operator(ctx) == nil
+	name := func(one mcp.Status) string { return one.Name }
+	out, next := page.Cut(page.Servers, s.hosted.List(tenant), r, s.limits.MaxSendBytes, name, func(one mcp.Status) *loombridgev1.McpServer {
+		return convert.ToolServer(one, whole)
+	})
+	return &loombridgev1.ListMcpServersResponse{Servers: out, NextPageToken: next}, nil
 }
 
 // AddMcpServer begins to connect to a further server.

@@ -28,6 +28,13 @@ func (m *Message) rank() []byte {
 	return binary.BigEndian.AppendUint64(rank, ^(uint64(m.Time.UnixMicro()) ^ 1<<63))
 }
 
+// MaxPlaceBytes bounds a Place.
+const MaxPlaceBytes = rankBytes + MaxTaskIDBytes
+
+// Place is where a message stands among those of its target: places sort as messages are
+// listed. No two share one.
+func (m Message) Place() string { return string(m.rank()) + m.TaskID }
+
 func (m *Message) encode() []byte {
 	return wire.Marshal(&storev1.DirectMessage{
 		Id: m.TaskID, Sender: m.Source, Target: m.Target, Node: m.Node, Content: m.Content, Role: string(m.Role),

@@ -7,15 +7,10 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-const (
-	// DefaultLimit is how many messages a list has that says nothing.
-	DefaultLimit = 50
-	// MaxLimit bounds them.
-	MaxLimit = 1000
-)
+// DefaultLimit is how many messages a list has that says nothing.
+const DefaultLimit = 50
 
 // Query says which of a target's messages are listed. The zero value is the first
 // DefaultLimit of all.
@@ -25,6 +20,8 @@ type Query struct {
 	SessionID string
 	// ParentTaskID leaves those that belong to a task; empty leaves all.
 	ParentTaskID string
+	// After leaves those behind a Place; empty leaves all.
+	After string
 	// Limit is how many are returned, 0 for DefaultLimit.
 	Limit int
 }
@@ -41,9 +38,6 @@ func (b *Box) Foresee(along *kv.Reads, scope kv.Scope) { along.Get(kv.System, sc
 // List returns the live messages of an agent or node, in their order. It reads past those
 // that the query leaves out, so at most all that a box may have.
 func (v View) List(ctx context.Context, tenant, target string, q Query) ([]Message, error) {
-	if q.Limit < 0 || q.Limit > MaxLimit {
-		return nil, invalid.Field(ErrInvalid, "limit", "is %d, and must be from 0 to %d", q.Limit, MaxLimit)
-	}
 	if q.Limit == 0 {
 		q.Limit = DefaultLimit
 	}
@@ -57,7 +51,11 @@ func (v View) List(ctx context.Context, tenant, target string, q Query) ([]Messa
 	}
 	now := v.now()
 	var all []Message
-	for pair, err := range v.from.Scan(ctx, kv.System, kv.Prefix(scope.Key(tagMessage))) {
+	behind := kv.Prefix(scope.Key(tagMessage))
+	if q.After != "" {
+		behind.Start = append(scope.Key(tagMessage, []byte(q.After)), 0)
+	}
+	for pair, err := range v.from.Scan(ctx, kv.System, behind) {
 		var m Message
 		if err == nil {
 			m, err = decode(pair.Value)

@@ -64,18 +64,15 @@ func ApprovalChanges(came []approval.Request, gone []string) iter.Seq[func() *lo
 	}
 }
 
-// Grants converts what is remembered.
-func Grants(grants []approval.Grant) []*loombridgev1.RememberedApproval {
-	out := make([]*loombridgev1.RememberedApproval, len(grants))
-	for i, g := range grants {
-		out[i] = &loombridgev1.RememberedApproval{
-			Id: g.ID, Capability: capability(g.Capability), AgentId: g.Agent, SessionId: g.Session, ApproverId: g.By,
-			CreateTime: Timestamp(g.Time),
-		}
-		for decision, answer := range decisions {
-			if answer == g.Scope {
-				out[i].Decision = decision
-			}
+// RememberedApproval describes an answer that is remembered.
+func RememberedApproval(g approval.Grant) *loombridgev1.RememberedApproval {
+	out := &loombridgev1.RememberedApproval{
+		Id: g.ID, Capability: capability(g.Capability), AgentId: g.Agent, SessionId: g.Session, ApproverId: g.By,
+		CreateTime: Timestamp(g.Time),
+	}
+	for decision, answer := range decisions {
+		if answer == g.Scope {
+			out.Decision = decision
 		}
 	}
 	return out

@@ -14,15 +14,6 @@ func Backup(b backup.Backup) *loombridgev1.Backup {
 	}
 }
 
-// Backups describes several.
-func Backups(all []backup.Backup) []*loombridgev1.Backup {
-	out := make([]*loombridgev1.Backup, len(all))
-	for i, b := range all {
-		out[i] = Backup(b)
-	}
-	return out
-}
-
 // BackupStatus says how the backups go.
 func BackupStatus(r backup.Report) *loombridgev1.BackupStatus {
 	status := &loombridgev1.BackupStatus{Failing: r.Problem != nil}

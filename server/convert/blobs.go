@@ -65,7 +65,7 @@ func BlobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListB
 		Usage: &loombridgev1.BlobUsage{Count: usage.Blobs, Bytes: usage.Bytes, MaxBytes: usage.MaxBytes},
 	}
 	if listed.Next != "" {
-		out.NextPageToken = page.BlobToken(listed.Next)
+		out.NextPageToken = page.Blobs.Token(listed.Next)
 	}
 	// The frame of a blob in the page, and what stands next to the blobs.
 	const overhead, rest = 16, 2 << 10
@@ -73,7 +73,7 @@ func BlobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListB
 	for i, e := range listed.Entries {
 		one := BlobInfo(e)
 		if used += proto.Size(one) + overhead; i > 0 && used > limit {
-			out.NextPageToken = page.BlobToken(listed.Entries[i-1].Home())
+			out.NextPageToken = page.Blobs.Token(listed.Entries[i-1].Home())
 			break
 		}
 		out.Blobs = append(out.Blobs, one)

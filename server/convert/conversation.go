@@ -22,7 +22,7 @@ func SessionPage(sessions iter.Seq2[session.Summary, error], size int) (*loombri
 			return nil, err
 		}
 		if n := len(out.Sessions); n == size {
-			out.NextPageToken = page.SessionToken(out.Sessions[n-1].GetSessionId())
+			out.NextPageToken = page.Sessions.Token(out.Sessions[n-1].GetSessionId())
 			break
 		}
 		out.Sessions = append(out.Sessions, &loombridgev1.SessionInfo{

@@ -36,13 +36,8 @@ func SendMessageResponse(m *messages.Message) *loombridgev1.SendMessageResponse 
 	return out
 }
 
-// MessageQuery says which messages are listed.
-func MessageQuery(r *loombridgev1.ListMessagesRequest) messages.Query {
-	return messages.Query{SessionID: r.GetSessionId(), ParentTaskID: r.GetParentTaskId(), Limit: int(r.GetLimit())}
-}
-
 // DirectMessage converts a message.
-func DirectMessage(m *messages.Message) *loombridgev1.DirectMessage {
+func DirectMessage(m messages.Message) *loombridgev1.DirectMessage {
 	out := &loombridgev1.DirectMessage{
 		TaskId: m.TaskID, SourceAgentId: m.Source, TargetAgentId: m.Target, TargetNodeId: m.Node, Content: m.Content,
 		ContextRole: string(m.Role), Priority: m.Priority, Ttl: spanTo(m.TTL), ParentTaskId: m.ParentTaskID, SessionId: m.SessionID,

@@ -17,13 +17,9 @@ func ToRelations(all []*loombridgev1.Relation) []record.Relation {
 	return out
 }
 
-// Relations describes relations.
-func Relations(all []record.Relation) []*loombridgev1.Relation {
-	out := make([]*loombridgev1.Relation, len(all))
-	for i, r := range all {
-		out[i] = &loombridgev1.Relation{FromId: r.From, Name: r.Name, ToId: r.To, CreateTime: Timestamp(r.Time)}
-	}
-	return out
+// Relation describes a relation.
+func Relation(r record.Relation) *loombridgev1.Relation {
+	return &loombridgev1.Relation{FromId: r.From, Name: r.Name, ToId: r.To, CreateTime: Timestamp(r.Time)}
 }
 
 // outgoing are the relations that a record is to begin with.

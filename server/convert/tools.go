@@ -147,15 +147,6 @@ func AuditRecord(r audit.Record) *loombridgev1.AuditRecord {
 	}
 }
 
-// ToolServers describes servers; whole says what each is, too.
-func ToolServers(list []mcp.Status, whole bool) []*loombridgev1.McpServer {
-	var out []*loombridgev1.McpServer
-	for _, s := range list {
-		out = append(out, ToolServer(s, whole))
-	}
-	return out
-}
-
 // ToolServer describes a server; whole says what it is, too.
 func ToolServer(s mcp.Status, whole bool) *loombridgev1.McpServer {
 	out := &loombridgev1.McpServer{

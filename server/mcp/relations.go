@@ -99,23 +99,28 @@ func listRelations(c call, a relationsArguments) (any, error) {
 	if a.Key != "" {
 		request.Name = &loombridgev1.ListRelationsRequest_Key{Key: a.Key}
 	}
-	listed, err := c.s.memory.ListRelations(c.ctx, request)
-	if err != nil {
-		return nil, err
-	}
-	out := struct {
+	var out struct {
 		ID  string    `json:"id"`
 		Out []related `json:"out,omitempty"`
 		In  []related `json:"in,omitempty"`
-	}{ID: listed.GetRecordId()}
-	for _, r := range listed.GetRelations() {
-		if r.GetFromId() == out.ID {
-			out.Out = append(out.Out, related{r.GetName(), r.GetToId()})
-		} else {
-			out.In = append(out.In, related{r.GetName(), r.GetFromId()})
+	}
+	for {
+		listed, err := c.s.memory.ListRelations(c.ctx, request)
+		if err != nil {
+			return nil, err
+		}
+		out.ID = listed.GetRecordId()
+		for _, r := range listed.GetRelations() {
+			if r.GetFromId() == out.ID {
+				out.Out = append(out.Out, related{r.GetName(), r.GetToId()})
+			} else {
+				out.In = append(out.In, related{r.GetName(), r.GetFromId()})
+			}
+		}
+		if request.PageToken = listed.GetNextPageToken(); request.PageToken == "" {
+			return out, nil
 		}
 	}
-	return out, nil
 }
 
 // through is why a record that was not found itself came along with a hit: a relation from

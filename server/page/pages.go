@@ -6,10 +6,8 @@ import (
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
-	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -32,28 +30,12 @@ func ParseToken(token string) (uint64, bool) {
 	return position, err == nil
 }
 
-// Prefixes mark the page tokens of this version: of a listing, of a search that
-// goes on behind the line of a match, and of one that goes on where it was stopped.
+// Prefixes mark the page tokens of a search: of one that goes on behind the line of a
+// match, and of one that goes on where it was stopped.
 const (
-	blobTokenPrefix    = "b1."
 	searchTokenPrefix  = "s1."
 	stoppedTokenPrefix = "s2."
 )
-
-// BlobToken continues a listing behind a path.
-func BlobToken(path string) string {
-	return blobTokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(path))
-}
-
-// ParseBlobToken is the inverse; no token is no path.
-func ParseBlobToken(token string) (string, bool) {
-	if token == "" {
-		return "", true
-	}
-	text, ok := strings.CutPrefix(token, blobTokenPrefix)
-	path, err := base64.RawURLEncoding.DecodeString(text)
-	return string(path), ok && err == nil && len(path) > 0 && len(path) <= blob.MaxPathBytes
-}
 
 // SearchToken continues a search.
 func SearchToken(from blob.From) string {
@@ -81,36 +63,11 @@ func ParseSearchToken(token string) (blob.From, bool) {
 	return from, valid
 }
 
-// ToolToken continues a listing of tools behind a name.
-func ToolToken(name string) string { return base64.RawURLEncoding.EncodeToString([]byte(name)) }
-
-// ParseToolToken is the name that a page token stands for.
-func ParseToolToken(token string) (name string, ok bool) {
-	text, err := base64.RawURLEncoding.DecodeString(token)
-	return string(text), err == nil && len(text) <= tools.MaxNameBytes
-}
-
-// Prefixes mark the page tokens of sessions, and of conversations by their order.
+// Prefixes mark the page tokens of conversations by their order.
 const (
-	sessionTokenPrefix = "i1."
-	oldestTokenPrefix  = "c1."
-	newestTokenPrefix  = "c2."
+	oldestTokenPrefix = "c1."
+	newestTokenPrefix = "c2."
 )
-
-// SessionToken continues a listing of sessions behind an id.
-func SessionToken(id string) string {
-	return sessionTokenPrefix + base64.RawURLEncoding.EncodeToString([]byte(id))
-}
-
-// ParseSessionToken is the inverse; no token is no id.
-func ParseSessionToken(token string) (id string, ok bool) {
-	if token == "" {
-		return "", true
-	}
-	text, ok := strings.CutPrefix(token, sessionTokenPrefix)
-	name, err := base64.RawURLEncoding.DecodeString(text)
-	return string(name), ok && err == nil && len(name) > 0 && len(name) <= session.MaxSessionIDBytes
-}
 
 // ConversationToken continues a conversation behind a place, in one order.
 func ConversationToken(at conversation.Place, newestFirst bool) string {

@@ -8,6 +8,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
+	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -15,6 +16,8 @@ import (
 type Service struct {
 	loombridgev1.UnimplementedSharingServiceServer
 	Grants *grants.Store
+	// MaxSendBytes bounds an answer.
+	MaxSendBytes int
 }
 
 // asked checks the form of a request, and returns the scope of its agent.
@@ -68,11 +71,8 @@ func (s *Service) ListSpaces(ctx context.Context, r *loombridgev1.ListSpacesRequ
 	if err != nil {
 		return nil, err
 	}
-	out := &loombridgev1.ListSpacesResponse{}
-	for _, space := range found {
-		out.Spaces = append(out.Spaces, convert.Space(space))
-	}
-	return out, nil
+	out, next := page.Cut(page.Spaces, found, r, s.MaxSendBytes, func(s grants.Space) string { return s.Name }, convert.Space)
+	return &loombridgev1.ListSpacesResponse{Spaces: out, NextPageToken: next}, nil
 }
 
 // GrantAccess gives agents access.
@@ -110,9 +110,6 @@ func (s *Service) ListGrants(ctx context.Context, r *loombridgev1.ListGrantsRequ
 	if err != nil {
 		return nil, err
 	}
-	out := &loombridgev1.ListGrantsResponse{}
-	for _, grant := range found {
-		out.Grants = append(out.Grants, convert.Grant(grant))
-	}
-	return out, nil
+	out, next := page.Cut(page.Grants, found, r, s.MaxSendBytes, func(g grants.Grant) string { return g.Pattern }, convert.Grant)
+	return &loombridgev1.ListGrantsResponse{Grants: out, NextPageToken: next}, nil
 }

@@ -7,12 +7,10 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
-
-// maxScopeTokenBytes bounds a page token of owners, which has the last one's id.
-const maxScopeTokenBytes = 384
 
 // ListScopesRequest checks what AdminService.ListScopes is asked.
 func ListScopesRequest(r *loombridgev1.ListScopesRequest) error {
@@ -20,12 +18,16 @@ func ListScopesRequest(r *loombridgev1.ListScopesRequest) error {
 	c.name("tenant", r.GetTenant(), kv.MaxTenantBytes)
 	c.enum("kind", r.GetKind())
 	c.name("prefix", r.GetPrefix(), kv.MaxOwnerBytes)
-	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxOwnersPage)
-	c.text("page_token", r.GetPageToken(), maxScopeTokenBytes)
 	c.name("agent_id", r.GetAgentId(), kv.MaxOwnerBytes)
-	if _, ok := page.ParseScopeToken(r.GetPageToken()); !ok {
-		c.add("page_token", "is none of this listing")
-	}
+	_, known := page.ParseScopeToken(r.GetPageToken())
+	c.page(r, memory.MaxOwnersPage, known)
+	return c.err()
+}
+
+// ListBackupsRequest checks what AdminService.ListBackups is asked.
+func ListBackupsRequest(r *loombridgev1.ListBackupsRequest) error {
+	var c checker
+	c.namesPage(r, page.Backups, backup.MaxNameBytes)
 	return c.err()
 }
 

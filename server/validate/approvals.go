@@ -4,6 +4,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 // WatchApprovalsRequest checks what ToolService.WatchApprovals is asked.
@@ -29,6 +30,7 @@ func ApproveCallRequest(r *loombridgev1.ApproveCallRequest) error {
 func ListApprovalsRequest(r *loombridgev1.ListApprovalsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
+	c.namesPage(r, page.Approvals, MaxIDBytes)
 	return c.err()
 }
 
@@ -45,6 +47,13 @@ func GetProfileRequest(r *loombridgev1.GetProfileRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.requiredName("tool", r.GetTool(), tools.MaxNameBytes)
+	return c.err()
+}
+
+// ListMcpServersRequest checks what ToolService.ListMcpServers is asked.
+func ListMcpServersRequest(r *loombridgev1.ListMcpServersRequest) error {
+	var c checker
+	c.namesPage(r, page.Servers, mcp.MaxServerName)
 	return c.err()
 }
 

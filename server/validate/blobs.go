@@ -33,11 +33,7 @@ func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 	c.text("kind", r.GetKind(), blob.MaxCategoryBytes)
 	c.name("category", r.GetCategory(), blob.MaxCategoryBytes)
 	c.enum("tier", r.GetTier())
-	c.between("page_size", int64(r.GetPageSize()), 0, blob.MaxListed)
-	c.text("page_token", r.GetPageToken(), maxBlobTokenBytes)
-	if _, ok := page.ParseBlobToken(r.GetPageToken()); !ok {
-		c.add("page_token", "did not come from ListBlobs")
-	}
+	c.namesPage(r, page.Blobs, blob.MaxPathBytes)
 	return c.err()
 }
 

@@ -63,14 +63,11 @@ func ListStepsRequest(r *loombridgev1.ListStepsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
-	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxListed)
-	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
 	if r.GetPageToken() != "" && r.GetPageSize() == 0 {
 		c.add("page_size", "is required with page_token")
 	}
-	if _, ok := page.ParseToken(r.GetPageToken()); !ok {
-		c.add("page_token", "did not come from ListSteps")
-	}
+	_, known := page.ParseToken(r.GetPageToken())
+	c.page(r, session.MaxListed, known)
 	return c.err()
 }
 

@@ -10,11 +10,7 @@ import (
 func ListSessionsRequest(r *loombridgev1.ListSessionsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
-	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxListed)
-	c.text("page_token", r.GetPageToken(), maxSessionTokenBytes)
-	if _, ok := page.ParseSessionToken(r.GetPageToken()); !ok {
-		c.add("page_token", "did not come from ListSessions")
-	}
+	c.namesPage(r, page.Sessions, session.MaxSessionIDBytes)
 	return c.err()
 }
 
@@ -24,12 +20,9 @@ func ListConversationRequest(r *loombridgev1.ListConversationRequest) error {
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.enum("order", r.GetOrder())
-	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxListed)
-	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
 	newestFirst := r.GetOrder() == loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST
-	if _, ok := page.ParseConversationToken(r.GetPageToken(), newestFirst); !ok {
-		c.add("page_token", "did not come from ListConversation in this order")
-	}
+	_, known := page.ParseConversationToken(r.GetPageToken(), newestFirst)
+	c.page(r, session.MaxListed, known)
 	return c.err()
 }
 

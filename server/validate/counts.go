@@ -52,7 +52,7 @@ func Counts() admission.Table {
 		"loombridge.v1.EmitRequest.headers":            store.MaxHeaders,
 		"loombridge.v1.EmitRequest.tags":               store.MaxTags,
 		"loombridge.v1.SendMessageRequest.metadata":    messages.MaxMetadataBytes / textPerValue,
-		"loombridge.v1.DeleteMessagesRequest.task_ids": messages.MaxLimit,
+		"loombridge.v1.DeleteMessagesRequest.task_ids": maxDeletedMessages,
 
 		"loombridge.v1.SpawnAgentRequest.tools":     children.MaxTools,
 		"loombridge.v1.SpawnAgentRequest.grants":    children.MaxGrants,

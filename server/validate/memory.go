@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 const (
@@ -239,8 +240,8 @@ func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
 func ListVersionsRequest(r *loombridgev1.ListVersionsRequest) error {
 	var c checker
 	c.record(r, r.GetName())
-	c.between("page_size", int64(r.GetPageSize()), 0, maxVersions)
-	c.between("before_version", r.GetBeforeVersion(), 0, math.MaxInt64)
+	before, known := page.ParseToken(r.GetPageToken())
+	c.page(r, maxVersions, known && before <= math.MaxInt64)
 	return c.err()
 }
 

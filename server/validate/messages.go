@@ -6,6 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 // SendMessageRequest checks what EventService.SendMessage is asked. What a message may
@@ -29,9 +30,12 @@ func ListMessagesRequest(r *loombridgev1.ListMessagesRequest) error {
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
 	c.name("parent_task_id", r.GetParentTaskId(), messages.MaxTaskIDBytes)
-	c.between("limit", int64(r.GetLimit()), 0, messages.MaxLimit)
+	c.namesPage(r, page.Messages, messages.MaxPlaceBytes)
 	return c.err()
 }
+
+// maxDeletedMessages bounds the messages of one deletion.
+const maxDeletedMessages = 1000
 
 // DeleteMessagesRequest checks what EventService.DeleteMessages is asked.
 func DeleteMessagesRequest(r *loombridgev1.DeleteMessagesRequest) error {
@@ -40,7 +44,7 @@ func DeleteMessagesRequest(r *loombridgev1.DeleteMessagesRequest) error {
 	if len(r.GetTaskIds()) == 0 {
 		c.add("task_ids", "is required")
 	}
-	if c.count("task_ids", len(r.GetTaskIds()), messages.MaxLimit) {
+	if c.count("task_ids", len(r.GetTaskIds()), maxDeletedMessages) {
 		for i, id := range r.GetTaskIds() {
 			c.requiredName(Item("task_ids", i), id, messages.MaxTaskIDBytes)
 		}

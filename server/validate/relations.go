@@ -6,6 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/relations"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 // relation checks a name and the record that a relation goes to.
@@ -80,5 +81,6 @@ func ListRelationsRequest(r *loombridgev1.ListRelationsRequest) error {
 	c.record(r, r.GetName())
 	c.enum("direction", r.GetDirection())
 	c.relationNames("names", r.GetNames())
+	c.namesPage(r, page.Relations, 2+record.MaxRelationName+record.MaxIDBytes)
 	return c.err()
 }

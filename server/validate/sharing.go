@@ -4,6 +4,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
 // space is a request about a space.
@@ -29,6 +30,7 @@ func DeleteSpaceRequest(r *loombridgev1.DeleteSpaceRequest) error { return check
 func ListSpacesRequest(r *loombridgev1.ListSpacesRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
+	c.namesPage(r, page.Spaces, kv.MaxOwnerBytes)
 	return c.err()
 }
 
@@ -64,5 +66,6 @@ func RevokeAccessRequest(r *loombridgev1.RevokeAccessRequest) error {
 func ListGrantsRequest(r *loombridgev1.ListGrantsRequest) error {
 	var c checker
 	c.granting(r)
+	c.namesPage(r, page.Grants, grants.MaxPatternBytes)
 	return c.err()
 }

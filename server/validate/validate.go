@@ -37,16 +37,10 @@ const (
 	maxCountedBytes = mib
 	// maxBlobNameBytes bounds a path, step id or ref.
 	maxBlobNameBytes = 512
-	// maxBlobTokenBytes bounds a page token of ListBlobs: a path in base64.
-	maxBlobTokenBytes = 1024
-	// maxSessionTokenBytes bounds a page token of ListSessions: a session id in base64.
-	maxSessionTokenBytes = 512
 	// maxPageTokenBytes bounds a page token; ours are much shorter.
 	maxPageTokenBytes = 128
 	// maxTopics bounds the topics of one subscription.
 	maxTopics = 64
-	// MaxToolPage bounds the tools of a page.
-	MaxToolPage = 1000
 	// maxToolTimeout bounds one tool call.
 	maxToolTimeout = 10 * time.Minute
 	// maxServiceBytes bounds the name in a health check: a watch keeps it for as
@@ -62,6 +56,21 @@ func (c *checker) user(userID string) { c.name("user_id", userID, kv.MaxOwnerByt
 
 func (c *checker) session(sessionID string) {
 	c.name("session_id", sessionID, session.MaxSessionIDBytes)
+}
+
+// page checks which page of a list is asked for, of at most most items. The token is known
+// as one of this list.
+func (c *checker) page(r page.Asked, most int64, known bool) {
+	c.between("page_size", int64(r.GetPageSize()), 0, most)
+	if !known {
+		c.add("page_token", "did not come from this listing")
+	}
+}
+
+// namesPage checks a page of a list whose names have at most limit bytes.
+func (c *checker) namesPage(r page.Asked, of page.Names, limit int) {
+	_, known := of.Parse(r.GetPageToken(), limit)
+	c.page(r, page.MaxSize, known)
 }
 
 func (c *checker) request(requestID string) { c.name("request_id", requestID, MaxIDBytes) }
@@ -93,10 +102,8 @@ func ListAuditRequest(r *loombridgev1.ListAuditRequest) error {
 	c.enum("outcome", r.GetOutcome())
 	c.time("start_time", r.GetStartTime())
 	c.time("end_time", r.GetEndTime())
-	c.between("page_size", int64(r.GetPageSize()), 0, audit.MaxPage)
-	if _, ok := page.ParseAuditToken(r.GetPageToken()); !ok {
-		c.add("page_token", "did not come from ListAudit")
-	}
+	_, known := page.ParseAuditToken(r.GetPageToken())
+	c.page(r, audit.MaxPage, known)
 	return c.err()
 }
 
@@ -109,10 +116,7 @@ func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 			c.between(Item("levels", i), int64(level), tools.LevelFunction, tools.LevelScript)
 		}
 	}
-	c.between("page_size", int64(r.GetPageSize()), 0, MaxToolPage)
-	if _, ok := page.ParseToolToken(r.GetPageToken()); !ok {
-		c.add("page_token", "did not come from ListTools")
-	}
+	c.namesPage(r, page.Tools, tools.MaxNameBytes)
 	return c.err()
 }
 

@@ -230,13 +230,13 @@ func TestListStepsRequest(t *testing.T) {
 
 func TestListSessionsRequest(t *testing.T) {
 	type r = *loombridgev1.ListSessionsRequest
-	good := &loombridgev1.ListSessionsRequest{AgentId: "a", PageSize: 1000, PageToken: page.SessionToken(long(256))}
+	good := &loombridgev1.ListSessionsRequest{AgentId: "a", PageSize: 1000, PageToken: page.Sessions.Token(long(256))}
 	runChecks(t, good, ListSessionsRequest, []checkCase[r]{
 		{"no agent", func(m r) { m.AgentId = "" }, []string{"agent_id"}},
 		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
 		{"page under 0", func(m r) { m.PageSize = -1 }, []string{"page_size"}},
 		{"token of nobody", func(m r) { m.PageToken = "7" }, []string{"page_token"}},
-		{"token of a session that can't be", func(m r) { m.PageToken = page.SessionToken(long(257)) }, []string{"page_token"}},
+		{"token of a session that can't be", func(m r) { m.PageToken = page.Sessions.Token(long(257)) }, []string{"page_token"}},
 	})
 }
 
@@ -251,7 +251,6 @@ func TestListConversationRequest(t *testing.T) {
 		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
 		{"unknown order", func(m r) { m.Order, m.PageToken = 9, "" }, []string{"order"}},
 		{"token of the other order", func(m r) { m.Order = 0 }, []string{"page_token"}},
-		{"token over its limit", func(m r) { m.PageToken = long(129) }, []string{"page_token", "page_token"}},
 	})
 }
 
@@ -273,7 +272,7 @@ func TestSmallRequests(t *testing.T) {
 		{"too many to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 257)}), []string{"messages"}},
 		{"text and messages to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: "x", Messages: []*loombridgev1.Message{{}}}), []string{"text", "messages[0].role"}},
 		{"blobs of no step", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
-		{"all blobs", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: page.BlobToken("workspace/outputs/read_001.txt")}), nil},
+		{"all blobs", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: page.Blobs.Token("workspace/outputs/read_001.txt")}), nil},
 		{"promotion to nothing", PromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},
 		{"good promotion", PromoteBlobRequest(&loombridgev1.PromoteBlobRequest{AgentId: "a", Name: "n", Tier: 3, NewName: long(128), Category: long(64)}), nil},
 		{"archive without name", ArchiveBlobRequest(&loombridgev1.ArchiveBlobRequest{AgentId: "a", Tags: []string{""}, NewName: long(129)}), []string{"name", "tags[0]", "new_name"}},

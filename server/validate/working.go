@@ -121,10 +121,7 @@ func ListSnapshotsRequest(r *loombridgev1.ListSnapshotsRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
-	c.between("page_size", int64(r.GetPageSize()), 0, session.MaxSnapshots)
-	c.text("page_token", r.GetPageToken(), maxPageTokenBytes)
-	if _, ok := page.ParseToken(r.GetPageToken()); !ok {
-		c.add("page_token", "did not come from ListSnapshots")
-	}
+	_, known := page.ParseToken(r.GetPageToken())
+	c.page(r, session.MaxSnapshots, known)
 	return c.err()
 }

@@ -24,6 +24,9 @@ const maxManifestBytes = 64 << 20
 // nameForm is the time of a backup as its name, in UTC.
 const nameForm = "20060102T150405.000Z"
 
+// MaxNameBytes bounds the name of a backup.
+const MaxNameBytes = len("20261123T174500.123Z")
+
 var validName = regexp.MustCompile(`^\d{8}T\d{6}\.\d{3}Z$`)
 
 const (

@@ -81,7 +81,7 @@ func TestMessagesOfAKilledServerSoak(t *testing.T) {
 	start()
 	for target := range stormTargets {
 		id := fmt.Sprint("t", target)
-		got, err := (*s.events.Load()).ListMessages(t.Context(), &loombridgev1.ListMessagesRequest{AgentId: id, Limit: 1000})
+		got, err := (*s.events.Load()).ListMessages(t.Context(), &loombridgev1.ListMessagesRequest{AgentId: id, PageSize: 1000})
 		must(t, err)
 		seen := make(map[string]bool)
 		for i, m := range got.GetMessages() {

@@ -31,7 +31,7 @@ func (p *process) versionsOf(tb testing.TB, key string, size int32) (all []*loom
 		page, err := p.memory().ListVersions(tb.Context(), r)
 		must(tb, err)
 		all = append(all, page.GetVersions()...)
-		if r.BeforeVersion = page.GetNextBeforeVersion(); r.BeforeVersion == 0 {
+		if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
 			return all
 		}
 	}

@@ -129,10 +129,10 @@ class Backups(_spelling.Helpful):
             OperatorRequiredError: the credential does not say `operates`.
             NoBackupFolderError: the server was started without `--backup-dir`.
         """
-        answer = await self._transport.call(
-            _rpc.LIST_BACKUPS, pb.ListBackupsRequest(), timeout=timeout
+        found = await self._transport.items(
+            _rpc.LIST_BACKUPS, pb.ListBackupsRequest(), lambda answer: answer.backups, timeout
         )
-        return [_backup(m) for m in answer.backups]
+        return [_backup(m) for m in found]
 
 
 def _backup(m: pb.Backup) -> Backup:

@@ -117,16 +117,12 @@ class BlobListing:
         """Return all of them, as a list."""
         return _stream.Pages(self._pages(), _steps.blob_info).__await__()
 
-    async def _pages(self) -> AsyncGenerator[Iterable[pb.BlobInfo], None]:
-        request = pb.ListBlobsRequest()
-        request.CopyFrom(self._request)
-        while True:
-            answer = await self._transport.call(_rpc.LIST_BLOBS, request, timeout=self._timeout)
+    def _pages(self) -> AsyncGenerator[Iterable[pb.BlobInfo], None]:
+        def blobs(answer: pb.ListBlobsResponse) -> Iterable[pb.BlobInfo]:
             self.usage = _usage(answer.usage)
-            yield answer.blobs
-            if not answer.next_page_token:
-                return
-            request.page_token = answer.next_page_token
+            return answer.blobs
+
+        return self._transport.pages(_rpc.LIST_BLOBS, self._request, blobs, self._timeout)
 
 
 class BlobSearch(_stream.Stream[pb.SearchBlobsRequest, pb.SearchBlobsResponse]):

@@ -67,15 +67,10 @@ class RecordListing:
         """Return all of them, as a list."""
         return _stream.Pages(self._pages(), _records.record).__await__()
 
-    async def _pages(self) -> AsyncGenerator[Iterable[pb.Record], None]:
-        request = pb.ListRecordsRequest()
-        request.CopyFrom(self._request)
-        while True:
-            answer = await self._transport.call(_rpc.LIST_RECORDS, request, timeout=self._timeout)
-            yield answer.records
-            if not answer.next_page_token:
-                return
-            request.page_token = answer.next_page_token
+    def _pages(self) -> AsyncGenerator[Iterable[pb.Record], None]:
+        return self._transport.pages(
+            _rpc.LIST_RECORDS, self._request, lambda answer: answer.records, self._timeout
+        )
 
 
 class BatchSaving:

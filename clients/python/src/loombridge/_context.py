@@ -1,6 +1,6 @@
 """An agent's context: its log, its prompts, its blobs."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from loombridge import (
@@ -342,17 +342,10 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         """Yield every step of the session, oldest first, page by page."""
         request = self._list_steps(session_id)
         request.page_size = STEPS_PER_PAGE
-        return _stream.Pages(self._pages_of_steps(request, timeout), _steps.step)
-
-    async def _pages_of_steps(
-        self, request: pb.ListStepsRequest, timeout: _values.Seconds | None
-    ) -> AsyncGenerator[Iterable[pb.Step], None]:
-        while True:
-            answer = await self._transport.call(_rpc.LIST_STEPS, request, timeout=timeout)
-            yield answer.steps
-            if not answer.next_page_token:
-                return
-            request.page_token = answer.next_page_token
+        pages = self._transport.pages(
+            _rpc.LIST_STEPS, request, lambda answer: answer.steps, timeout
+        )
+        return _stream.Pages(pages, _steps.step)
 
     def _list_steps(self, session_id: str | None) -> pb.ListStepsRequest:
         return pb.ListStepsRequest(

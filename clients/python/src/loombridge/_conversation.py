@@ -1,6 +1,6 @@
 """What was said and done, read back: sessions, what is in one, how prompts differ."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -94,17 +94,10 @@ class Conversations(_session.InSession):
         request = pb.ListSessionsRequest(
             agent_id=self._agent_id, page_size=ENTRIES_PER_PAGE, include_closed=include_closed
         )
-        return _stream.Pages(self._pages_of_sessions(request, timeout), _session_info)
-
-    async def _pages_of_sessions(
-        self, request: pb.ListSessionsRequest, timeout: _values.Seconds | None
-    ) -> AsyncGenerator[Iterable[pb.SessionInfo], None]:
-        while True:
-            answer = await self._transport.call(_rpc.LIST_SESSIONS, request, timeout=timeout)
-            yield answer.sessions
-            if not answer.next_page_token:
-                return
-            request.page_token = answer.next_page_token
+        pages = self._transport.pages(
+            _rpc.LIST_SESSIONS, request, lambda answer: answer.sessions, timeout
+        )
+        return _stream.Pages(pages, _session_info)
 
     def conversation(
         self,
@@ -131,17 +124,10 @@ class Conversations(_session.InSession):
             order=order,
             page_size=ENTRIES_PER_PAGE,
         )
-        return _stream.Pages(self._pages_of_conversation(request, timeout), _entry)
-
-    async def _pages_of_conversation(
-        self, request: pb.ListConversationRequest, timeout: _values.Seconds | None
-    ) -> AsyncGenerator[Iterable[pb.ConversationEntry], None]:
-        while True:
-            answer = await self._transport.call(_rpc.LIST_CONVERSATION, request, timeout=timeout)
-            yield answer.entries
-            if not answer.next_page_token:
-                return
-            request.page_token = answer.next_page_token
+        pages = self._transport.pages(
+            _rpc.LIST_CONVERSATION, request, lambda answer: answer.entries, timeout
+        )
+        return _stream.Pages(pages, _entry)
 
     async def diff_prompts(
         self,

@@ -355,15 +355,11 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         )
         _records.name(request, id, key)
         most = None if limit is None else _values.integer("limit", limit)
-        found: list[_records.Record] = []
-        while most is None or len(found) < most:
-            request.page_size = _VERSIONS if most is None else min(_VERSIONS, most - len(found))
-            page = await self._transport.call(_rpc.LIST_VERSIONS, request, timeout=timeout)
-            found += map(_records.record, page.versions)
-            request.before_version = page.next_before_version
-            if not request.before_version:
-                break
-        return found
+        request.page_size = _VERSIONS if most is None else min(_VERSIONS, most)
+        found = await self._transport.items(
+            _rpc.LIST_VERSIONS, request, lambda answer: answer.versions, timeout, most
+        )
+        return [_records.record(m) for m in found]
 
     async def delete_matching(
         self,

@@ -121,17 +121,20 @@ class Messages:
         Args:
             session_id: only those of this session; default: of all.
             parent_task_id: only those of a task.
-            limit: how many at most, up to 1,000; default 50.
-            timeout: seconds; default: the client's.
+            limit: how many at most; default 50.
+            timeout: seconds for each page; default: the client's.
         """
+        most = 50 if limit is None else _values.count("limit", limit)
         request = pb.ListMessagesRequest(
             agent_id=self._agent_id,
             session_id=_values.optional_text("session_id", session_id),
             parent_task_id=_values.optional_text("parent_task_id", parent_task_id),
-            limit=0 if limit is None else _values.count("limit", limit),
+            page_size=min(most, 1000),
         )
-        answer = await self._transport.call(_rpc.LIST_MESSAGES, request, timeout=timeout)
-        return tuple(map(_message, answer.messages))
+        found = await self._transport.items(
+            _rpc.LIST_MESSAGES, request, lambda answer: answer.messages, timeout, most
+        )
+        return tuple(map(_message, found))
 
     async def delete(
         self, task_ids: str | Iterable[str], *, timeout: _values.Seconds | None = None

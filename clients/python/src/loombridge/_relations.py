@@ -181,10 +181,11 @@ class Relations:
             names=_values.texts("names", names),
         )
         _records.name(request, id, key)
-        answer = await self._at(space_id).call(_rpc.LIST_RELATIONS, request, timeout=timeout)
+        found = await self._at(space_id).items(
+            _rpc.LIST_RELATIONS, request, lambda answer: answer.relations, timeout
+        )
         return tuple(
-            Relation(r.from_id, r.name, r.to_id, _values.moment(r.create_time))
-            for r in answer.relations
+            Relation(r.from_id, r.name, r.to_id, _values.moment(r.create_time)) for r in found
         )
 
 

@@ -135,13 +135,11 @@ class Renewals(_session.InSession):
         request = pb.ListSnapshotsRequest(
             agent_id=self._agent_id, session_id=self._session(session_id)
         )
-        while True:
-            answer = await self._transport.call(_rpc.LIST_SNAPSHOTS, request, timeout=timeout)
-            for each in answer.snapshots:
+        async for page in self._transport.pages(
+            _rpc.LIST_SNAPSHOTS, request, lambda answer: answer.snapshots, timeout
+        ):
+            for each in page:
                 yield _snapshot(each)
-            if not answer.next_page_token:
-                return
-            request.page_token = answer.next_page_token
 
 
 def _snapshot(m: pb.Snapshot) -> Snapshot:

@@ -3,7 +3,14 @@
 import asyncio
 import copy
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+)
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 from weakref import WeakSet
@@ -32,6 +39,7 @@ from loombridge.v1 import (
 
 Req = TypeVar("Req", bound=Message)
 Resp = TypeVar("Resp", bound=Message)
+ItemT = TypeVar("ItemT")
 
 RETRY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds before each repetition of a call that found no server: enough for a
@@ -243,6 +251,39 @@ class Transport:
 
         self._about(request)
         return await self._attempts(attempt, timeout, repeatable=method.reads or repeatable)
+
+    async def pages(
+        self,
+        method: Method[Req, Resp],
+        request: Req,
+        items: Callable[[Resp], Iterable[ItemT]],
+        timeout: _values.Seconds | None = None,
+    ) -> AsyncGenerator[Iterable[ItemT], None]:
+        """Yield what a List method lists, page for page, each within `timeout`."""
+        request = copy.deepcopy(request)
+        while True:
+            answer = await self.call(method, request, timeout=timeout)
+            yield items(answer)
+            token: str = getattr(answer, "next_page_token")  # noqa: B009  every List has it
+            if not token:
+                return
+            setattr(request, "page_token", token)  # noqa: B010
+
+    async def items(
+        self,
+        method: Method[Req, Resp],
+        request: Req,
+        items: Callable[[Resp], Iterable[ItemT]],
+        timeout: _values.Seconds | None = None,
+        most: int | None = None,
+    ) -> list[ItemT]:
+        """Return what a List method lists, all or so many, each page within `timeout`."""
+        found: list[ItemT] = []
+        async for page in self.pages(method, request, items, timeout):
+            found += page
+            if most is not None and len(found) >= most:
+                break
+        return found[:most]
 
     async def upload(
         self,

@@ -47,8 +47,10 @@ class McpServers:
     async def list(self, *, timeout: _values.Seconds | None = None) -> tuple[McpServer, ...]:
         """Return the servers, sorted by name."""
         request = pb.ListMcpServersRequest()
-        answer = await self._transport.call(_rpc.LIST_MCP_SERVERS, request, timeout=timeout)
-        return tuple(map(_server, answer.servers))
+        found = await self._transport.items(
+            _rpc.LIST_MCP_SERVERS, request, lambda answer: answer.servers, timeout
+        )
+        return tuple(map(_server, found))
 
     async def add(
         self,

@@ -100,8 +100,10 @@ class Spaces:
     async def list(self, *, timeout: _values.Seconds | None = None) -> tuple[SpaceInfo, ...]:
         """Return the spaces to which this agent has access, by name."""
         request = pb.ListSpacesRequest(agent_id=self._agent_id)
-        answer = await self._transport.call(_rpc.LIST_SPACES, request, timeout=timeout)
-        return tuple(map(_space, answer.spaces))
+        found = await self._transport.items(
+            _rpc.LIST_SPACES, request, lambda answer: answer.spaces, timeout
+        )
+        return tuple(map(_space, found))
 
     async def grant(
         self,
@@ -174,8 +176,10 @@ class Spaces:
             AccessDeniedError: this agent does not administer the memory.
         """
         request = pb.ListGrantsRequest(agent_id=self._agent_id, **_owner(space_id, user_id))
-        answer = await self._transport.call(_rpc.LIST_GRANTS, request, timeout=timeout)
-        return tuple(map(_grant, answer.grants))
+        found = await self._transport.items(
+            _rpc.LIST_GRANTS, request, lambda answer: answer.grants, timeout
+        )
+        return tuple(map(_grant, found))
 
 
 def _name(space_id: str) -> str:

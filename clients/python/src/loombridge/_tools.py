@@ -234,13 +234,10 @@ class Tools:
             agent_id=self._agent_id,
             levels=[_values.integer("levels", level) for level in levels],
         )
-        tools: list[ToolInfo] = []
-        while True:
-            answer = await self._transport.call(_rpc.LIST_TOOLS, request, timeout=timeout)
-            tools += map(_tool_info, answer.tools)
-            if not answer.next_page_token:
-                return tuple(tools)
-            request.page_token = answer.next_page_token
+        found = await self._transport.items(
+            _rpc.LIST_TOOLS, request, lambda answer: answer.tools, timeout
+        )
+        return tuple(map(_tool_info, found))
 
     async def approvals(self) -> AsyncGenerator[_approvals.PendingApproval, None]:
         """Yield the calls that wait for a person: those there are, then each that comes.
@@ -320,8 +317,10 @@ class Tools:
     ) -> tuple[_approvals.RememberedApproval, ...]:
         """Return the answers that also hold for later calls."""
         request = pb.ListApprovalsRequest(agent_id=self._agent_id)
-        answer = await self._transport.call(_rpc.LIST_APPROVALS, request, timeout=timeout)
-        return tuple(map(_approvals.remembered, answer.approvals))
+        found = await self._transport.items(
+            _rpc.LIST_APPROVALS, request, lambda answer: answer.approvals, timeout
+        )
+        return tuple(map(_approvals.remembered, found))
 
     async def revoke(
         self,
@@ -374,17 +373,10 @@ class Tools:
             start_time=_values.timestamp("since", since) if since is not None else None,
             end_time=_values.timestamp("until", until) if until is not None else None,
         )
-        return _stream.Pages(self._audit_pages(request, timeout), _audit.record)
-
-    async def _audit_pages(
-        self, request: pb.ListAuditRequest, timeout: _values.Seconds | None
-    ) -> AsyncGenerator[Iterable[pb.AuditRecord], None]:
-        while True:
-            answer = await self._transport.call(_rpc.LIST_AUDIT, request, timeout=timeout)
-            yield answer.records
-            if not answer.next_page_token:
-                return
-            request.page_token = answer.next_page_token
+        pages = self._transport.pages(
+            _rpc.LIST_AUDIT, request, lambda answer: answer.records, timeout
+        )
+        return _stream.Pages(pages, _audit.record)
 
 
 def _tool_info(m: pb.ToolDescriptor) -> ToolInfo:

@@ -826,7 +826,11 @@ func (x *CreateBackupResponse) GetBackup() *Backup {
 
 // ListBackupsRequest has no fields.
 type ListBackupsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// page_size is how many at most, up to 1,000. Default 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing with the same fields.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -861,11 +865,27 @@ func (*ListBackupsRequest) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
+func (x *ListBackupsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListBackupsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // ListBackupsResponse has the backups.
 type ListBackupsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// backups are those that can be restored, the newest first.
-	Backups       []*Backup `protobuf:"bytes,1,rep,name=backups,proto3" json:"backups,omitempty"`
+	Backups []*Backup `protobuf:"bytes,1,rep,name=backups,proto3" json:"backups,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -905,6 +925,13 @@ func (x *ListBackupsResponse) GetBackups() []*Backup {
 		return x.Backups
 	}
 	return nil
+}
+
+func (x *ListBackupsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // ListScopesRequest says which owners to list.
@@ -1489,10 +1516,14 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"bytes_done\x18\x01 \x01(\x03R\tbytesDone\x12\x1f\n" +
 	"\vbytes_total\x18\x02 \x01(\x03R\n" +
 	"bytesTotal\x12-\n" +
-	"\x06backup\x18\x03 \x01(\v2\x15.loombridge.v1.BackupR\x06backup\"\x14\n" +
-	"\x12ListBackupsRequest\"F\n" +
+	"\x06backup\x18\x03 \x01(\v2\x15.loombridge.v1.BackupR\x06backup\"P\n" +
+	"\x12ListBackupsRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"n\n" +
 	"\x13ListBackupsResponse\x12/\n" +
-	"\abackups\x18\x01 \x03(\v2\x15.loombridge.v1.BackupR\abackups\"\xc8\x01\n" +
+	"\abackups\x18\x01 \x03(\v2\x15.loombridge.v1.BackupR\abackups\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc8\x01\n" +
 	"\x11ListScopesRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.loombridge.v1.ScopeKindR\x04kind\x12\x16\n" +

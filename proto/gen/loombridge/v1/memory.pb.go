@@ -1804,7 +1804,11 @@ type ListRelationsRequest struct {
 	// direction says which relations. Default both.
 	Direction RelationDirection `protobuf:"varint,6,opt,name=direction,proto3,enum=loombridge.v1.RelationDirection" json:"direction,omitempty"`
 	// names are those that are wanted. Default all. At most 16.
-	Names         []string `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
+	Names []string `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
+	// page_size is how many at most, up to 1,000. Default 100.
+	PageSize int32 `protobuf:"varint,8,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing with the same fields.
+	PageToken     string `protobuf:"bytes,9,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1899,6 +1903,20 @@ func (x *ListRelationsRequest) GetNames() []string {
 	return nil
 }
 
+func (x *ListRelationsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListRelationsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type isListRelationsRequest_Name interface {
 	isListRelationsRequest_Name()
 }
@@ -1922,8 +1940,10 @@ type ListRelationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// record_id is the record's id.
 	RecordId string `protobuf:"bytes,1,opt,name=record_id,json=recordId,proto3" json:"record_id,omitempty"`
-	// relations are all there are.
-	Relations     []*Relation `protobuf:"bytes,2,rep,name=relations,proto3" json:"relations,omitempty"`
+	// relations are the page's.
+	Relations []*Relation `protobuf:"bytes,2,rep,name=relations,proto3" json:"relations,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1970,6 +1990,13 @@ func (x *ListRelationsResponse) GetRelations() []*Relation {
 		return x.Relations
 	}
 	return nil
+}
+
+func (x *ListRelationsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // RelatedOptions says which records come along with hits because they are related to them.
@@ -3844,9 +3871,8 @@ type ListVersionsRequest struct {
 	// page_size is how many versions at most. Default 50, at most 100. A page ends earlier
 	// where they are long.
 	PageSize int32 `protobuf:"varint,6,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// before_version asks for those before a version: the next_before_version of the page
-	// before. Default: from the record as it is.
-	BeforeVersion int64 `protobuf:"varint,7,opt,name=before_version,json=beforeVersion,proto3" json:"before_version,omitempty"`
+	// page_token continues a listing of the same record. Default: from the record as it is.
+	PageToken     string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3934,11 +3960,11 @@ func (x *ListVersionsRequest) GetPageSize() int32 {
 	return 0
 }
 
-func (x *ListVersionsRequest) GetBeforeVersion() int64 {
+func (x *ListVersionsRequest) GetPageToken() string {
 	if x != nil {
-		return x.BeforeVersion
+		return x.PageToken
 	}
-	return 0
+	return ""
 }
 
 type isListVersionsRequest_Name interface {
@@ -3965,10 +3991,10 @@ type ListVersionsResponse struct {
 	// versions are the record as it is, then as it was, without vectors. The update_time of
 	// each is when it came to be, unset for the first of all, which came with create_time.
 	Versions []*Record `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
-	// next_before_version gets the next page; 0 when there is none.
-	NextBeforeVersion int64 `protobuf:"varint,2,opt,name=next_before_version,json=nextBeforeVersion,proto3" json:"next_before_version,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListVersionsResponse) Reset() {
@@ -4008,11 +4034,11 @@ func (x *ListVersionsResponse) GetVersions() []*Record {
 	return nil
 }
 
-func (x *ListVersionsResponse) GetNextBeforeVersion() int64 {
+func (x *ListVersionsResponse) GetNextPageToken() string {
 	if x != nil {
-		return x.NextBeforeVersion
+		return x.NextPageToken
 	}
-	return 0
+	return ""
 }
 
 // DeleteRecordsRequest says what is to go.
@@ -6649,7 +6675,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x05 \x01(\tR\trequestId\"3\n" +
 	"\x17UnrelateRecordsResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\x05R\adeleted\"\xe9\x01\n" +
+	"\adeleted\x18\x01 \x01(\x05R\adeleted\"\xa5\x02\n" +
 	"\x14ListRelationsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -6657,11 +6683,15 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12>\n" +
 	"\tdirection\x18\x06 \x01(\x0e2 .loombridge.v1.RelationDirectionR\tdirection\x12\x14\n" +
-	"\x05names\x18\a \x03(\tR\x05namesB\x06\n" +
-	"\x04name\"k\n" +
+	"\x05names\x18\a \x03(\tR\x05names\x12\x1b\n" +
+	"\tpage_size\x18\b \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\t \x01(\tR\tpageTokenB\x06\n" +
+	"\x04name\"\x93\x01\n" +
 	"\x15ListRelationsResponse\x12\x1b\n" +
 	"\trecord_id\x18\x01 \x01(\tR\brecordId\x125\n" +
-	"\trelations\x18\x02 \x03(\v2\x17.loombridge.v1.RelationR\trelations\"|\n" +
+	"\trelations\x18\x02 \x03(\v2\x17.loombridge.v1.RelationR\trelations\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"|\n" +
 	"\x0eRelatedOptions\x12>\n" +
 	"\tdirection\x18\x01 \x01(\x0e2 .loombridge.v1.RelationDirectionR\tdirection\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12\x14\n" +
@@ -6830,19 +6860,20 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x12include_embeddings\x18\x06 \x01(\bR\x11includeEmbeddings\x12/\n" +
 	"\x05as_of\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12\x12\n" +
 	"\x04peek\x18< \x01(\bR\x04peekB\x06\n" +
-	"\x04name\"\xd6\x01\n" +
+	"\x04name\"\xce\x01\n" +
 	"\x13ListVersionsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
 	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12\x1b\n" +
-	"\tpage_size\x18\x06 \x01(\x05R\bpageSize\x12%\n" +
-	"\x0ebefore_version\x18\a \x01(\x03R\rbeforeVersionB\x06\n" +
-	"\x04name\"y\n" +
+	"\tpage_size\x18\x06 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\a \x01(\tR\tpageTokenB\x06\n" +
+	"\x04name\"q\n" +
 	"\x14ListVersionsResponse\x121\n" +
-	"\bversions\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\bversions\x12.\n" +
-	"\x13next_before_version\x18\x02 \x01(\x03R\x11nextBeforeVersion\"\xac\x01\n" +
+	"\bversions\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\bversions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xac\x01\n" +
 	"\x14DeleteRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +

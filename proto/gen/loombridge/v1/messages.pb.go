@@ -390,8 +390,11 @@ type ListMessagesRequest struct {
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// parent_task_id leaves those of a task. Default: all.
 	ParentTaskId string `protobuf:"bytes,3,opt,name=parent_task_id,json=parentTaskId,proto3" json:"parent_task_id,omitempty"`
-	// limit is how many at most, from 1 to 1,000. Default 50.
-	Limit         int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// page_size is how many at most, up to 1,000. Default 100. A page may have fewer, where
+	// messages are long.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing with the same fields.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,22 +450,28 @@ func (x *ListMessagesRequest) GetParentTaskId() string {
 	return ""
 }
 
-func (x *ListMessagesRequest) GetLimit() int32 {
+func (x *ListMessagesRequest) GetPageSize() int32 {
 	if x != nil {
-		return x.Limit
+		return x.PageSize
 	}
 	return 0
+}
+
+func (x *ListMessagesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
 }
 
 // ListMessagesResponse has the messages: by priority, the highest first, then the newest,
 // then by task_id.
 type ListMessagesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// messages are at most as many as were asked for.
+	// messages are the page's.
 	Messages []*DirectMessage `protobuf:"bytes,1,rep,name=messages,proto3" json:"messages,omitempty"`
-	// truncated says that there were more, which did not fit one answer. Delete what was
-	// read, or ask for those of a session.
-	Truncated     bool `protobuf:"varint,2,opt,name=truncated,proto3" json:"truncated,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -504,11 +513,11 @@ func (x *ListMessagesResponse) GetMessages() []*DirectMessage {
 	return nil
 }
 
-func (x *ListMessagesResponse) GetTruncated() bool {
+func (x *ListMessagesResponse) GetNextPageToken() string {
 	if x != nil {
-		return x.Truncated
+		return x.NextPageToken
 	}
-	return false
+	return ""
 }
 
 // DeleteMessagesRequest removes direct messages from the box of an agent or node.
@@ -652,16 +661,18 @@ const file_loombridge_v1_messages_proto_rawDesc = "" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x18\n" +
-	"\awarning\x18\x03 \x01(\tR\awarning\"\x8b\x01\n" +
+	"\awarning\x18\x03 \x01(\tR\awarning\"\xb1\x01\n" +
 	"\x13ListMessagesRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12$\n" +
-	"\x0eparent_task_id\x18\x03 \x01(\tR\fparentTaskId\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\x05R\x05limit\"n\n" +
+	"\x0eparent_task_id\x18\x03 \x01(\tR\fparentTaskId\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"x\n" +
 	"\x14ListMessagesResponse\x128\n" +
-	"\bmessages\x18\x01 \x03(\v2\x1c.loombridge.v1.DirectMessageR\bmessages\x12\x1c\n" +
-	"\ttruncated\x18\x02 \x01(\bR\ttruncated\"M\n" +
+	"\bmessages\x18\x01 \x03(\v2\x1c.loombridge.v1.DirectMessageR\bmessages\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"M\n" +
 	"\x15DeleteMessagesRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x19\n" +
 	"\btask_ids\x18\x02 \x03(\tR\ataskIds\"2\n" +

@@ -300,7 +300,11 @@ func (x *McpServer) GetChanged() []string {
 
 // ListMcpServersRequest has no fields.
 type ListMcpServersRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// page_size is how many at most, up to 1,000. Default 100.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing with the same fields.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -335,11 +339,27 @@ func (*ListMcpServersRequest) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{2}
 }
 
+func (x *ListMcpServersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListMcpServersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // ListMcpServersResponse has the servers.
 type ListMcpServersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// servers are sorted by name; at most 64.
-	Servers       []*McpServer `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	Servers []*McpServer `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -379,6 +399,13 @@ func (x *ListMcpServersResponse) GetServers() []*McpServer {
 		return x.Servers
 	}
 	return nil
+}
+
+func (x *ListMcpServersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // AddMcpServerRequest adds a server.
@@ -689,10 +716,14 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"\aproblem\x18\x04 \x01(\tR\aproblem\x12\x14\n" +
 	"\x05tools\x18\a \x01(\x05R\x05tools\x12\x16\n" +
 	"\x06tokens\x18\t \x01(\x05R\x06tokens\x12\x18\n" +
-	"\achanged\x18\v \x03(\tR\achanged\"\x17\n" +
-	"\x15ListMcpServersRequest\"L\n" +
+	"\achanged\x18\v \x03(\tR\achanged\"S\n" +
+	"\x15ListMcpServersRequest\x12\x1b\n" +
+	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"t\n" +
 	"\x16ListMcpServersResponse\x122\n" +
-	"\aservers\x18\x01 \x03(\v2\x18.loombridge.v1.McpServerR\aservers\"Y\n" +
+	"\aservers\x18\x01 \x03(\v2\x18.loombridge.v1.McpServerR\aservers\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"Y\n" +
 	"\x13AddMcpServerRequest\x12B\n" +
 	"\n" +
 	"definition\x18\x01 \x01(\v2\".loombridge.v1.McpServerDefinitionR\n" +

@@ -414,7 +414,11 @@ func (*DeleteSpaceResponse) Descriptor() ([]byte, []int) {
 type ListSpacesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is the agent that asks. Required.
-	AgentId       string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// page_size is how many at most, up to 1,000. Default 100.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing with the same fields.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -456,11 +460,27 @@ func (x *ListSpacesRequest) GetAgentId() string {
 	return ""
 }
 
+func (x *ListSpacesRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListSpacesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // ListSpacesResponse holds them.
 type ListSpacesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// spaces are all to which the agent has access, at most 1,000.
-	Spaces        []*Space `protobuf:"bytes,1,rep,name=spaces,proto3" json:"spaces,omitempty"`
+	Spaces []*Space `protobuf:"bytes,1,rep,name=spaces,proto3" json:"spaces,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -500,6 +520,13 @@ func (x *ListSpacesResponse) GetSpaces() []*Space {
 		return x.Spaces
 	}
 	return nil
+}
+
+func (x *ListSpacesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
 }
 
 // GrantAccessRequest says who gets which access to what.
@@ -816,7 +843,11 @@ type ListGrantsRequest struct {
 	//
 	//	*ListGrantsRequest_SpaceId
 	//	*ListGrantsRequest_UserId
-	Owner         isListGrantsRequest_Owner `protobuf_oneof:"owner"`
+	Owner isListGrantsRequest_Owner `protobuf_oneof:"owner"`
+	// page_size is how many at most, up to 1,000. Default 100.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// page_token continues a listing with the same fields.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -883,6 +914,20 @@ func (x *ListGrantsRequest) GetUserId() string {
 	return ""
 }
 
+func (x *ListGrantsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListGrantsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 type isListGrantsRequest_Owner interface {
 	isListGrantsRequest_Owner()
 }
@@ -905,7 +950,9 @@ func (*ListGrantsRequest_UserId) isListGrantsRequest_Owner() {}
 type ListGrantsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// grants are all, at most 256.
-	Grants        []*Grant `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
+	Grants []*Grant `protobuf:"bytes,1,rep,name=grants,proto3" json:"grants,omitempty"`
+	// next_page_token continues; empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -947,6 +994,13 @@ func (x *ListGrantsResponse) GetGrants() []*Grant {
 	return nil
 }
 
+func (x *ListGrantsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 var File_loombridge_v1_sharing_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_sharing_proto_rawDesc = "" +
@@ -972,11 +1026,15 @@ const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"\x12DeleteSpaceRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x19\n" +
 	"\bspace_id\x18\x02 \x01(\tR\aspaceId\"\x15\n" +
-	"\x13DeleteSpaceResponse\".\n" +
+	"\x13DeleteSpaceResponse\"j\n" +
 	"\x11ListSpacesRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\"B\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"j\n" +
 	"\x12ListSpacesResponse\x12,\n" +
-	"\x06spaces\x18\x01 \x03(\v2\x14.loombridge.v1.SpaceR\x06spaces\"\xb9\x01\n" +
+	"\x06spaces\x18\x01 \x03(\v2\x14.loombridge.v1.SpaceR\x06spaces\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xb9\x01\n" +
 	"\x12GrantAccessRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\bspace_id\x18\x02 \x01(\tH\x00R\aspaceId\x12\x19\n" +
@@ -992,14 +1050,18 @@ const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"\auser_id\x18\x03 \x01(\tH\x00R\x06userId\x12\x18\n" +
 	"\agrantee\x18\x04 \x01(\tR\agranteeB\a\n" +
 	"\x05owner\"\x16\n" +
-	"\x14RevokeAccessResponse\"o\n" +
+	"\x14RevokeAccessResponse\"\xab\x01\n" +
 	"\x11ListGrantsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\bspace_id\x18\x02 \x01(\tH\x00R\aspaceId\x12\x19\n" +
-	"\auser_id\x18\x03 \x01(\tH\x00R\x06userIdB\a\n" +
-	"\x05owner\"B\n" +
+	"\auser_id\x18\x03 \x01(\tH\x00R\x06userId\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageTokenB\a\n" +
+	"\x05owner\"j\n" +
 	"\x12ListGrantsResponse\x12,\n" +
-	"\x06grants\x18\x01 \x03(\v2\x14.loombridge.v1.GrantR\x06grants*U\n" +
+	"\x06grants\x18\x01 \x03(\v2\x14.loombridge.v1.GrantR\x06grants\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*U\n" +
 	"\x06Access\x12\x16\n" +
 	"\x12ACCESS_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vACCESS_READ\x10\x01\x12\x10\n" +

@@ -286,11 +286,23 @@ func (d *desk) list(ctx context.Context, _ []string) error {
 	if err := d.waiting(ctx); err != nil {
 		return err
 	}
-	list, err := d.tools.ListApprovals(ctx, &loombridgev1.ListApprovalsRequest{AgentId: d.agent})
-	if err != nil {
-		return err
+	ask := &loombridgev1.ListApprovalsRequest{AgentId: d.agent}
+	for {
+		list, err := d.tools.ListApprovals(ctx, ask)
+		if err != nil {
+			return err
+		}
+		if err := d.remembered(list.GetApprovals()); err != nil {
+			return err
+		}
+		if ask.PageToken = list.GetNextPageToken(); ask.PageToken == "" {
+			return nil
+		}
 	}
-	for _, one := range list.GetApprovals() {
+}
+
+func (d *desk) remembered(list []*loombridgev1.RememberedApproval) error {
+	for _, one := range list {
 		whose := "all agents"
 		if one.GetAgentId() != "" {
 			whose = fmt.Sprintf("agent %q", one.GetAgentId())

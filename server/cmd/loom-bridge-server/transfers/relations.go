@@ -29,16 +29,20 @@ func (d *desk) relations() []*cobra.Command {
 		if key {
 			ask.Name = &loombridgev1.ListRelationsRequest_Key{Key: args[0]}
 		}
-		got, err := d.memory.ListRelations(ctx, ask)
-		if err != nil {
-			return err
-		}
-		for _, r := range got.GetRelations() {
-			if err := d.json(r); err != nil {
+		for {
+			got, err := d.memory.ListRelations(ctx, ask)
+			if err != nil {
 				return err
 			}
+			for _, r := range got.GetRelations() {
+				if err := d.json(r); err != nil {
+					return err
+				}
+			}
+			if ask.PageToken = got.GetNextPageToken(); ask.PageToken == "" {
+				return nil
+			}
 		}
-		return nil
 	})
 	show.Flags().StringVar(&direction, "direction", "", "only relations that go `out` from it, or in, which come to it; default: both")
 	show.Flags().StringArrayVar(&ask.Names, "name", nil, "only those of this `name`; may be given again")

@@ -154,14 +154,20 @@ class CreateBackupResponse(_message.Message):
     def __init__(self, bytes_done: _Optional[int] = ..., bytes_total: _Optional[int] = ..., backup: _Optional[_Union[Backup, _Mapping]] = ...) -> None: ...
 
 class ListBackupsRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListBackupsResponse(_message.Message):
-    __slots__ = ("backups",)
+    __slots__ = ("backups", "next_page_token")
     BACKUPS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     backups: _containers.RepeatedCompositeFieldContainer[Backup]
-    def __init__(self, backups: _Optional[_Iterable[_Union[Backup, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, backups: _Optional[_Iterable[_Union[Backup, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListScopesRequest(_message.Message):
     __slots__ = ("tenant", "kind", "prefix", "page_size", "page_token", "agent_id")

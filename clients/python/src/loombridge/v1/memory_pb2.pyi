@@ -336,7 +336,7 @@ class UnrelateRecordsResponse(_message.Message):
     def __init__(self, deleted: _Optional[int] = ...) -> None: ...
 
 class ListRelationsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "direction", "names")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "direction", "names", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -344,6 +344,8 @@ class ListRelationsRequest(_message.Message):
     KEY_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -351,15 +353,19 @@ class ListRelationsRequest(_message.Message):
     key: str
     direction: RelationDirection
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., direction: _Optional[_Union[RelationDirection, str]] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+    page_size: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., direction: _Optional[_Union[RelationDirection, str]] = ..., names: _Optional[_Iterable[str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListRelationsResponse(_message.Message):
-    __slots__ = ("record_id", "relations")
+    __slots__ = ("record_id", "relations", "next_page_token")
     RECORD_ID_FIELD_NUMBER: _ClassVar[int]
     RELATIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     record_id: str
     relations: _containers.RepeatedCompositeFieldContainer[Relation]
-    def __init__(self, record_id: _Optional[str] = ..., relations: _Optional[_Iterable[_Union[Relation, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, record_id: _Optional[str] = ..., relations: _Optional[_Iterable[_Union[Relation, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class RelatedOptions(_message.Message):
     __slots__ = ("direction", "names", "limit")
@@ -667,30 +673,30 @@ class GetRecordRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., include_embeddings: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., peek: bool = ...) -> None: ...
 
 class ListVersionsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "page_size", "before_version")
+    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
-    BEFORE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
     id: str
     key: str
     page_size: int
-    before_version: int
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., page_size: _Optional[int] = ..., before_version: _Optional[int] = ...) -> None: ...
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListVersionsResponse(_message.Message):
-    __slots__ = ("versions", "next_before_version")
+    __slots__ = ("versions", "next_page_token")
     VERSIONS_FIELD_NUMBER: _ClassVar[int]
-    NEXT_BEFORE_VERSION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     versions: _containers.RepeatedCompositeFieldContainer[Record]
-    next_before_version: int
-    def __init__(self, versions: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_before_version: _Optional[int] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, versions: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class DeleteRecordsRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "filter", "tiers", "dry_run")

@@ -76,24 +76,26 @@ class SendMessageResponse(_message.Message):
     def __init__(self, task_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class ListMessagesRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "parent_task_id", "limit")
+    __slots__ = ("agent_id", "session_id", "parent_task_id", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_TASK_ID_FIELD_NUMBER: _ClassVar[int]
-    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     parent_task_id: str
-    limit: int
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., parent_task_id: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+    page_size: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., parent_task_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListMessagesResponse(_message.Message):
-    __slots__ = ("messages", "truncated")
+    __slots__ = ("messages", "next_page_token")
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[DirectMessage]
-    truncated: bool
-    def __init__(self, messages: _Optional[_Iterable[_Union[DirectMessage, _Mapping]]] = ..., truncated: bool = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, messages: _Optional[_Iterable[_Union[DirectMessage, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class DeleteMessagesRequest(_message.Message):
     __slots__ = ("agent_id", "task_ids")

@@ -71,14 +71,20 @@ class McpServer(_message.Message):
     def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ..., configured: bool = ..., state: _Optional[_Union[McpServerState, str]] = ..., problem: _Optional[str] = ..., tools: _Optional[int] = ..., tokens: _Optional[int] = ..., changed: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ListMcpServersRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListMcpServersResponse(_message.Message):
-    __slots__ = ("servers",)
+    __slots__ = ("servers", "next_page_token")
     SERVERS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     servers: _containers.RepeatedCompositeFieldContainer[McpServer]
-    def __init__(self, servers: _Optional[_Iterable[_Union[McpServer, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, servers: _Optional[_Iterable[_Union[McpServer, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class AddMcpServerRequest(_message.Message):
     __slots__ = ("definition",)

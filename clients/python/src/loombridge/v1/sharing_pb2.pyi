@@ -71,16 +71,22 @@ class DeleteSpaceResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ListSpacesRequest(_message.Message):
-    __slots__ = ("agent_id",)
+    __slots__ = ("agent_id", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
-    def __init__(self, agent_id: _Optional[str] = ...) -> None: ...
+    page_size: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListSpacesResponse(_message.Message):
-    __slots__ = ("spaces",)
+    __slots__ = ("spaces", "next_page_token")
     SPACES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     spaces: _containers.RepeatedCompositeFieldContainer[Space]
-    def __init__(self, spaces: _Optional[_Iterable[_Union[Space, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, spaces: _Optional[_Iterable[_Union[Space, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class GrantAccessRequest(_message.Message):
     __slots__ = ("agent_id", "space_id", "user_id", "grantee", "access")
@@ -119,17 +125,23 @@ class RevokeAccessResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ListGrantsRequest(_message.Message):
-    __slots__ = ("agent_id", "space_id", "user_id")
+    __slots__ = ("agent_id", "space_id", "user_id", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     space_id: str
     user_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., space_id: _Optional[str] = ..., user_id: _Optional[str] = ...) -> None: ...
+    page_size: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., space_id: _Optional[str] = ..., user_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListGrantsResponse(_message.Message):
-    __slots__ = ("grants",)
+    __slots__ = ("grants", "next_page_token")
     GRANTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     grants: _containers.RepeatedCompositeFieldContainer[Grant]
-    def __init__(self, grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, grants: _Optional[_Iterable[_Union[Grant, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...

@@ -167,16 +167,22 @@ class RememberedApproval(_message.Message):
     def __init__(self, id: _Optional[str] = ..., capability: _Optional[_Union[Capability, _Mapping]] = ..., decision: _Optional[_Union[ApprovalDecision, str]] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., approver_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ListApprovalsRequest(_message.Message):
-    __slots__ = ("agent_id",)
+    __slots__ = ("agent_id", "page_size", "page_token")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
-    def __init__(self, agent_id: _Optional[str] = ...) -> None: ...
+    page_size: int
+    page_token: str
+    def __init__(self, agent_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListApprovalsResponse(_message.Message):
-    __slots__ = ("approvals",)
+    __slots__ = ("approvals", "next_page_token")
     APPROVALS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     approvals: _containers.RepeatedCompositeFieldContainer[RememberedApproval]
-    def __init__(self, approvals: _Optional[_Iterable[_Union[RememberedApproval, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, approvals: _Optional[_Iterable[_Union[RememberedApproval, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class RevokeApprovalRequest(_message.Message):
     __slots__ = ("agent_id", "id")
