@@ -70,8 +70,8 @@ type Explanation struct {
 
 // SignalScore is one signal's part of a rank.
 type SignalScore struct {
-	// Name is turn, window, session, author, date, vector, recency, importance
-	// and such.
+	// Name is the signal's name: turn, window, session, author, date, vector, recency,
+	// importance and the like.
 	Name string
 	// Raw is the measured value, in the signal's unit.
 	Raw float64

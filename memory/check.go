@@ -251,7 +251,7 @@ func checkSame(ctx context.Context, view kv.Reader, scope kv.Scope, found *lexic
 			return err
 		}
 		if !ok || !bytes.Equal(sameKey(scope, r), pair.Key) {
-			found.Add("a key says that repeats of another text are those of record %q", id)
+			found.Add("a key assigns repeats of another text to record %q", id)
 		}
 	}
 	return nil

@@ -143,10 +143,10 @@ type Cleared struct {
 	NotOwned int
 }
 
-// DeleteMatching deletes the records that a filter lets through, as Delete does each, those
-// superseded and archived included. Records saved or changed meanwhile stay. They go in
-// commits of some dozens: when it fails those that went are gone, the counts say how many,
-// and it can be made again.
+// DeleteMatching deletes the records that a filter lets through, each as Delete does,
+// including superseded and archived ones. Records saved or changed meanwhile stay. Each
+// commit deletes some dozens: after a failure the records deleted so far are gone, the
+// counts say how many, and the call can be repeated.
 //
 // Errors: *invalid.Error; *filter.Error.
 func (s *Store) DeleteMatching(ctx context.Context, scope kv.Scope, m Matching) (done Cleared, err error) {
@@ -193,9 +193,9 @@ func (s *Store) DeleteMatching(ctx context.Context, scope kv.Scope, m Matching) 
 // everything is a filter that lets all records through.
 const everything = "version >= 1"
 
-// Clear deletes everything of a scope: all records, whoever has saved them, and what is stored
-// with them, such as the words of the index and the answers of requests. No other call may be
-// saving to it. When it fails it can be called again.
+// Clear deletes everything of a scope: all records of all agents and the data stored with
+// them, such as index entries and answers of requests. No other call may save to it meanwhile.
+// After a failure it can be repeated.
 func (s *Store) Clear(ctx context.Context, scope kv.Scope) error {
 	for {
 		done, err := s.DeleteMatching(ctx, scope, Matching{Filter: everything, Tiers: []int{1, 2, 3, record.LongTerm}})
@@ -288,9 +288,9 @@ type Aged struct {
 
 // DeleteAged deletes, as Delete does each, the long-term records of a scope that are older
 // than a moment: they were neither saved nor changed nor repeated since, superseded and
-// archived ones included. Pinned records stay, and so do records that wait for review. Whichever agent
-// asks, all agents' records go. They go in commits of some dozens; when it fails those that
-// went are gone, and it can be called again.
+// archived ones included. Pinned records stay, and so do records that wait for review. The records of
+// all agents go, whichever agent asks. Each commit deletes some dozens; after a failure the records
+// deleted so far are gone, and the call can be repeated.
 func (s *Store) DeleteAged(ctx context.Context, scope kv.Scope, before time.Time) (done Aged, err error) {
 	if err := s.begin(scope); err != nil {
 		return done, err

@@ -173,10 +173,9 @@ func ofEmbedder(err error) error {
 	return fmt.Errorf("%w: %v; give the embedder's space another name, then reembed", ErrEmbedder, err) //nolint:errorlint // see above
 }
 
-// joinSpaces joins the hits of another space to those of the first. Cosines of
-// two spaces can't be compared: what one model takes for close the other may take
-// for far. So each counts as how much of the way it stands from the last of its
-// hits to sameness. A document that both have keeps its place in the first.
+// joinSpaces merges the hits of another space into the hits of the first. Cosines of two
+// models are not comparable, so each cosine is scaled: 0 at the last hit of its space, 1 at
+// sameness. A document in both keeps its value of the first.
 func joinSpaces(first, other []vector.Hit, k int) []vector.Hit {
 	if len(first) == 0 || len(other) == 0 {
 		return append(first, other...)

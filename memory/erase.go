@@ -114,7 +114,7 @@ func (x erasing) left(e erase.Entry) ([]byte, bool, error) {
 	return e.Goes(err == nil && SavedIn(x.Subject, e.Scope, &r), err)
 }
 
-// SavedIn tells whether a record of a memory was saved by an agent, or in a session of one, that
+// SavedIn reports whether a record of a memory was saved by an agent, or in a session of one, that
 // is erased: one that others share has the agent's name in it.
 func SavedIn(s erase.Subject, scope kv.Scope, r *record.Record) bool {
 	if s.Kind != erase.Agent || s.Filter != "" || s.Step != 0 {

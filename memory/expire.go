@@ -314,7 +314,7 @@ func readExpired(ctx context.Context, from kv.Getter, scope kv.Scope, now time.T
 type replacedError struct{ scope kv.Scope }
 
 func (e *replacedError) Error() string {
-	return "memory: what was replaced in " + e.scope.String() + " is not restored yet"
+	return "memory: replaced records in " + e.scope.String() + " are not restored yet"
 }
 
 // restore takes off the disk, before the sweep does, what has expired in a scope and had
@@ -412,9 +412,9 @@ func (s *Store) sweepEvery(ctx context.Context, pause time.Duration) {
 }
 
 const (
-	// slideSteps: a record that is read moves its expiry only when that gains
-	// this part of its span, so that one that is read all the time is not
-	// written all the time.
+	// slideSteps: reading a record extends its expiry only if that gains at least this
+	// fraction of its lifetime, so that a record read all the time is not written all the
+	// time.
 	slideSteps = 10
 	// maxSliding bounds the records that wait to have their expiry moved; one
 	// more is moved when it is read the next time.

@@ -319,7 +319,7 @@ func at(value any, path []string, elements, inArray bool) []any {
 	return at(object[path[0]], path[1:], elements, inArray)
 }
 
-// present tells whether there is anything at a path that is not null.
+// present reports whether there is anything at a path that is not null.
 func present(value any, path []string) bool {
 	if list, ok := value.([]any); ok {
 		return len(path) == 0 || slices.ContainsFunc(list, func(item any) bool { return present(item, path) })

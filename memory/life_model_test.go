@@ -52,7 +52,7 @@ func expired(r record.Record, now time.Time) bool {
 	return !r.ExpireTime.IsZero() && !r.ExpireTime.After(now)
 }
 
-// mayHit tells whether a query may find the record.
+// mayHit reports whether a query may find the record.
 func mayHit(r record.Record, now time.Time) bool {
 	return !expired(r, now) && r.SupersededBy == "" && !r.Archived
 }

@@ -41,7 +41,7 @@ type Listing struct {
 	// PageToken is the NextPageToken of the page before, with the same filter,
 	// order and tiers. Empty: the first page.
 	PageToken string
-	// NewestFirst turns the order round.
+	// NewestFirst reverses the order.
 	NewestFirst bool
 	// Tiers are the memory tiers to list, 1 to 4. Default LongTerm alone.
 	Tiers []int
@@ -62,9 +62,8 @@ type Page struct {
 	NextPageToken string
 }
 
-// List returns a page of a scope's records, those superseded and archived
-// included, those expired not. A page is of one moment; what is saved while
-// somebody turns the pages comes on a later one.
+// List returns a page of a scope's records, including superseded and archived ones but not
+// expired ones. A page is of one moment; records saved during paging come on a later page.
 //
 // Errors: *invalid.Error, also for a page token that belongs to another listing;
 // *filter.Error.
@@ -240,7 +239,7 @@ type placed struct {
 	version        *record.Record
 }
 
-// choose returns those of the page, in order, and whether others follow.
+// choose returns the records of the page, in order, and whether others follow.
 func (l listing) choose(all []placed) (page []placed, more bool) {
 	page = slices.DeleteFunc(all, func(p placed) bool { return !l.follows(p.place) })
 	slices.SortFunc(page, func(a, b placed) int {

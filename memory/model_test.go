@@ -296,7 +296,7 @@ func (m *model) named(text string) (name string) {
 	return name
 }
 
-// asks tells whether a record asks; no text of the player's states much beside.
+// asks reports whether a record asks; no text of the player's states much beside.
 func (m *model) asks(i int) bool {
 	return strings.HasSuffix(strings.TrimSpace(m.records[i].Text), "?")
 }

@@ -286,7 +286,7 @@ func (r *reembedding) count(ctx context.Context) error {
 	return nil
 }
 
-// embed gives vectors to those of the records that have none in the space.
+// embed gives vectors to the records without one in the space.
 func (r *reembedding) embed(ctx context.Context, records []record.Record) error {
 	ordinals := make([]uint32, len(records))
 	for i, r := range records {
@@ -439,7 +439,7 @@ func (s *Store) describe(d *segment.Document, r *record.Record, metadata []strin
 	d.SetFacts(factsOf(r))
 }
 
-// headerOf is what is searched beside the text: the author and the date of the
+// headerOf returns the searched fields other than the text: the author and the date of the
 // event.
 func headerOf(r *record.Record) string {
 	if r.EventTime.IsZero() {
@@ -448,7 +448,7 @@ func headerOf(r *record.Record) string {
 	return r.Author + " " + r.EventTime.Format("2 January 2006")
 }
 
-// factsOf are what the index knows of a record beside its terms.
+// factsOf returns the facts about a record that the index keeps in addition to its terms.
 func factsOf(r *record.Record) segment.Facts {
 	f := segment.Facts{
 		Session: r.SessionID, Author: r.Author, Create: r.CreateTime.UnixMicro(),

@@ -38,7 +38,7 @@ func (e *lateSaver) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([]
 	return values, err
 }
 
-// isEmptied tells whether a value is the head of a space of vectors that has none
+// isEmptied reports whether a value is the head of a space of vectors that has none
 // any more: fields 2 stamp, 3 last slot, 5 vectors (memory/FORMAT.md).
 func isEmptied(head []byte) bool {
 	last, vectors := uint64(0), uint64(0)

@@ -18,8 +18,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
-// MaxRelated bounds the relations that one call makes or ends, and those that a record is
-// saved with.
+// MaxRelated bounds the relations that one call makes or ends, and the relations that a
+// record is saved with.
 const MaxRelated = record.MaxRelations
 
 // Relating makes or ends relations between records of a scope.
@@ -32,10 +32,10 @@ type Relating struct {
 	RequestID string
 }
 
-// Relate makes relations, or ends them, in one commit, and returns how many of them were not
-// so before: to make one that is there, or to end one that is not, is fine. The text, version
-// and times of the records stay. Both records must be there, and the caller must own the one
-// that a relation goes out from.
+// Relate makes relations, or ends them, in one commit, and returns how many changed: making
+// an existing relation or ending a missing one does nothing. The text, version and times of
+// the records stay. Both records must exist, and the caller must own the record that the
+// relation starts from.
 //
 // Errors: *invalid.Error; *NotFoundError; *OwnedError; relations.ErrFull. After any of them
 // nothing has changed.
@@ -253,12 +253,12 @@ type Related struct {
 	ID, Key string
 	// Way is the direction. Default both.
 	Way relations.Way
-	// Names are those that are wanted, at most relations.MaxNames; none: all.
+	// Names are the relation names to return, at most relations.MaxNames; none: all.
 	Names []string
 }
 
-// Relations returns the relations of a record, those that go out from it first, each by name
-// and the id of the other record. One that is not there or has expired is a *NotFoundError.
+// Relations returns the relations of a record, first those from it, each group by name and
+// the id of the other record. A missing or expired record gives *NotFoundError.
 func (s *Store) Relations(ctx context.Context, scope kv.Scope, ask Related) (all []relations.Relation, id string, err error) {
 	if err := s.begin(scope); err != nil {
 		return nil, "", err

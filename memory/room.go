@@ -32,9 +32,9 @@ const (
 	// trimRecords is how many leave at once in the background. They are chosen together,
 	// for which all documents of the memory are compared.
 	trimRecords = 512
-	// maxTold bounds the ids in one answer, and maxUntold the ids that wait for one,
+	// maxListed bounds the ids in one answer, and maxUnlisted the ids that wait for one,
 	// of all memories: some megabytes. Others are listed in the archive alone.
-	maxTold, maxUntold = 2048, 1 << 17
+	maxListed, maxUnlisted = 2048, 1 << 17
 	// roomLooked is how many times as many records are read as are taken, to weigh what
 	// the index does not know.
 	roomLooked = 4
@@ -43,8 +43,8 @@ const (
 	worthHalfLife = 30 * 24 * time.Hour
 	// accessWorth is what a record is worth for being read, where that is counted.
 	accessWorth = 0.5
-	// spared is what records of a batch are worth more than all that were there before it,
-	// and those that instruct more than others.
+	// spared is the worth added to records of the current batch over older ones, and to
+	// instructions over other records.
 	spared = 10
 )
 
@@ -53,7 +53,7 @@ type memoryLimits struct{ records, archived int }
 
 // Room is what left a memory that had more records than it may.
 type Room struct {
-	// Archived are the ids of those that lie in the archive since.
+	// Archived are the ids of the records that were archived.
 	Archived []string
 	// Deleted is how many left the archive for good.
 	Deleted int
@@ -74,13 +74,12 @@ func (r *Room) forget(gone map[string]bool) {
 	}
 }
 
-// makeRoom archives the records of a memory that are worth least, if it has more than it
-// may, and deletes those of the archive: as many as were added, and a few, so that no save
-// leaves it larger than it was. A memory that is further over its limit, which it did not
-// have before, comes down in the background; what left it is listed, too. In a memory
-// that several write to, who holds more than its share gives first. Those in spare were just
-// saved: one stays, and of several the least go last. The save was made already, so an error
-// is only logged: the next save goes on.
+// makeRoom archives the least valuable records of a memory over its limit, and deletes
+// archived ones over theirs. It removes as many as were added and a few more, so that no
+// save leaves the memory larger. A memory far over a new limit shrinks in the background;
+// records removed so are listed, too. In a memory that several write to, who holds more than
+// its share gives first. Those in spare were just saved: one stays, and of several the least
+// go last. The save was made already, so an error is only logged: the next save goes on.
 func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string, added int) (room Room) {
 	if s.limits == (memoryLimits{}) {
 		return room
@@ -88,7 +87,7 @@ func (s *Store) makeRoom(ctx context.Context, scope kv.Scope, spare []string, ad
 	if s.makeSomeRoom(ctx, scope, &roomMaking{spare: spare}, max(roomRecords, added), &room) {
 		s.trimming.list.Add(scope)
 	}
-	s.trimming.tell(scope, &room)
+	s.trimming.report(scope, &room)
 	return room
 }
 
@@ -135,47 +134,48 @@ type trimming struct {
 	list *packing.List
 
 	mu     sync.Mutex // guards the fields below
-	untold map[kv.Scope]Room
-	ids    int // in untold
+	unlisted map[kv.Scope]Room
+	ids    int // in unlisted
 }
 
 func newTrimming() *trimming {
-	return &trimming{list: packing.NewList(), untold: make(map[kv.Scope]Room)}
+	return &trimming{list: packing.NewList(), unlisted: make(map[kv.Scope]Room)}
 }
 
 // note keeps the ids that left a memory until an answer lists them.
 func (t *trimming) note(scope kv.Scope, room Room) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ids+len(room.Archived) > maxUntold {
+	if t.ids+len(room.Archived) > maxUnlisted {
 		room.Archived = nil
 	}
-	before := t.untold[scope]
+	before := t.unlisted[scope]
 	t.ids -= len(before.Archived)
 	before.add(room)
 	t.put(scope, before)
 }
 
-func (t *trimming) put(scope kv.Scope, untold Room) {
-	t.ids += len(untold.Archived)
-	if delete(t.untold, scope); len(untold.Archived) > 0 || untold.Deleted > 0 {
-		t.untold[scope] = untold
+func (t *trimming) put(scope kv.Scope, unlisted Room) {
+	t.ids += len(unlisted.Archived)
+	if delete(t.unlisted, scope); len(unlisted.Archived) > 0 || unlisted.Deleted > 0 {
+		t.unlisted[scope] = unlisted
 	}
 }
 
-// tell adds to the room of an answer the ids that no answer has listed, up to the bound.
-func (t *trimming) tell(scope kv.Scope, room *Room) {
+// report adds to the room of an answer the ids that no answer has listed yet, up to the
+// bound.
+func (t *trimming) report(scope kv.Scope, room *Room) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	untold, ok := t.untold[scope]
+	unlisted, ok := t.unlisted[scope]
 	if !ok {
 		return
 	}
-	t.ids -= len(untold.Archived)
-	untold.forget(room.gone)
-	n := min(len(untold.Archived), max(0, maxTold-len(room.Archived)))
-	room.Archived, room.Deleted = append(room.Archived, untold.Archived[:n]...), room.Deleted+untold.Deleted
-	t.put(scope, Room{Archived: untold.Archived[n:]})
+	t.ids -= len(unlisted.Archived)
+	unlisted.forget(room.gone)
+	n := min(len(unlisted.Archived), max(0, maxListed-len(room.Archived)))
+	room.Archived, room.Deleted = append(room.Archived, unlisted.Archived[:n]...), room.Deleted+unlisted.Deleted
+	t.put(scope, Room{Archived: unlisted.Archived[n:]})
 }
 
 // roomMaking archives some records of a memory, or deletes some of its archive.
@@ -191,9 +191,9 @@ type roomMaking struct {
 
 	over   int      // how many there are too many in addition to those chosen
 	chosen []string // ids, those worth least first
-	next   []string // those of them that were not looked at yet
+	next   []string // candidates not looked at yet
 	looked int      // how many of these the commit under way has looked at
-	gone   []string // ids of those of them that were archived, or deleted
+	gone   []string // ids of candidates that were archived or deleted
 }
 
 // run makes room, with one choice and as many commits as that takes.
@@ -354,7 +354,7 @@ func lighter(a, b weighed) int {
 type lightest struct {
 	most  int
 	all   []weighed
-	bound weighed // what is not lighter is none of them; set once there are most
+	bound weighed // weight of the heaviest kept item; valid once len(all) == most
 	full  bool
 }
 
@@ -500,7 +500,7 @@ func useOf(r record.Record) float64 {
 
 func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
-// stage archives what was chosen and is still as it was, or deletes it from the archive.
+// stage archives the chosen records that are unchanged, or deletes them from the archive.
 func (m *roomMaking) stage(ctx context.Context, e *edit) error {
 	m.gone, m.looked = nil, 0
 	for _, id := range m.next {

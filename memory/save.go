@@ -328,8 +328,8 @@ func (s *saving) replay(answer []byte) ([]record.Record, error) {
 	return saved, nil
 }
 
-// freeNames reads all ids and keys at once that the records are to take, and
-// returns the stored keys of those that are free.
+// freeNames reads all ids and keys that the records are to take, in one read, and returns
+// the stored keys of the free ones.
 func (s *saving) freeNames(ctx context.Context, e *edit) (map[string]bool, error) {
 	var names [][]byte
 	for _, d := range s.drafts {
@@ -440,9 +440,8 @@ func (s *saving) source(ctx context.Context, e *edit, field, id string) (*record
 
 // SaveOrReplace is Save for a record with a key that may be taken: the record that has it
 // then becomes this one, with its id, its create time and the next version. Every field is
-// as r says, those that r leaves empty included, and what the record was is kept as an
-// earlier version. Whether it is saved or replaced is decided in the commit, so that of many
-// callers at once none fails.
+// taken from r, including empty ones, and the old state is kept as an earlier version. The
+// commit decides between save and replace, so concurrent callers do not fail.
 //
 // r has a key and no id, and supersedes nothing. A request id makes the call safe to
 // repeat, as with Save; a repeated call is a *NotFoundError when the record has been deleted
@@ -477,7 +476,7 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 	case r.Supersedes != "":
 		return nil, invalid.Field(ErrInvalid, "supersedes", "can't be given with replace")
 	case len(r.Relations) > 0:
-		return nil, invalid.Field(ErrInvalid, "relations", "can't be given with replace: those of the record that is there stay")
+		return nil, invalid.Field(ErrInvalid, "relations", "can't be given with replace: the existing record keeps its relations")
 	}
 	r, err := record.Redact(r, s.redact)
 	if err != nil {

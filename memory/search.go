@@ -24,7 +24,7 @@ const (
 	degradedNoEmbedder = "no embedder, words only"
 	degradedNoWords    = "no words to search for in the query"
 	degradedCut        = "only the first 256 words of the query were searched"
-	degradedGone       = "as of an earlier moment: what was deleted, was erased or has expired since can't be shown"
+	degradedGone       = "as of an earlier moment: records deleted, erased or expired since can't be shown"
 	degradedAccesses   = "accesses are not counted by this server, or not known as of an earlier moment: access_weight was passed over"
 	degradedRelations  = "as of an earlier moment: relations that have ended since may be missing, a record has had too many of them"
 	degradedThen       = "as of an earlier moment: what has changed since was searched by words, as earlier versions have no vectors"
@@ -457,7 +457,7 @@ func (a *asking) read(ctx context.Context, in *searched, found []rank.Hit) ([]Hi
 	return hits, nil
 }
 
-// readFrom reads those of them that stand in one view.
+// readFrom reads the found records that are in one view.
 func (a *asking) readFrom(ctx context.Context, in *searched, view kv.Getter, found []rank.Hit, hits []Hit) error {
 	keys, places := make([][]byte, 0, len(found)), make([]int, 0, len(found))
 	for i, hit := range found {

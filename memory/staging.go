@@ -68,8 +68,8 @@ func (s *Staging) Foresee(along *kv.Reads) {
 	kv.ForeseeOnceOf(along, recordsRef(s.scope), s.actor.Agent, s.requestID)
 }
 
-// Stage is the change's part of the commit. Its errors are those of the method
-// that the change is named after, and leave nothing behind.
+// Stage is the change's part of the commit. It returns the errors of the method that the
+// change is named after; an error leaves nothing behind.
 func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
 	e := &edit{store: s.store, tx: tx, scope: s.scope, actor: s.actor}
 	if s.actor.Agent != "" {
@@ -152,7 +152,7 @@ type write struct {
 	record *record.Record
 	// before is the record as it was; nil for a new one.
 	before *record.Record
-	// keepVector: what was embedded is the same as before.
+	// keepVector: the embedded text is unchanged.
 	keepVector bool
 	// same is what the key begins with by which a record is found that repeats it, empty
 	// for none; nil: it is to be made.
@@ -168,7 +168,7 @@ func (e *edit) expect(records int) {
 	e.tx.Grow(changes * records)
 }
 
-// get reads what the commit has staged so far, and what is stored.
+// get reads the stored value with the commit's staged changes on top.
 func (e *edit) get(ctx context.Context, key []byte) ([]byte, error) {
 	if err := e.flush(ctx); err != nil {
 		return nil, err
@@ -420,8 +420,8 @@ func (e *OwnedError) Is(target error) bool { return target == ErrNotOwned }
 type Actor struct {
 	// Agent is its id.
 	Agent string
-	// Acts says which other agents' records it may change, supersede and delete.
-	// Nil: those of all.
+	// Acts reports whether it may change, supersede and delete records of another agent.
+	// Nil: of every agent.
 	Acts func(agent string) bool
 	// Permission, unless nil, is asked in the commit of each change.
 	Permission Permission

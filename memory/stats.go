@@ -34,7 +34,7 @@ type Stats struct {
 	Pending int64
 	// Archived is how many records lie in the archive.
 	Archived int64
-	// MaxRecords and MaxArchived are those of Options.
+	// MaxRecords and MaxArchived are the limits from Options.
 	MaxRecords, MaxArchived int
 	// IndexSequence is the commit that the counts reflect.
 	IndexSequence uint64
@@ -114,8 +114,8 @@ type Owners struct {
 // Owned is an owner and what its memory holds.
 type Owned struct {
 	Scope kv.Scope
-	// Records, Archived, Versions, Words and Sessions are those of Stats. They are zero for
-	// an index that an older version wrote and that was not used since.
+	// Records, Archived, Versions, Words and Sessions are as in Stats. They are zero for an
+	// index that an older version wrote and that has not been used since.
 	Records, Archived, Versions, Words, Sessions int64
 	// Bytes is about what records and index take; zero where the engine has no sizes.
 	Bytes int64

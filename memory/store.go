@@ -67,11 +67,10 @@ type Options struct {
 	// VectorWeight is how much the record with the nearest vector gains in a hybrid
 	// query, from 0 to 1; the best record by words counts 1. It orders records that
 	// words find too. The default suits a model that knows less than the words do:
-	// with it such a model neither gains nor loses much. For one that is about as
-	// good as the words or better, take 0.3 to 0.5. Whatever it is, a record whose
-	// vector stands out from all others is among the first hits, and where words
-	// find nothing, vectors decide alone. Zero or less means the default,
-	// DefaultVectorWeight.
+	// with it such a model neither gains nor loses much. Use 0.3 to 0.5 for a model about
+	// as good as the words or better. At any weight, a record whose vector stands out is
+	// among the first hits, and where words find nothing, vectors decide alone. Zero or
+	// less means the default, DefaultVectorWeight.
 	VectorWeight float64
 	// Embedder makes vectors of texts and queries. Nil: words only, and the
 	// vectors that callers give.
@@ -90,8 +89,7 @@ type Options struct {
 	// saved of them no model changes, replaces or removes (writer.Model): such a call is an
 	// *InstructsError. Default none.
 	Instructing []string
-	// Redact looks for secrets in what is saved, which marks then stand for. Default nil:
-	// nothing is redacted.
+	// Redact replaces secrets in saved texts by marks. Default nil: nothing is redacted.
 	Redact *redact.Redactor
 	// Duplicates says what becomes of a record that repeats one which is there, where
 	// the caller of Save does not: KeepDuplicates, which is the default, or
@@ -148,8 +146,8 @@ func withDefaults(opts *Options) Options {
 	return o
 }
 
-// Store saves, finds and reads records. It holds no truth of its own: all of
-// it is in the engine. All methods are safe for concurrent use.
+// Store saves, finds and reads records. Its lasting state is all in the engine. All methods
+// are safe for concurrent use.
 type Store struct {
 	engine      kv.Engine
 	writer      *kv.Writer
@@ -164,7 +162,7 @@ type Store struct {
 	slider      *slider
 	accesses    *access.Recorder // nil where they are not counted
 	remembered  remembered
-	bell        feed.Bell // wakes those who follow a scope
+	bell        feed.Bell // wakes followers of a scope
 	countTokens func(text string) int
 	hold        []record.Origin // wait for review
 	instructing []string
@@ -237,8 +235,8 @@ func (s *Store) start(sweepEvery time.Duration) {
 	}
 }
 
-// Forget drops what the store would still write about a scope that somebody has erased.
-// What it remembers besides is of a sequence of its index, which has gone up.
+// Forget drops pending writes about an erased scope. Other caches need no reset: they are
+// keyed by the index's sequence, which has gone up.
 func (s *Store) Forget(scope kv.Scope) { s.accesses.Forget(scope) }
 
 // Close ends the background work and waits for it. Later calls are ErrClosed,
@@ -258,7 +256,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin refuses work on a closed store or for a scope that is none.
+// begin refuses work on a closed store or for an invalid scope.
 func (s *Store) begin(scope kv.Scope) error {
 	if s.closed.Load() {
 		return ErrClosed

@@ -26,12 +26,12 @@ const (
 	maxImported = maxVersionsBytes + 2*record.MaxLineBytes
 )
 
-// Export calls do with every record of a scope as a line (record.Line), in the order in
-// which they came, those of all tiers, superseded, archived or waiting for review included,
-// those expired not; what a record was before stands in front of it, the oldest first.
-// From a memory that does not change, it is the same each time, byte for byte, also after
-// an Import of it elsewhere. In one that does, each record is as it was at some moment
-// during the call; what is saved meanwhile comes or not. It prolongs nothing.
+// Export calls do with every record of a scope as a line (record.Line), in the order of
+// creation. It includes all tiers and superseded, archived and unreviewed records, but not
+// expired ones. Earlier versions of a record come before it, oldest first. The export of an
+// unchanged memory is the same each time, byte for byte, also after an Import elsewhere. In
+// a changing memory each record is as of some moment during the call, and records saved
+// meanwhile may be missing. It extends no expiry.
 //
 // The lines belong to do, whose errors end the export.
 func (s *Store) Export(ctx context.Context, scope kv.Scope, do func(lines [][]byte) error) error {
@@ -133,9 +133,9 @@ func (s *Store) exported(ctx context.Context, view kv.Reader, scope kv.Scope, r 
 	return append(lines, line), err
 }
 
-// relatedBefore returns the relations of a record with those that came before it, those that
-// have ended included: with it they stand on the line of the later one of the two, so that an
-// import finds both. Those with records that have expired are left out as these are.
+// relatedBefore returns the relations of a record with earlier records, including ended
+// ones. A relation is on the line of the later record, so that an import finds both.
+// Relations with expired records are left out like those records.
 func (s *Store) relatedBefore(ctx context.Context, view kv.Reader, scope kv.Scope, r record.Record) (before []record.Relation, err error) {
 	all, _, err := relations.Of(ctx, view, scope, r.ID, relations.Selection{})
 	if err != nil {
@@ -255,9 +255,8 @@ func (s *Store) Import(ctx context.Context, scope kv.Scope, id string, skip bool
 	return &Importer{store: s, scope: scope, actor: actor, id: id, skip: skip}, nil
 }
 
-// Refill begins an import of what was exported from the same memory: an approval in a line
-// counts, and who wrote it stays, which is not so in an import of others: a file approves
-// nothing. from has the records.
+// Refill begins an import of an export of the same memory, from. Approvals and authors in
+// its lines are kept; an ordinary import keeps neither, since a file approves nothing.
 func (s *Store) Refill(ctx context.Context, scope kv.Scope, from *Store) (*Importer, error) {
 	m, err := s.Import(ctx, scope, "", false)
 	if err != nil {
@@ -336,7 +335,7 @@ func (m *Importer) End(ctx context.Context) (Imported, error) {
 	return m.counts, err
 }
 
-// Counts are what was committed so far.
+// Counts returns the numbers committed so far.
 func (m *Importer) Counts() Imported { return m.counts }
 
 // commit saves the records that wait, at once or, where they take too much together, in
@@ -456,8 +455,8 @@ func (t *transferring) stage(ctx context.Context, e *edit) error {
 	return e.flush(ctx)
 }
 
-// relate stages the relations of one record, unless that was skipped, with those of the
-// other records that are there.
+// relate stages the relations of one record with the other records that exist, unless the
+// record was skipped.
 func (t *transferring) relate(ctx context.Context, e *edit, i int) error {
 	if t.skipped[i] {
 		return nil

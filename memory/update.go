@@ -64,7 +64,7 @@ type Update struct {
 	ID, Key string
 	// ExpectedVersion is the version that the record must have. Zero: any.
 	ExpectedVersion int64
-	// Fields are those that change. At least one, or one of Members.
+	// Fields are the fields to change. At least one, or one of Members.
 	Fields Fields
 	// Members are names of members of the metadata that change, without MetadataField:
 	// each becomes what it is in the metadata of Values, and goes where it is not there.
@@ -85,10 +85,9 @@ type Update struct {
 // A request id makes the call safe to repeat, as with Save; a repeated call is
 // a *NotFoundError when the record has been deleted since.
 //
-// Errors: *invalid.Error; *NotFoundError for the record, or one that it is to
-// derive from; *VersionError; *OwnedError for one that another agent saved; *PinnedError for
-// one that is to leave the archive of a memory that is full of pinned records. After
-// any of them nothing has changed.
+// Errors: *invalid.Error; *NotFoundError for the record or one that it is to derive from;
+// *VersionError; *OwnedError for another agent's record; *PinnedError if it is to leave the
+// archive and the memory is full of pinned records. After an error nothing has changed.
 func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID string) (record.Record, error) {
 	update, err := s.StageUpdate(ctx, scope, u, requestID)
 	if err != nil {
@@ -177,8 +176,8 @@ func (s *Store) redraft(stored []byte, old record.Record, change func(*record.Re
 	return &redrafted{stored: stored, record: next, encoded: s.encodeDocument(&next, values)}, nil
 }
 
-// guess redrafts the record as it stands before the update has its turn. What
-// goes wrong here goes wrong again in the turn, if it still does.
+// guess redrafts the record as it stands before the update has its turn. An error here is
+// ignored: the turn meets it again if it still holds.
 func (s *Store) guess(ctx context.Context, up *updating) *redrafted {
 	id := up.update.ID
 	if id == "" {
@@ -258,7 +257,7 @@ func (up *updating) hold(s *Store, old, r *record.Record) error {
 	case up.update.Review != 0 || !changes || !s.holds(r.Origin):
 		return nil
 	case !s.holds(old.Origin):
-		return invalid.Field(ErrInvalid, "origin", "is %s, which waits for review, and would hide a record that is found; save it as one of its own", r.Origin)
+		return invalid.Field(ErrInvalid, "origin", "is %s, which waits for review, and would hide a record that is found; save it as a separate record", r.Origin)
 	}
 	r.Review = record.ReviewHeld
 	return nil
@@ -459,8 +458,8 @@ func (up *updating) replay(ctx context.Context, e *edit, answer []byte) error {
 	return err
 }
 
-// checkUpdate refuses what a caller may not change, and what does not hang on
-// what is stored or on the time.
+// checkUpdate refuses what a caller may not change, and whatever can be checked without the
+// stored record or the time.
 func checkUpdate(u Update) error {
 	if err := checkNamed(u.ID, u.Key, u.ExpectedVersion); err != nil {
 		return err
@@ -468,7 +467,7 @@ func checkUpdate(u Update) error {
 	switch {
 	case u.Review == record.ReviewApproved || u.Review == record.ReviewRejected:
 		if u.Fields != 0 || len(u.Members) > 0 {
-			return invalid.Field(ErrInvalid, "update_mask", "names fields beside a review")
+			return invalid.Field(ErrInvalid, "update_mask", "names other fields with a review")
 		}
 		return nil
 	case u.Review != 0:

@@ -109,8 +109,8 @@ func changed(r record.Record) time.Time {
 	return r.UpdateTime
 }
 
-// keptVersions is the range of a record's earlier versions, the newest first: those that
-// a lower bound than before leaves of them are on the disk until the record changes.
+// keptVersions is the range of a record's earlier versions, newest first. After the limit
+// on versions is lowered, versions beyond it stay on disk until the record changes.
 func (s *Store) keptVersions(scope kv.Scope, current record.Record) kv.Range {
 	r := kv.Prefix(record.VersionsOf(scope, current.ID))
 	r.Reverse = true
@@ -178,7 +178,7 @@ const (
 	countsArchived = 2
 )
 
-// counts are what is counted of a scope's records.
+// counts are the counters of a scope's records.
 type counts struct{ versions, archived int64 }
 
 // tagCounts begins the key of a scope's counts.
@@ -186,7 +186,7 @@ const tagCounts = 'c'
 
 func countsKey(scope kv.Scope) []byte { return scope.Key(tagCounts) }
 
-// readCounts returns what is counted of a scope's records.
+// readCounts reads the counters of a scope's records.
 func readCounts(ctx context.Context, from kv.Getter, scope kv.Scope) (n counts, err error) {
 	values, err := from.Get(ctx, kv.Records, countsKey(scope))
 	if err != nil {

@@ -41,8 +41,8 @@ func (s *Store) Foresee(along *kv.Reads, scope kv.Scope) {
 	s.index.Foresee(along, scope)
 }
 
-// Remembered is the view that answers without a search what was answered before, and
-// ErrNotRemembered to all else.
+// Remembered returns the view that answers repeated queries from the cache, and gives
+// ErrNotRemembered for others.
 func (v View) Remembered() View {
 	v.onlyRemembered = true
 	return v
@@ -81,7 +81,7 @@ func (v View) List(ctx context.Context, scope kv.Scope, l Listing) (Page, error)
 	return page, wrap("memory: list", err)
 }
 
-// page reads a page. then and restores are as those of search.
+// page reads a page. then and restores are as in search.
 func (v View) page(ctx context.Context, scope kv.Scope, l Listing) (page Page, then bool, restores int64, err error) {
 	checked, err := v.store.checkListing(scope, l)
 	if err != nil {
@@ -143,22 +143,22 @@ func (v View) Sequence(ctx context.Context, scope kv.Scope) (uint64, error) {
 
 // Limits of what views remember.
 const (
-	// maxRememberedBytes bounds the answers that views of a store remember: those of some
-	// thousand agents. The tenant whose answers take most gives way.
+	// maxRememberedBytes bounds the answers that views of a store remember: enough for some
+	// thousand agents. The tenant whose answers take most loses them first.
 	maxRememberedBytes = 32 << 20
 	// maxAnswerBytes bounds one of them; a larger one is looked for again.
 	maxAnswerBytes = 1 << 20
 	// answerBytes is about what an answer takes in addition to its key and records, and
-	// recordBytes a record beside its texts.
+	// recordBytes a record without its texts.
 	answerBytes, recordBytes = 512, 512
 )
 
 // ErrNotRemembered is what a view answers that only remembers.
 var ErrNotRemembered = errors.New("memory: the answer is not remembered")
 
-// remembered is what views answered. An answer is named by what was asked, the day, and how
-// many commits the indexes of the scopes had, which every change of a record adds to: so it
-// is true until one of its records expires.
+// remembered caches the answers of views. The key is the query, the day, and the commit
+// counts of the scopes' indexes, which every change of a record increases: so an answer
+// stays valid until one of its records expires.
 type remembered struct {
 	answers *cache.Fair[string, string, rememberedAnswer]
 }

@@ -71,7 +71,7 @@ func badValues(field protoreflect.FieldDescriptor) map[string]protoreflect.Value
 	return nil
 }
 
-// isName tells whether a field names something, so that it can't hold a NUL.
+// isName reports whether a field names something, so that it can't hold a NUL.
 func isName(field string) bool {
 	names := []string{"name", "model", "preset", "tool", "category", "owner", "profile", "xml_tag", "action", "activate", "deactivate", "exclude", "event_actions", "agents_md", "tags"}
 	return slices.Contains(names, field) || strings.HasSuffix(field, "_id") || strings.HasSuffix(field, "_ids") || strings.HasSuffix(field, "_name") || field == "id"

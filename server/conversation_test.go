@@ -117,7 +117,7 @@ func (c *talk) assemble() *loombridgev1.AssembleResponse {
 	return prompt
 }
 
-// beginsWith tells whether messages begin with others.
+// beginsWith reports whether messages begin with others.
 func beginsWith(messages, first []*loombridgev1.Message) bool {
 	if len(messages) < len(first) {
 		return false

@@ -67,7 +67,7 @@ func goFiles(tb testing.TB) []goFile {
 	return files
 }
 
-// within tells whether a package is one of the trees.
+// within reports whether a package is one of the trees.
 func within(pkg string, trees ...string) bool {
 	return slices.ContainsFunc(trees, func(tree string) bool { return pkg == tree || strings.HasPrefix(pkg, tree+"/") })
 }

@@ -34,7 +34,7 @@ func naming(d protoreflect.MessageDescriptor, agent string) (*dynamicpb.Message,
 	return nil, false
 }
 
-// changesNothing tells whether a method is for reading alone.
+// changesNothing reports whether a method is for reading alone.
 func changesNothing(d protoreflect.MethodDescriptor) bool {
 	o, _ := d.Options().(*descriptorpb.MethodOptions)
 	return o.GetIdempotencyLevel() == descriptorpb.MethodOptions_NO_SIDE_EFFECTS

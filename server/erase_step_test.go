@@ -109,7 +109,7 @@ func eraseStep(session string, n int) *loombridgev1.EraseScopeRequest {
 	return r
 }
 
-// sound tells whether the prompts of the session can be sent in every format, and whether the
+// sound reports whether the prompts of the session can be sent in every format, and whether the
 // store is whole.
 func (s stepped) sound(engine kv.Engine) {
 	s.t.Helper()

@@ -146,7 +146,7 @@ func settled(p *loombridgev1.AssembleResponse) []*loombridgev1.Message {
 	return p.GetMessages()[:len(p.GetMessages())-1]
 }
 
-// begins tells whether a prompt begins with another one, the goal left out.
+// begins reports whether a prompt begins with another one, the goal left out.
 func begins(p, earlier *loombridgev1.AssembleResponse) bool {
 	old, all := settled(earlier), settled(p)
 	return len(all) >= len(old) && slices.EqualFunc(old, all[:len(old)], func(a, b *loombridgev1.Message) bool { return proto.Equal(a, b) })
@@ -263,7 +263,7 @@ func (w *work) checkReadBack() {
 	}
 }
 
-// isWhole tells whether a text is a step's output. Of one that was too small to
+// isWhole reports whether a text is a step's output. Of one that was too small to
 // be offloaded it is all that the prompt showed, which begins with the exit code.
 func isWhole(got, output string) bool {
 	return got == output || got == "exit 0\n"+output

@@ -56,7 +56,7 @@ func TestNamedModules(t *testing.T) {
 	}
 }
 
-// declares tells whether a package declares a name on its top.
+// declares reports whether a package declares a name on its top.
 func declares(tb testing.TB, dir, name string) bool {
 	tb.Helper()
 	files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))

@@ -49,7 +49,7 @@ func MustJoin(tb testing.TB, n int) []joined {
 	return all
 }
 
-// offers tells whether a server lists a tool.
+// offers reports whether a server lists a tool.
 func (s joined) offers(tb testing.TB, name string) bool {
 	tb.Helper()
 	got, err := s.Tools.ListTools(tb.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, PageSize: 1000})

@@ -303,7 +303,7 @@ var unrelated = map[string]string{
 	"SharingService/CreateSpace":      "makes the space; see TestSpaceNames",
 }
 
-// namesMemory tells whether a message can name a person's memory or a space.
+// namesMemory reports whether a message can name a person's memory or a space.
 func namesMemory(m protoreflect.MessageDescriptor, seen map[protoreflect.FullName]bool) bool {
 	if seen[m.FullName()] {
 		return false

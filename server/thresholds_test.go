@@ -17,7 +17,7 @@ type threshold struct {
 	// from says that the effect is there at n itself; otherwise only above it.
 	from bool
 	// see makes a prompt with k of what is counted, for an agent that has nothing yet, and
-	// tells whether the effect is there.
+	// reports whether the effect is there.
 	see func(c caller, k int) bool
 }
 
@@ -158,7 +158,7 @@ func sectionThresholds() []threshold {
 	}
 }
 
-// firstErrorGone tells whether of k failed calls the first one is not in the prompt.
+// firstErrorGone reports whether of k failed calls the first one is not in the prompt.
 func (c caller) firstErrorGone(k int) bool {
 	for n := range k {
 		c.fail("my:tool", `{}`, fmt.Sprintf("problem %d.", n))

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// MaxWaiting bounds the records whose accesses wait to be written; those of further records are
-	// lost.
+	// MaxWaiting bounds the records whose accesses wait to be written; accesses of further records
+	// are lost.
 	MaxWaiting = 4096
 	// WriteEvery is the time between two writes.
 	WriteEvery = time.Second

@@ -187,8 +187,8 @@ func (h *whole) join(c byte, at int) {
 	}
 }
 
-// emitWhole yields the identifier, and the file name of one that is a path.
-// Words that hyphens alone join are no identifier, unless one of them is a number.
+// emitWhole yields the identifier, and its file name if it is a path. Words that hyphens
+// alone join are no identifier, unless one of them is a number.
 func (w *walker) emitWhole(end int) bool {
 	h := &w.whole
 	if h.parts < 2 || h.size > MaxTermBytes {

@@ -116,8 +116,8 @@ func newOrigins(chunk string, start int) *origins {
 	return o
 }
 
-// span turns a stretch of the normalized chunk, counted from where the chunk
-// begins in the text, into one of the text.
+// span converts a range of the normalized chunk, relative to the chunk's start, into a
+// range of the original text.
 func (o *origins) span(from, to int) Span {
 	from, to = from-o.start, to-o.start
 	if from < 0 || to > len(o.to) || from >= to {

@@ -19,7 +19,7 @@ type walker struct {
 	// stopsAside: stop words are among them.
 	stopsAside bool
 	tongue     *tongue // the language that the text is recognised to be in, or nil
-	dropStops  bool    // those of tongue
+	dropStops  bool    // the stop words of tongue
 	keepStops  bool
 	found      bool   // whether a term was yielded
 	all        string // the text
@@ -293,8 +293,8 @@ func (w *walker) pairs(run string) bool {
 	return w.lone(run[len(run)-first:])
 }
 
-// lone yields a character of a run as a term aside: many are separate words. In a
-// query those of scripts with an alphabet say too little.
+// lone yields a character of a run as a term aside: many are separate words. In a query,
+// single characters of alphabetic scripts say too little.
 func (w *walker) lone(character string) bool {
 	r, _ := utf8.DecodeRuneInString(character)
 	if unicode.IsMark(r) || !w.stopsAside && !unicode.In(r, unicode.Han, unicode.Hangul) {

@@ -18,7 +18,7 @@ import (
 const (
 	// MaxBytes bounds its text.
 	MaxBytes = 4 << 10
-	// MaxConditions bounds its conditions: each reads postings of its own.
+	// MaxConditions bounds the conditions of a filter: each reads its own postings.
 	MaxConditions = 64
 	// MaxDepth bounds how deep parentheses and NOT nest, far above what a person
 	// writes.

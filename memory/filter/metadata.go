@@ -35,7 +35,7 @@ func (f field) metadata(value literal) (binder, string) {
 		return fixed(selection.Matching(segment.Metadata, path, nil, nil)), ""
 	}
 	if value.misleads() {
-		return nil, fmt.Sprintf("takes true, false, a number without sign +, or a text in quotes, and %.16s is none of these; what is null is not set", value.text)
+		return nil, fmt.Sprintf("takes true, false, a number without sign +, or a text in quotes, not %.16s; null counts as not set", value.text)
 	}
 	want := record.MetadataValue{Path: path, Kind: value.metadataKind(), Text: value.text}
 	if p := patternOf(value.text); value.kind == textLiteral && !isOrder(f.operator) {

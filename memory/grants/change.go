@@ -103,7 +103,7 @@ func (s *Store) Grant(ctx context.Context, scope kv.Scope, by, pattern string, l
 		return Grant{}, err
 	}
 	if level < Read || level > Admin {
-		return Grant{}, invalid.Field(ErrInvalid, "access", "is none of read, write and admin")
+		return Grant{}, invalid.Field(ErrInvalid, "access", "is not read, write or admin")
 	}
 	g := Grant{Pattern: pattern, Level: level, By: by, Time: record.StoredTime(s.opts.Now())}
 	err := s.change(ctx, "grant", scope, by, func(_ *kv.Tx, m *memory) error {
@@ -121,7 +121,7 @@ func (s *Store) Grant(ctx context.Context, scope kv.Scope, by, pattern string, l
 	return g, err
 }
 
-// Revoke takes back what is granted to a pattern.
+// Revoke removes the grant of a pattern.
 func (s *Store) Revoke(ctx context.Context, scope kv.Scope, by, pattern string) error {
 	if err := CheckPattern("grantee", pattern); err != nil {
 		return err

@@ -72,7 +72,7 @@ func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error
 	return kv.Walk(ctx, from, kv.System, kv.Prefix(keyOf(scope)), found, func(p kv.Pair) error {
 		m, err := decode(p.Value)
 		if err == nil && scope.Kind == kv.OwnerSpace && !m.leaving && !m.admins() && !m.orphaned() {
-			err = damaged(errors.New("nobody administers the space"))
+			err = damaged(errors.New("the space has no admin"))
 		}
 		return err
 	})

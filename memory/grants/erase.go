@@ -35,7 +35,7 @@ func Erasure() erase.Owner {
 	}
 }
 
-// without returns the grants of a memory without those that name an agent.
+// without returns the grants of a memory, leaving out grants that name an agent.
 func without(e erase.Entry, agent string) ([]byte, bool, error) {
 	m, err := decode(e.Value)
 	if err != nil {

@@ -32,7 +32,7 @@ var (
 	// ErrExists: the agent has access to a space of that name already.
 	ErrExists = errors.New("grants: space exists")
 	// ErrLastAdmin: a space would be left without an administrator.
-	ErrLastAdmin = errors.New("grants: nobody would administer the space; give somebody else admin first, or delete the space")
+	ErrLastAdmin = errors.New("grants: the space would have no admin; grant admin to another agent first, or delete the space")
 	// ErrNotFound: the pattern has no grant.
 	ErrNotFound = errors.New("grants: nothing is granted to that pattern")
 	// ErrFull: there are as many spaces or grants as there may be.

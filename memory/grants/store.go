@@ -32,8 +32,8 @@ type Options struct {
 	// an empty one.
 	Clear func(ctx context.Context, scope kv.Scope) error
 	// Parent returns the agent that spawned another one; empty for none. Its answer may only
-	// change with the sequence of the agent's scope in the keyspace system. Default: nobody
-	// was spawned.
+	// change with the sequence of the agent's scope in the keyspace system. Default: no
+	// agent has a parent.
 	Parent func(ctx context.Context, agent kv.Scope) (string, error)
 	// HolderOf says to whose share of a tenant's spaces those count that an agent makes, such
 	// as the credential by which it calls. Default: no agents have a share together.

@@ -14,8 +14,8 @@ const (
 	ValueHeaderBytes = 4 << 10
 	// MaxValueBytes bounds one value: 4 MiB of payload and a header.
 	MaxValueBytes = 4<<20 + ValueHeaderBytes
-	// MaxBatchBytes bounds the keys and values of one commit together, and MaxLargeBytes
-	// those of one that says that it is Large.
+	// MaxBatchBytes bounds the total size of the keys and values of a commit; MaxLargeBytes
+	// bounds it for a commit marked Large.
 	MaxBatchBytes = 16 << 20
 	MaxLargeBytes = 128 << 20
 	// MaxWatchBytes bounds the keys and values that one commit watches.

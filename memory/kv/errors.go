@@ -47,8 +47,8 @@ type DamageError struct {
 	// Keyspace is the only one whose data the file holds; WholeStore if it holds
 	// that of all.
 	Keyspace Keyspace
-	// Repairable says that what was written before the damage can be had without
-	// a backup, at the price of everything behind it.
+	// Repairable says that the data before the damage can be recovered without a backup;
+	// everything behind it is lost.
 	Repairable bool
 }
 

@@ -2,8 +2,8 @@ package kv
 
 import "context"
 
-// Far is an Engine to which each read is a round trip. It makes one of several where it is
-// told beforehand what will be read.
+// Far is an Engine to which each read is a round trip. It combines several reads into one
+// round trip when the caller announces them.
 type Far interface {
 	// SnapshotWith is Snapshot that reads along, in the same round trip, what will be
 	// read of it: then that costs no further one, and answers as it would have. What is
@@ -80,8 +80,8 @@ func (f Foresight) reads() (along Reads) {
 	return along
 }
 
-// SnapshotWith returns a snapshot that is opened with refs, and with what is foreseen
-// where the engine is Far.
+// SnapshotWith returns a snapshot opened with refs; a Far engine also gets the foreseen
+// reads.
 func SnapshotWith(ctx context.Context, engine Opener, refs []Ref, foresee Foresight) (Snapshot, error) {
 	if far, ok := engine.(Far); ok {
 		return far.SnapshotWith(ctx, refs, foresee.reads())

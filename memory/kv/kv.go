@@ -84,9 +84,9 @@ type Reader interface {
 	// Scan yields the pairs of a range in order. An error is yielded last, with
 	// a zero Pair. What the scan holds is released when the loop ends, however
 	// it ends, and no later than at SnapshotLife: a loop that takes longer gets
-	// ErrTooOld from a snapshot, while an engine goes on at a later moment. Keys
-	// come in order and none twice even so, and what was written meanwhile may
-	// be among them or not. Reserved keys are never yielded.
+	// ErrTooOld from a snapshot, while an engine goes on at a later moment. Even then keys
+	// come in order and no key twice; keys written meanwhile may be missing. Reserved keys
+	// are never yielded.
 	Scan(ctx context.Context, ks Keyspace, r Range) iter.Seq2[Pair, error]
 
 	// Sequence returns the sequence of each ref; zero for one never committed.
@@ -170,7 +170,7 @@ type Move struct {
 	Any bool
 }
 
-// Sweeper is an Engine that can be read from end to end beside those who use it.
+// Sweeper is an Engine that can be read from end to end while it is in use.
 type Sweeper interface {
 	// Sweep is Snapshot for reading everything once: what it reads displaces
 	// nothing that the engine keeps in memory for others.
@@ -196,13 +196,13 @@ type Verification struct {
 	Read func(done, total int64) error
 }
 
-// Reclaimer is an Engine that keeps in its files what was deleted or overwritten, until it
-// is asked to let go of it.
+// Reclaimer is an Engine whose files keep deleted and overwritten data until it is asked to
+// remove it.
 type Reclaimer interface {
-	// Reclaim returns when no file of the engine has anything of the ranges that was
-	// deleted or overwritten before the call. It works beside those who read and write,
-	// waits for readers of what was there before, and may be repeated. Of keys, those
-	// that the engine notes about its files may stay until it is opened again.
+	// Reclaim returns when no file of the engine holds data of the ranges that was deleted
+	// or overwritten before the call. It runs beside reads and writes, waits for readers of
+	// the old data, and may be repeated. Keys that the engine notes about its files may
+	// stay until it is opened again.
 	Reclaim(ctx context.Context, ranges []KeyRange) error
 }
 

@@ -42,9 +42,8 @@ func viewOnce(ctx context.Context, engine Opener, refs []Ref, foresee Foresight,
 type opener = func(ctx context.Context, refs ...Ref) (Snapshot, error)
 
 // ResumeScan yields what scan yields of a range. Where that ends with ErrTooOld it
-// calls scan for the rest, which begins behind the last key that was yielded; so keys
-// come in order and none twice, and what is written meanwhile may be among them or
-// not.
+// calls scan for the rest, which begins behind the last key that was yielded; so keys come
+// in order and no key twice; keys written meanwhile may be missing.
 func ResumeScan(r Range, scan func(Range) iter.Seq2[Pair, error]) iter.Seq2[Pair, error] {
 	return func(yield func(Pair, error) bool) {
 		left := r       // what is still to come

@@ -76,8 +76,8 @@ func AnswerIn(kept []byte) (answer []byte, at time.Time) {
 	return kept[onceHeader:], time.Unix(0, int64(binary.BigEndian.Uint64(kept[onceDigest:]))) //nolint:gosec // what StageOnce wrote
 }
 
-// AnsweredBefore tells whether a kept answer was given before a time; of one that can't
-// be read it says no.
+// AnsweredBefore reports whether a kept answer was given before a time; false for one that
+// can't be read.
 func AnsweredBefore(kept []byte, before time.Time) bool {
 	return len(kept) >= onceHeader && int64(binary.BigEndian.Uint64(kept[onceDigest:])) < before.UnixNano()
 }

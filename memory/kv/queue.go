@@ -8,8 +8,8 @@ import (
 // queue holds the calls that name the same refs. It exists while one of them
 // leads: the first to come, on its own goroutine, stages and commits all that
 // wait with it. So a lone call pays for no hand-over. While its commit is under
-// way, the first of those who came meanwhile leads next and stages on top of
-// it, so that no staging waits for a disk.
+// way, the first call that came meanwhile leads next and stages on top of it, so that no
+// staging waits for a disk.
 type queue struct {
 	id   string
 	refs []Ref
@@ -29,8 +29,7 @@ type flight struct {
 	failed bool          // it is not the outcome of it; set before done is closed
 }
 
-// enqueue puts c behind those that name the same refs. Without a leader it is
-// chosen.
+// enqueue puts c behind the calls that name the same refs. Without a leader, c leads.
 func (w *Writer) enqueue(c *call) (*queue, error) {
 	refs, id := canonical(c.req.Refs)
 	w.mu.Lock()

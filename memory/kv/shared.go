@@ -12,8 +12,8 @@ type Shared interface {
 	Monitored
 	// Time returns the time of the store's own clock, which all processes have in common.
 	Time(ctx context.Context) (time.Time, error)
-	// Fence binds the commits of this process, except those that are Unfenced: from now on
-	// each fails with ErrFenced unless the key of System has the value while it is made. It
-	// replaces the fence before; a nil key takes it away.
+	// Fence guards the commits of this process, except Unfenced ones: each one fails with
+	// ErrFenced unless the key of System has the value when it is made. It replaces the
+	// previous fence; a nil key removes it.
 	Fence(key, value []byte)
 }

@@ -12,7 +12,7 @@ type Sizer interface {
 	Free() (bytes int64, known bool)
 }
 
-// Settler is a Sizer whose sizes leave out what was written lately.
+// Settler is a Sizer whose sizes leave out recent writes.
 type Settler interface {
 	// Settle returns when Size counts all that was written before the call.
 	Settle(ctx context.Context) error

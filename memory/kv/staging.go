@@ -101,8 +101,8 @@ func (w *Writer) commitSome(refs []Ref, group []*call, before *flight, depart fu
 }
 
 // open takes a snapshot to stage on, and returns the exact guards of refs that hold
-// without interference: those behind the commit under way, those that are remembered,
-// or those that the snapshot has read along.
+// without interference: guards behind the commit under way, remembered guards, or guards
+// that the snapshot read as well.
 func (w *Writer) open(ctx context.Context, refs []Ref, group []*call, before *flight) (Snapshot, []Guard, error) {
 	if before != nil {
 		snapshot, err := w.later(ctx, group)

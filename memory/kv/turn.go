@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// turn is the right to a ref. It exists while somebody has or awaits it.
+// turn is the right to a ref. It exists while a call holds or awaits it.
 type turn struct {
 	busy  chan struct{} // holds one token
 	users int

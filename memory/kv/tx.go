@@ -198,8 +198,8 @@ func limited(seq iter.Seq2[Pair, error], limit int) iter.Seq2[Pair, error] {
 	}
 }
 
-// Put sets key to value. The transaction keeps both slices: never change them
-// again, because what is staged next may read them after the commit.
+// Put sets key to value. The transaction keeps both slices: never change them again,
+// because later stagings may read them after the commit.
 func (t *Tx) Put(ks Keyspace, key, value []byte) {
 	if value == nil {
 		value = []byte{}

@@ -35,7 +35,7 @@ func Scopes(ctx context.Context, from Reader, ks Keyspace) iter.Seq2[Scope, erro
 	return ScopesIn(ctx, from, ks, Range{})
 }
 
-// ScopesIn is Scopes for those that have a key in a range, such as TenantRange.
+// ScopesIn is Scopes, limited to scopes with a key in a range, such as TenantRange.
 func ScopesIn(ctx context.Context, from Reader, ks Keyspace, r Range) iter.Seq2[Scope, error] {
 	return func(yield func(Scope, error) bool) {
 		for {

@@ -25,9 +25,8 @@ const (
 )
 
 // Stage reads a view and adds writes to it. It must be pure and re-runnable:
-// it may run more than once, on other goroutines than the caller's, and what
-// it computed counts only from its last run. An error of its own ends the call
-// and leaves nothing behind.
+// it may run more than once, on other goroutines than the caller's, and only the results of
+// its last run count. An error that it returns ends the call and leaves nothing behind.
 type Stage func(ctx context.Context, tx *Tx) error
 
 // Request is one caller's part of a commit.
@@ -113,9 +112,9 @@ func NewWriter(engine Engine, opts *WriterOptions) *Writer {
 	return w
 }
 
-// Do stages and commits one request. Nil means: written, and as durable as
-// asked for. A context that ends while the call waits for its turn takes it
-// out; once staging began, Do waits for the outcome.
+// Do stages and commits one request. Nil means: written, as durable as requested. A context
+// that ends while the call waits for its turn takes it out; once staging began, Do waits
+// for the outcome.
 func (w *Writer) Do(ctx context.Context, req Request) error {
 	began, err := w.begin()
 	if err != nil {

@@ -144,8 +144,7 @@ func (a *application) delete(ctx context.Context, ordinals []uint32) error {
 	return nil
 }
 
-// markDeleted puts ordinals into the deleted set and returns those that were not in
-// it.
+// markDeleted puts ordinals into the deleted set and returns the ones that are new there.
 func (a *application) markDeleted(ctx context.Context, ordinals []uint32) ([]uint32, error) {
 	chunks := make(map[uint32][]uint32)
 	for _, o := range ordinals {

@@ -11,8 +11,8 @@ import (
 )
 
 // segmentKey names a segment for good: no two segments share a stamp, and a
-// segment never changes, so what is remembered under it stays true. The id is
-// part of it because a commit that is staged again may give it another one.
+// segment never changes, so its cached contents stay valid. The id is part of it because a
+// commit that is staged again may assign another id.
 type segmentKey struct {
 	segment.Space
 	stamp uint64

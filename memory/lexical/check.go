@@ -36,11 +36,10 @@ func (d *Differences) Add(format string, args ...any) {
 }
 
 // Check recounts the index of a scope: every term with every frequency, ids,
-// columns, the counts of sessions, the deleted documents and the statistics must
-// be those of the documents, which must be all that live, in any order. What is
-// left of deleted ones is not looked at. What the index remembers of the scope
-// is compared too. The view must not change during the call. Memory grows with
-// the documents and the different terms.
+// columns, the counts of sessions, the deleted documents and the statistics must match the
+// documents. The documents must be all live ones, in any order. Remains of deleted
+// documents are ignored. The index's cache for the scope is compared too. The view must not
+// change during the call. Memory grows with the documents and the different terms.
 func (x *Index) Check(ctx context.Context, view kv.Reader, scope kv.Scope, documents iter.Seq2[Numbered, error]) (Differences, error) {
 	h, err := x.readReady(ctx, view, scope)
 	if err != nil {
@@ -170,7 +169,7 @@ func (c *checker) recount(ctx context.Context, view kv.Reader) (contents, error)
 }
 
 func (c *checker) recountSegment(ctx context.Context, view kv.Reader, all contents, info segment.Info) error {
-	// A cache of its own, so that the check reads the stored data.
+	// An empty cache, so that the check reads the stored data.
 	segments, err := newIndexCache(0).load(ctx, view, scopeHead{Space: c.Space, segments: segment.List{Segments: []segment.Info{info}}})
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@
 //   - A [Reader] is one state of a scope: package selection filters it, package rank
 //     ranks it. A document is found the moment that it is committed.
 //
-// Caveats: statistics are exact, so no answer depends on what is packed or cached.
-// An ordinal is given once within an incarnation of an index. An index of another
-// layout or analysis answers [ErrOutdated] until [Index.Rebuild] is done.
+// Caveats: statistics are exact, so no answer depends on packing or caching. An ordinal is
+// assigned once within an incarnation of an index. An index of another layout or analysis
+// returns [ErrOutdated] until [Index.Rebuild] is done.
 package lexical

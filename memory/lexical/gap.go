@@ -9,9 +9,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// skipWithSegments lets the next ordinals, up to the last one, be those of
-// deleted documents, as segments with nothing in them. What waits is packed
-// before.
+// skipWithSegments assigns the next ordinals, up to last, to deleted documents, as empty
+// segments. Waiting documents are packed first.
 func (r *rebuilding) skipWithSegments(ctx context.Context, last uint32) error {
 	if err := r.flush(ctx, false); err != nil {
 		return err

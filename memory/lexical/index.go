@@ -15,7 +15,7 @@ import (
 // are in use. What does not fit is read again by each query.
 const DefaultCacheBytes = 64 << 20
 
-// Errors of the index, beside ErrDamaged and ErrNewer of its stored form.
+// Errors of the index, in addition to ErrDamaged and ErrNewer of its stored form.
 var (
 	// ErrOutdated: the scope's index has an older layout, its terms come from
 	// another analysis, or its rebuilding is not finished; Rebuild does the rest.
@@ -26,10 +26,9 @@ var (
 
 // Options adjusts an Index. Nil and zero fields mean the defaults.
 type Options struct {
-	// CacheBytes bounds what is remembered between queries: the columns of
-	// scopes, their tails, and the directories of segments. A scope that is too
-	// large for it is served all the same, at the price of reading its columns
-	// for every query. Default DefaultCacheBytes.
+	// CacheBytes bounds the cache between queries: the columns of scopes, their tails, and
+	// the directories of segments. A scope too large for it still works, but every query
+	// reads its columns again. Default DefaultCacheBytes.
 	CacheBytes int
 	// Analysis names what makes the terms of words from texts, such as
 	// "english/1". An index whose terms came from another one answers ErrOutdated.
@@ -48,7 +47,7 @@ type Index struct {
 	mergeCommitBytes int
 	// maxUnusedSlots is how soon a frame is laid out anew.
 	maxUnusedSlots int
-	// inverters are those of packings that are done.
+	// inverters holds the inverters of finished packings, for reuse.
 	inverters sync.Pool
 }
 

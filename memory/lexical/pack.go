@@ -26,9 +26,9 @@ const (
 // errStale: another process changed what a commit was prepared from.
 var errStale = errors.New("lexical: index changed meanwhile")
 
-// Pack turns the tail of a scope, or its older part when it is long, into a
-// segment. It reads outside the writer and holds the scope only to write. It
-// returns the statistics and whether there is something to merge.
+// Pack writes the tail of a scope, or its older part when it is long, as a segment. It
+// reads outside the writer and holds the scope only to write. It returns the statistics and
+// whether there is something to merge.
 func (x *Index) Pack(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope) (segment.Statistics, bool, error) {
 	p, err := x.preparePack(ctx, engine, scope)
 	if err != nil || p.documents() == 0 {
@@ -193,9 +193,8 @@ func (p *packing) stage(ctx context.Context, tx *kv.Tx) (scopeHead, error) {
 	return h, nil
 }
 
-// stageDocuments writes ids and columns behind those of the documents before,
-// the last blocks of which may not be full. Blocks without a live document are
-// left out.
+// stageDocuments appends ids and columns to those already stored, whose last blocks may not
+// be full. Blocks without a live document are left out.
 func (p *packing) stageDocuments(ctx context.Context, tx *kv.Tx) error {
 	first := p.info.First
 	values, err := tx.Get(ctx, kv.Index, p.scopeHead.IDsKey(first/segment.IDsPerBlock), p.scopeHead.ColumnsKey(first/segment.RowsPerBlock))

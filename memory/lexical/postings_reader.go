@@ -108,7 +108,7 @@ func (r *Reader) tailPostings(term string) []segment.Posting {
 	return r.tail.find(term, r.head.Stats.Packed+1, r.head.Stats.Last)
 }
 
-// chunkAt names a chunk among those of all segments.
+// chunkAt names a chunk of one of the segments.
 type chunkAt struct {
 	segment int
 	number  int
@@ -182,11 +182,10 @@ func (r *Reader) visitLive(p segment.Posting, visit func(slot uint32, value uint
 	}
 }
 
-// Terms yields every term that begins with prefix, with postings, those of deleted
-// documents possibly among them: segment by segment, in each in order, and the
-// tail at the end. So a term comes several times, with other postings each
-// time. They are only good until the next step. The prefix has a field at
-// least. An error comes last.
+// Terms yields every term that begins with prefix, with postings, possibly including
+// deleted documents: segment by segment, in order within each, and the tail last. So a term
+// may come several times, with other postings each time. The postings are valid only until
+// the next step. The prefix has a field at least. An error comes last.
 func (r *Reader) Terms(ctx context.Context, prefix string) iter.Seq2[TermPostings, error] {
 	return func(yield func(TermPostings, error) bool) {
 		for _, s := range r.segments {

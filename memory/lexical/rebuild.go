@@ -20,7 +20,7 @@ const (
 	// minGapSegment is how many deleted ones in a row are their own segment,
 	// instead of an entry each.
 	minGapSegment = rebuildGaps
-	// maxGapOrdinals bounds those of one commit, which writes a bit for each.
+	// maxGapOrdinals bounds the gap ordinals of one commit, which writes a bit for each.
 	maxGapOrdinals = 64 * segment.DeletedPerChunk
 	// maxRestarts bounds how often a rebuilding begins anew because another
 	// process is at it as well.
@@ -79,7 +79,7 @@ type numbered struct {
 	encoded []byte
 }
 
-// reached is the last ordinal of those that are stored or wait.
+// reached is the last ordinal that is stored or waiting.
 func (r *rebuilding) reached() uint32 { return r.last + uint32(len(r.waiting)) }
 
 func (r *rebuilding) run(ctx context.Context) error {
@@ -121,9 +121,8 @@ func (r *rebuilding) takeAll(ctx context.Context, h scopeHead, view kv.Reader) e
 	return r.skip(ctx, h.Reach)
 }
 
-// begin puts the head of a new index in the place of one that is to be
-// replaced. The one before that must be gone by then, as a head names only one
-// whose keys are left.
+// begin replaces the head of an index with the head of a new one. An earlier replaced index
+// must be deleted by then, because a head names only one index with keys left to delete.
 func (r *rebuilding) begin(ctx context.Context) (h scopeHead, err error) {
 	if err := r.sweepBefore(ctx); err != nil {
 		return scopeHead{}, err
@@ -175,7 +174,7 @@ func (h scopeHead) successor(analysis string) scopeHead {
 	}}
 }
 
-// skip lets the next ordinals, up to the last one, be those of deleted documents.
+// skip assigns the next ordinals, up to last, to deleted documents.
 func (r *rebuilding) skip(ctx context.Context, last uint32) error {
 	if reached := r.reached(); last > reached && last-reached >= minGapSegment {
 		return r.skipWithSegments(ctx, last)

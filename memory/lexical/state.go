@@ -104,7 +104,7 @@ func (m *scopeCache) size() int {
 // delta is what a newer state has.
 type delta struct {
 	rows    []frame.NumberedRow // of new documents that live
-	deleted []uint32            // the ordinals of those that lived before
+	deleted []uint32            // the ordinals of documents that were live before
 	tail    *tail
 }
 
@@ -174,7 +174,7 @@ func (m *scopeCache) earlier(ctx context.Context, view kv.Reader, h scopeHead) (
 		// Two lines of history: not within one incarnation.
 		return state{}, fmt.Errorf("%w: %d documents and %d deleted after %d and %d", segment.ErrDamaged, h.Stats.Last, h.Stats.Deleted, m.builder.Newest.Last, m.builder.Newest.Deletions)
 	}
-	// Of those that were deleted since nothing may be left but in the view itself.
+	// Of documents deleted since, nothing may be left except in the view itself.
 	s, _, err := newScopeCache().state(ctx, view, h)
 	return s, err
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // sweep deletes keys that no reader needs any more, some at a time: of segments,
-// then of an older generation. It takes no turn when the known head has none.
+// then of an older generation. It does not wait for the scope if the known head has nothing
+// to sweep.
 func sweep(ctx context.Context, writer *kv.Writer, known scopeHead) (more bool, err error) {
 	if l := known.segments; l.Building == nil && len(l.Dropped) == 0 && known.Sweep == 0 {
 		return false, nil

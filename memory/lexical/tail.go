@@ -80,7 +80,7 @@ func (t *tail) add(e segment.Entry) error {
 	return nil
 }
 
-// invertAll turns the documents of a short tail over.
+// invertAll inverts all documents of a short tail.
 func (t *tail) invertAll() error {
 	for i, terms := range t.short {
 		if err := t.invert(t.after+1+uint32(i), segment.Entry{Terms: terms}); err != nil {

@@ -24,8 +24,8 @@ const (
 	// packAfterBytes packs earlier where the records are long.
 	packAfterBytes = 1 << 20
 	// packInline is how many times PackAfter or packAfterBytes a scope's
-	// waiting records may reach before its saves pack them themselves, which
-	// slows those who save faster than the background packs.
+	// waiting records may reach before its saves pack them themselves, which slows callers
+	// that save faster than the background packs.
 	packInline = 8
 	// purgeShare: a scope whose segments hold that many times fewer deleted records
 	// than live ones, or more, is looked at by the merging.
@@ -98,7 +98,7 @@ func (p *Packer) Saved(ctx context.Context, scope kv.Scope, s segment.Statistics
 	case p.reached(s, 1):
 		p.packs.Add(scope)
 	}
-	// Packing leaves out those that were deleted in the tail.
+	// Packing leaves out documents deleted in the tail.
 	if inTail := min(s.Unpurged(), uint64(s.Tail())); (s.Unpurged()-inTail)*purgeShare > s.Documents {
 		p.merges.Add(scope)
 	}

@@ -23,15 +23,15 @@ const (
 // Text is one that was found.
 type Text struct {
 	Text string
-	// Value is how much it is worth beside the others.
+	// Value is its worth relative to the other texts.
 	Value float64
 }
 
-// Part is what is given of a text.
+// Part is the part of a text that is shown.
 type Part struct {
 	// Whole: all of it.
 	Whole bool
-	// Passages are those that are given of one that is not whole, in their order; they do
+	// Passages are the shown passages of a text that is not shown whole, in order; they do
 	// not overlap.
 	Passages []Passage
 	// Tokens is how many are given.
@@ -51,8 +51,8 @@ type Filler struct {
 	Count func(text string) int
 }
 
-// Fill returns what to give of each text within a number of tokens, which those of all that
-// is given never exceed. It ends early with the error of the context.
+// Fill returns what to show of each text; together it never exceeds budget tokens. It ends
+// early with the error of the context.
 func (f *Filler) Fill(ctx context.Context, texts []Text, budget int) ([]Part, error) {
 	if parts := f.all(texts, budget); parts != nil {
 		return parts, nil
@@ -71,9 +71,8 @@ func (f *Filler) Fill(ctx context.Context, texts []Text, budget int) ([]Part, er
 // the room may stay empty.
 const worthwhile = 0.1
 
-// Passages returns the passages of one text that fit a number of tokens and say something of
-// what was asked, in their order, however short the text is. Where it fits whole, that is
-// one passage.
+// Passages returns the passages of one text that fit a number of tokens and match the query,
+// in order, even if the text is short. Where it fits whole, that is one passage.
 func (f *Filler) Passages(text string, budget int) []Passage {
 	texts := []Text{{Text: text, Value: 1}}
 	if parts := f.all(texts, budget); parts != nil {
@@ -113,7 +112,7 @@ type filling struct {
 	texts  []Text
 	offers offers
 	left   int
-	// given are the pairs of words that stand in what is given.
+	// given holds the pairs of words of the chosen passages.
 	given  map[uint64]struct{}
 	chosen [][]offer // by text
 }
@@ -135,7 +134,8 @@ type offer struct {
 	// long: it is a whole text that is still to be cut, and worth says the most that a
 	// piece of it can be.
 	long bool
-	// value is what it is worth alone, worth that for its length and without what is given.
+	// value is its worth alone; worth is per token and discounts what the chosen passages
+	// already say.
 	value, worth float64
 	pairs        []uint64
 	tokens       int
@@ -182,7 +182,8 @@ func (g *filling) next() {
 // is left.
 const least = 1e-6
 
-// weigh weighs an offer against what is given, and reports whether it became worth less.
+// weigh weighs an offer against the chosen passages, and reports whether it became worth
+// less.
 func (g *filling) weigh(o *offer) bool {
 	if o.pairs == nil {
 		o.pairs = g.pairs(o.In(g.texts[o.text].Text))
@@ -214,7 +215,7 @@ func (g *filling) give(o offer) {
 	}
 }
 
-// parts are what is given of each text.
+// parts returns the chosen part of each text.
 func (g *filling) parts() []Part {
 	parts := make([]Part, len(g.texts))
 	for i, chosen := range g.chosen {
@@ -224,7 +225,7 @@ func (g *filling) parts() []Part {
 	return parts
 }
 
-// part joins what is given of a text where that takes no more tokens.
+// part joins the chosen passages of a text where that takes no more tokens.
 func (g *filling) part(text string, chosen []offer) (p Part) {
 	if len(chosen) == 1 && chosen[0].Passage == (Passage{0, len(text)}) {
 		return Part{Whole: true, Tokens: chosen[0].tokens}

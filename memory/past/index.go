@@ -21,7 +21,7 @@ type Index struct {
 	engine *memkv.DB
 	scope  kv.Scope
 	index  *lexical.Index
-	// versions are those of the documents, in the order of their ordinals.
+	// versions holds the version of each document, in the order of ordinals.
 	versions []Version
 }
 

@@ -99,7 +99,7 @@ type Source struct {
 	// Version reads the version of a record that counted at a time, and about how many
 	// bytes it has looked through; false if that is kept no longer.
 	Version func(ctx context.Context, now record.Record, at time.Time) (then record.Record, size int, ok bool, err error)
-	// Replaced keeps those that had been replaced, as a listing does, unless the moment
+	// Replaced keeps records that had been replaced, as a listing does, unless the moment
 	// has a ValidAt.
 	Replaced bool
 }
@@ -145,11 +145,11 @@ func (m Moment) tooMuch(format string, args ...any) error {
 	if m.AsOf.IsZero() {
 		field = "valid_at"
 	}
-	return invalid.Field(record.ErrInvalid, field, "can't be told: since then "+format, args...)
+	return invalid.Field(record.ErrInvalid, field, "can't be determined: since then  "+format, args...)
 }
 
-// suspects are the documents that may not stand for what counted: those of records that
-// were written anew, and those that were replaced.
+// suspects are the documents that may not match the state at the moment: documents of
+// records rewritten or replaced since.
 func (m Moment) suspects(from Source) (ordinals []uint32) {
 	f := from.Reader.Frame()
 	for i := range f.Slots() {

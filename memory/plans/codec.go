@@ -68,7 +68,7 @@ func decodeLine(b []byte) (line, error) {
 	return line{timestampMillis: m.Timestamp, kind: m.Type, source: m.Source}, nil
 }
 
-// bits are those of a float, so that each comes back as it was.
+// bits returns the bits of a float, so that every value round-trips exactly.
 func bits(value float32) uint64 { return uint64(math.Float32bits(value)) }
 
 func single(bits uint64) float32 { return math.Float32frombits(uint32(bits)) }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Errors of appending and reading. What the engine and the writer answer is
-// passed on, wrapped; a tenant that is none is a kv.ErrBadScope.
+// Errors of appending and reading. Errors of the engine and the writer are wrapped; an
+// invalid tenant gives kv.ErrBadScope.
 var (
 	// ErrTooLarge: an entry or an answer is over its limit; *SizeError says
 	// which. Nothing was changed.

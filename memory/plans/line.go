@@ -85,8 +85,8 @@ func (s *Store) lines(ctx context.Context, tenant, session string) iter.Seq2[str
 }
 
 // linesOfAll yields the lines of all sessions, each as it is at one moment. Where they
-// take longer to read than a snapshot lives, what is appended meanwhile may be among
-// them or not, and what it pushes out may be missing.
+// take longer to read than a snapshot lives, entries appended meanwhile may be missing, and
+// so may entries that they push out.
 func (s *Store) linesOfAll(ctx context.Context, tenant string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		view := kv.ReadLong(s.engine)

@@ -114,9 +114,9 @@ func (s *Store) entries(ctx context.Context, tenant, session string, r ring, o o
 }
 
 // entriesUpTo yields the entries of the ring whose counters said last. One scan sees
-// one moment: what was appended since the counters was read is there, and what it
-// pushed out is not. The scan begins at the oldest entry because deleted ones may
-// lie before it by the thousand.
+// one moment: entries appended since the counters were read are there, and entries that
+// they pushed out are not. The scan begins at the oldest entry because deleted ones may lie
+// before it by the thousand.
 func entriesUpTo(ctx context.Context, from kv.Reader, scope kv.Scope, r ring, last uint64, o order) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		if last == 0 {

@@ -34,7 +34,7 @@ type found struct {
 // every scope that has records, however many these are.
 func sessions(ctx context.Context, from kv.Reader, tenant string) iter.Seq2[found, error] {
 	return func(yield func(found, error) bool) {
-		// A tenant that is none could reach into another one.
+		// An invalid tenant could reach into another tenant.
 		if _, err := scopeOf(tenant, ""); err != nil {
 			yield(found{}, err)
 			return

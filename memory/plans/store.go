@@ -43,9 +43,8 @@ type Options struct {
 	MaxAnswerBytes int
 }
 
-// Store appends and reads entries of any number of sessions. It holds no
-// truth of its own: all of it is in the engine. All methods are safe for
-// concurrent use.
+// Store appends and reads entries of any number of sessions. It holds no state: all of it
+// is in the engine. All methods are safe for concurrent use.
 type Store struct {
 	engine    kv.Engine
 	writer    *kv.Writer

@@ -54,8 +54,8 @@ func Repeated(answer []byte) (similarity float64, ok bool) {
 	return 0, false
 }
 
-// EncodeChangeAnswer keeps what an update or a deletion answered beside the
-// record's content, which stands in its version.
+// EncodeChangeAnswer encodes the answer of an update or deletion without the record's
+// content, which its version holds.
 func EncodeChangeAnswer(r Record) []byte {
 	b := wire.AppendText(nil, answerID, r.ID)
 	b = appendTime(b, answerExpireTime, r.ExpireTime)

@@ -161,9 +161,9 @@ func CheckEmbedding(v []float32, space string) error {
 	case len(v) > MaxEmbedding:
 		return invalid.Field(ErrInvalid, "embedding", "has %d numbers, more than %d", len(v), MaxEmbedding)
 	case len(v) > 0 && space == "":
-		return invalid.Field(ErrInvalid, "embedding_space", "is missing beside an embedding")
+		return invalid.Field(ErrInvalid, "embedding_space", "is required with an embedding")
 	case len(v) == 0 && space != "":
-		return invalid.Field(ErrInvalid, "embedding", "is missing beside an embedding_space")
+		return invalid.Field(ErrInvalid, "embedding", "is required with an embedding_space")
 	case slices.ContainsFunc(v, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }):
 		return invalid.Field(ErrInvalid, "embedding", "holds a number that is not finite")
 	}

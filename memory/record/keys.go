@@ -6,7 +6,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Tags of the records keyspace. FORMAT.md lists those of others.
+// Tags of the records keyspace. FORMAT.md lists the tags of other keyspaces.
 const (
 	// Tag begins the keys of records.
 	Tag = 'r'

@@ -17,11 +17,11 @@ import (
 )
 
 // MaxLineBytes bounds a line: the longest record there can be, with every byte of its
-// text escaped and its vector as digits, with all relations that it can have and
-// that can be kept of those that have ended.
+// text escaped and its vector as digits, and with as many current and ended relations as
+// are kept.
 const MaxLineBytes = 6*MaxTextBytes + 2*MaxMetadataBytes + 32*MaxEmbedding + 128<<10 + 2*(MaxRelationsFrom+MaxRelationsTo)*(2*MaxIDBytes+MaxRelationName+160)
 
-// ErrLine: a line is none of an export; the error says what is wrong with it.
+// ErrLine: a line is not a line of an export; the error says why.
 var ErrLine = errors.New("record: line of an export can't be read")
 
 // Line is a line of an export.
@@ -126,8 +126,8 @@ func written(t time.Time) *time.Time {
 	return &t
 }
 
-// ParseLine reads what Encode wrote. What a record of that form may not be is checked,
-// too: the result can be stored. Errors: ErrLine, those of Check.
+// ParseLine reads what Encode wrote. It checks the record too, so the result can be stored.
+// Errors: ErrLine and the errors of Check.
 func ParseLine(text []byte) (Line, error) {
 	if len(text) > MaxLineBytes {
 		return Line{}, fmt.Errorf("%w: it has %d bytes, more than %d", ErrLine, len(text), MaxLineBytes)
@@ -147,7 +147,7 @@ func ParseLine(text []byte) (Line, error) {
 		return Line{}, fmt.Errorf("%w: %w", ErrLine, err)
 	}
 	checked := r
-	checked.SlidingTTL = 0 // which a draft may not have beside a time
+	checked.SlidingTTL = 0 // which a draft may not have together with a time
 	if err := Check(checked); err != nil {
 		return Line{}, err
 	}
@@ -224,7 +224,7 @@ func (l line) record() (Record, error) {
 	if l.SlidingTTL != "" {
 		span, err := time.ParseDuration(l.SlidingTTL)
 		if err != nil || span <= 0 || span > MaxTTL || r.ExpireTime.IsZero() {
-			return r, fmt.Errorf("sliding_ttl is %q, or expire_time is missing beside it", l.SlidingTTL)
+			return r, fmt.Errorf("sliding_ttl is %q, or it has no expire_time", l.SlidingTTL)
 		}
 		r.SlidingTTL = StoredSpan(span)
 	}
@@ -252,11 +252,11 @@ func (l line) check(r Record) error {
 	case r.Repeats < 0 || r.Repeats > MaxCount:
 		return fmt.Errorf("repeats is not from 0 to %d", int64(MaxCount))
 	case !r.Archived && !r.ArchiveTime.IsZero():
-		return errors.New("archived is missing beside archive_time")
+		return errors.New("archive_time needs archived")
 	case l.KeyGone && r.SupersededBy == "":
-		return errors.New("superseded_by is missing beside key_gone")
+		return errors.New("key_gone needs superseded_by")
 	case r.SupersededBy == "" && !r.SupersededTime.IsZero():
-		return errors.New("superseded_by is missing beside superseded_time")
+		return errors.New("superseded_time needs superseded_by")
 	case !slices.IsSorted(r.Tags) || len(slices.Compact(slices.Clone(r.Tags))) != len(r.Tags):
 		return errors.New("tags are not in order, or one stands there twice")
 	case r.SupersededBy != "":

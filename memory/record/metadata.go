@@ -71,9 +71,9 @@ func MetadataTerms(metadata []byte) ([]string, error) {
 	return terms, err
 }
 
-// MergeMetadata is metadata with some of its members as they are in changes; those that
-// are not there go. The error is a *invalid.Error: what comes of it is no metadata of a
-// record.
+// MergeMetadata is metadata with the listed members taken from changes; members that
+// changes lacks are removed. The error is a *invalid.Error if the result is not valid
+// metadata.
 func MergeMetadata(metadata, changes []byte, members []string) ([]byte, error) {
 	after, given := make(map[string]json.RawMessage), make(map[string]json.RawMessage)
 	for into, text := range map[*map[string]json.RawMessage][]byte{&after: metadata, &given: changes} {

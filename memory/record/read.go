@@ -32,7 +32,7 @@ func ReadNamed(ctx context.Context, from kv.Getter, scope kv.Scope, key string) 
 }
 
 // Each reads the records of keys at once and calls visit for each in their order,
-// with its stored size in bytes; with nil for one that is not there.
+// with its stored size in bytes; with nil for a missing record.
 func Each(ctx context.Context, from kv.Getter, keys [][]byte, visit func(i int, r *Record, size int) error) error {
 	if len(keys) == 0 {
 		return nil

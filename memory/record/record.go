@@ -116,7 +116,7 @@ type Record struct {
 	ImportVersion int64
 	// Author is who said it, or empty. It is searched like the text.
 	Author string
-	// EventTime is when the told event happened. Its date is searched, too.
+	// EventTime is when the described event happened. Its date is searched, too.
 	EventTime time.Time
 	// ValidUntil is when the text stops being true; zero: unknown. It
 	// hides the record from those alone who ask for what was true at a moment.
@@ -181,15 +181,15 @@ type Record struct {
 	// EmbeddingSpace names the model of the vector; required with one.
 	EmbeddingSpace string
 
-	// Redacted counts the secrets that were taken out of what was saved, by pattern; set by
-	// the store when it saves, and stored nowhere.
+	// Redacted counts the secrets that were removed on saving, by pattern; set by the store
+	// on a save, never stored.
 	Redacted redact.Counts
 
 	// Related says that the record has relations, or had; set by the store.
 	Related bool
-	// Relations are those that go out from the record, where they were read with it, and
-	// those that a record to be saved begins with, which have no From. They stand next to
-	// it (memory/relations).
+	// Relations are the relations from the record, if they were read with it. For a record
+	// to be saved they are its initial relations, without From. They are stored separately
+	// (memory/relations).
 	Relations []Relation
 
 	// Document is what the index has of the record; set by the store, and of no

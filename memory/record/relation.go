@@ -12,8 +12,8 @@ import (
 const (
 	// MaxRelationName bounds the name of a relation.
 	MaxRelationName = 64
-	// MaxRelationsFrom bounds the relations that go out from a record, and MaxRelationsTo
-	// those that come to it.
+	// MaxRelationsFrom bounds the relations from a record, MaxRelationsTo the relations to
+	// it.
 	MaxRelationsFrom = 256
 	MaxRelationsTo   = 1024
 )
@@ -75,7 +75,7 @@ func CompareRelations(a, b Relation) int {
 // MaxRelations bounds the relations that a record is saved with.
 const MaxRelations = 100
 
-// checkRelations checks those that a record is to begin with.
+// checkRelations checks the initial relations of a record.
 func checkRelations(r Record) error {
 	if len(r.Relations) > MaxRelations {
 		return invalid.Field(ErrInvalid, "relations", "has %d items, more than %d", len(r.Relations), MaxRelations)

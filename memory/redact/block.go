@@ -59,8 +59,8 @@ func (b *block) take(raw string) {
 }
 
 // unescape appends what the escape at the beginning of a text means, and returns how long it
-// is. Backslashes in a row are those of JSON within JSON, and one escape. Those that begin none
-// are one backslash.
+// is. Several backslashes in a row (JSON within JSON) are one escape. If they begin no escape,
+// they are one backslash.
 func unescape(dst []byte, text string) ([]byte, int) {
 	at := 1
 	for at < len(text) && text[at] == '\\' {

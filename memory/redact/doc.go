@@ -14,6 +14,6 @@
 // chunks end.
 //
 // Caveats: a secret in base64 (but for Basic headers), hexadecimal, percent-encoded or compressed
-// form is not found, nor one that is cut into several values, one longer than MaxSecretBytes,
+// form is not found, nor a secret split over several values, one longer than MaxSecretBytes,
 // or an ordinary word behind password=. Redacting again changes nothing.
 package redact

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Limits of what is looked for.
+// Limits of the search.
 const (
 	// MaxSecretBytes bounds one secret. What is longer is redacted so far.
 	MaxSecretBytes = 16 << 10

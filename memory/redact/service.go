@@ -18,8 +18,8 @@ func lowerOrDigit(b byte) bool { return isLower(b) || isDigit(b) }
 func upperOrDigit(b byte) bool { return isUpper(b) || isDigit(b) }
 func slashed(b byte) bool      { return dashed(b) || b == '/' }
 
-// services are those that have no pattern of their own: the forms that services write of their
-// tokens, as the rules of gitleaks and trufflehog have them.
+// services are the token formats without a separate pattern, as in the rules of gitleaks and
+// trufflehog.
 var services = []service{
 	{"sq0atp-", 22, 0, dashed},
 	{"sq0csp-", 40, 0, dashed}, // Square

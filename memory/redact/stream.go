@@ -12,7 +12,7 @@ const (
 	// waitBytes of the end of what was read wait for what follows: a secret that begins
 	// before them ends within them.
 	waitBytes = MaxSecretBytes + 1024
-	// beforeBytes of what was passed on are kept to know what a secret stands behind.
+	// beforeBytes of the text passed on are kept as the context before a secret.
 	beforeBytes = 128
 )
 

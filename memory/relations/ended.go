@@ -155,8 +155,9 @@ func DropAll(ctx context.Context, tx *kv.Tx, scope kv.Scope, id string) (bytes i
 	return bytes, nil
 }
 
-// Ended returns relations of a record that have ended, those that went out first, each in
-// the order in which they did. With At or ValidAt only those that ended after s.EndedBy.
+// Ended returns relations of a record that have ended, first those from it, then those to
+// it, each in the order in which they ended. With At or ValidAt, only relations that ended
+// after s.EndedBy.
 func Ended(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Selection) (found []Relation, err error) {
 	for _, e := range endsOf(Relation{From: id, To: id}) {
 		if s.Way != Both && s.Way != e.way {

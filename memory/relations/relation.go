@@ -97,7 +97,7 @@ type Way uint8
 
 // The ways. The zero value is Both.
 const (
-	// Both: those that go out, then those that come in.
+	// Both: first outgoing, then incoming relations.
 	Both Way = iota
 	// Out: from the record.
 	Out
@@ -112,14 +112,15 @@ func (w Way) String() string {
 // Selection says which relations of a record are read.
 type Selection struct {
 	Way Way
-	// Names are those that are read; none for all.
+	// Names are the relation names to read; empty: all.
 	Names []string
 	// Limit bounds how many keys are looked at; zero for all there may be.
 	Limit int
 	// At, unless zero, is the moment as of which they are read.
 	At time.Time
-	// ValidAt, unless zero, takes in those that had ended by At, but not by then. When they
-	// were made does not count for it: they hold for as long as both of their records do.
+	// ValidAt, unless zero, includes relations that had ended by At but not by ValidAt.
+	// Their creation time is ignored: a relation holds for as long as both of its records
+	// do.
 	ValidAt time.Time
 }
 
@@ -135,9 +136,9 @@ func (s Selection) wants(r Relation) bool {
 	return len(s.Names) == 0 || slices.Contains(s.Names, r.Name)
 }
 
-// Of returns relations of a record, those that go out first, each by name and other end, and
-// how many keys it has looked at: as many as Limit where that may have left some out. Those
-// that come to it have no time, unless At or ValidAt is given.
+// Of returns relations of a record, first outgoing ones, each group by name and other end,
+// and the number of keys read: equal to Limit if some may be left out. Incoming relations
+// have no time unless At or ValidAt is given.
 func Of(ctx context.Context, from kv.Getter, scope kv.Scope, id string, s Selection) (found []Relation, looked int, err error) {
 	if !(s.At.IsZero() && s.ValidAt.IsZero()) {
 		return then(ctx, from, scope, id, s)
@@ -253,8 +254,8 @@ func each(ctx context.Context, from kv.Getter, scope kv.Scope, tag byte, see fun
 	return nil
 }
 
-// Check compares the two keys of every relation of a scope, those that have ended included,
-// with each other, and with the records that there are; report is called for each fault.
+// Check compares the two keys of every relation of a scope, including ended ones, with each
+// other and with the existing records; report is called for each fault.
 func Check(ctx context.Context, from kv.Getter, scope kv.Scope, has func(id string) bool, report func(format string, args ...any)) error {
 	type edge struct{ from, name, to string }
 	out := make(map[edge]bool)

@@ -9,5 +9,5 @@
 // the words is the same.
 //
 // Caveats: other words for the same thing are never recognised. Fillers, articles and
-// contractions are those of English.
+// contractions are English ones.
 package similar

@@ -19,7 +19,7 @@ var (
 	courtesy = set(`yes yeah yep no nope ok okay sure fine great good cool nice awesome perfect thanks thank you very much
 		so please hi hello hey bye goodbye sorry oh ah haha lol right exactly indeed absolutely definitely wow
 		sounds that's it's is that it i see agreed done got understood welcome morning night evening well to me`)
-	// negators are words beside which each comma and each filler may matter.
+	// negators are words near which each comma and each filler may matter.
 	negators = set(`no not never none nobody nothing nowhere neither nor without hardly barely scarcely cannot unless except but only if`)
 	// english are words by which an English text is known.
 	english = set(`the is are was were and of with has have had they she he my your would does did been will`)

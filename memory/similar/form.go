@@ -35,7 +35,7 @@ type token struct {
 	// first: it begins a sentence, so that its case says nothing.
 	first bool
 	word  bool
-	// point is a point or comma, which matters beside a "no" only.
+	// point is a point or comma, which matters only next to a "no".
 	point bool
 }
 

@@ -15,7 +15,7 @@ const (
 	// maxBlockBytes bounds its fine codes, the largest part, where vectors are
 	// long: a value may have little more.
 	maxBlockBytes = 1000 << 10
-	// entryBytes is what a vector takes in a block beside its bits.
+	// entryBytes is the size of a vector's entry in a block without its bits.
 	entryBytes = 4 + 4 + 4
 )
 
@@ -24,7 +24,7 @@ func packedBytes(dimension int) int {
 	return paddedLength(dimension)/8 + entryBytes + fineBytes(dimension)
 }
 
-// block is vectors packed for scanning. With u a vector turned and of length
+// block is vectors packed for scanning. With u a vector rotated and of length
 // one, and c the block's centre, it keeps of r = u - c the signs, r·c, and the
 // factor that makes an estimate of r·y from the signs for any y: |r|² / Σ|rj|.
 // The estimate is that of RaBitQ (Gao and Long 2024).
@@ -47,20 +47,20 @@ func (b *block) bytes() int {
 	return fixed + 4*len(b.centre) + len(b.ordinals)*(entryBytes+2+8*b.words)
 }
 
-// newBlock packs turned unit vectors. It needs at least one.
-func newBlock(ordinals []uint32, turned [][]float32) *block {
+// newBlock packs rotated unit vectors. It needs at least one.
+func newBlock(ordinals []uint32, rotated [][]float32) *block {
 	b := &block{
-		words:    len(turned[0]) / 64,
+		words:    len(rotated[0]) / 64,
 		ordinals: ordinals,
-		offsets:  make([]float32, len(turned)),
-		factors:  make([]float32, len(turned)),
+		offsets:  make([]float32, len(rotated)),
+		factors:  make([]float32, len(rotated)),
 	}
-	b.centre = mean(turned)
+	b.centre = mean(rotated)
 	b.square = product(b.centre, b.centre)
-	b.codes = make([]uint64, len(turned)*b.words)
-	b.fine = newFineCodes(len(turned), len(b.centre))
+	b.codes = make([]uint64, len(rotated)*b.words)
+	b.fine = newFineCodes(len(rotated), len(b.centre))
 	r := make([]float32, len(b.centre))
-	for i, u := range turned {
+	for i, u := range rotated {
 		for j, x := range u {
 			r[j] = x - b.centre[j]
 		}

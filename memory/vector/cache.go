@@ -72,7 +72,7 @@ func newPartCache(limit int) *partCache {
 	}
 }
 
-// get puts what is remembered under the keys into values, which is as long.
+// get puts the cached values of the keys into values, which must have the same length.
 func (c *partCache) get(keys []cacheKey, values []part) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,14 +21,14 @@ const (
 )
 
 // clustered packs vectors so that neighbours come into the same block (k-means).
-func clustered(ordinals []uint32, turned [][]float32, capacity int) []*block {
+func clustered(ordinals []uint32, rotated [][]float32, capacity int) []*block {
 	if len(ordinals) == 0 {
 		return nil
 	}
 	rng := rand.New(rand.NewPCG(uint64(len(ordinals)), uint64(ordinals[0])))
-	centres := train(rng, turned, max(1, len(turned)/clusterVectors))
+	centres := train(rng, rotated, max(1, len(rotated)/clusterVectors))
 	groups := make([][]int, len(centres))
-	for i, v := range turned {
+	for i, v := range rotated {
 		c := nearestCentre(centres, v)
 		groups[c] = append(groups[c], i)
 	}
@@ -36,17 +36,17 @@ func clustered(ordinals []uint32, turned [][]float32, capacity int) []*block {
 	for _, group := range groups {
 		for len(group) > 0 {
 			n := min(len(group), capacity)
-			blocks = append(blocks, gather(ordinals, turned, group[:n]))
+			blocks = append(blocks, gather(ordinals, rotated, group[:n]))
 			group = group[n:]
 		}
 	}
 	return blocks
 }
 
-func gather(ordinals []uint32, turned [][]float32, group []int) *block {
+func gather(ordinals []uint32, rotated [][]float32, group []int) *block {
 	members, vectors := make([]uint32, len(group)), make([][]float32, len(group))
 	for i, n := range group {
-		members[i], vectors[i] = ordinals[n], turned[n]
+		members[i], vectors[i] = ordinals[n], rotated[n]
 	}
 	return newBlock(members, vectors)
 }

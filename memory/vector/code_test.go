@@ -22,18 +22,18 @@ func TestTurn(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, dimension := range []int{1, 3, 64, 100, 384, 768, 1024, 1536, 4096} {
 		a, b := unit(randomVector(rng, dimension)), unit(randomVector(rng, dimension))
-		x, y := turn(a), turn(b)
+		x, y := rotate(a), rotate(b)
 		if got := len(x); got != paddedLength(dimension) || got%64 != 0 {
-			t.Errorf("dimension %d has %d numbers when turned", dimension, got)
+			t.Errorf("dimension %d has %d numbers when rotated", dimension, got)
 		}
 		if before, after := product(a, b), product(x, y); math.Abs(float64(before-after)) > 1e-4 {
-			t.Errorf("dimension %d: product was %f, turned %f", dimension, before, after)
+			t.Errorf("dimension %d: product was %f, rotated %f", dimension, before, after)
 		}
 		alone := make([]float32, dimension)
 		alone[0] = 1
-		for j, z := range turn(alone) {
+		for j, z := range rotate(alone) {
 			if math.Abs(float64(z)) > 6/math.Sqrt(float64(len(x))) {
-				t.Errorf("dimension %d: number %d of a turned axis is %f", dimension, j, z)
+				t.Errorf("dimension %d: number %d of a rotated axis is %f", dimension, j, z)
 				break
 			}
 		}
@@ -46,23 +46,23 @@ func TestEstimates(t *testing.T) {
 	for _, dimension := range []int{64, 384, 1000} {
 		lean := randomVector(rng, dimension)
 		var ordinals []uint32
-		var turned [][]float32
+		var rotated [][]float32
 		for i := range 500 {
 			v := randomVector(rng, dimension)
 			for j := range v {
 				v[j] += lean[j]
 			}
-			ordinals, turned = append(ordinals, uint32(i)), append(turned, turn(unit(v)))
+			ordinals, rotated = append(ordinals, uint32(i)), append(rotated, rotate(unit(v)))
 		}
-		b := newBlock(ordinals, turned)
+		b := newBlock(ordinals, rotated)
 		var p probe
 		var sum, square float64
 		beyond := 0
 		const queries = 20
 		for q := range queries {
-			p.aim(b, turned[q*7])
-			for i, v := range turned {
-				err := float64(p.estimate(b, i) - product(turned[q*7], v))
+			p.aim(b, rotated[q*7])
+			for i, v := range rotated {
+				err := float64(p.estimate(b, i) - product(rotated[q*7], v))
 				sum += err / float64(p.sigma)
 				square += err * err / float64(p.sigma*p.sigma)
 				if err < -certainty*float64(p.sigma) {
@@ -70,7 +70,7 @@ func TestEstimates(t *testing.T) {
 				}
 			}
 		}
-		n := float64(queries * len(turned))
+		n := float64(queries * len(rotated))
 		mean, deviation := sum/n, math.Sqrt(square/n)
 		t.Logf("dimension %d: mean %.3f, deviation %.3f of sigma, %d of %.0f too low", dimension, mean, deviation, beyond, n)
 		if math.Abs(mean) > 0.1 || deviation > 1.1 || float64(beyond) > 0.004*n {
@@ -122,7 +122,7 @@ func TestCosine(t *testing.T) {
 
 func FuzzBlock(f *testing.F) {
 	rng := rand.New(rand.NewPCG(4, 1))
-	centre, codes := newBlock([]uint32{7, 9}, [][]float32{turn(unit(randomVector(rng, 8))), turn(unit(randomVector(rng, 8)))}).encode()
+	centre, codes := newBlock([]uint32{7, 9}, [][]float32{rotate(unit(randomVector(rng, 8))), rotate(unit(randomVector(rng, 8)))}).encode()
 	f.Add(centre, codes)
 	f.Add([]byte{1}, []byte{1, 0})
 	f.Fuzz(func(t *testing.T, centre, codes []byte) {
@@ -140,7 +140,7 @@ func FuzzBlock(f *testing.F) {
 			t.Fatalf("%x, %x came back as %x, %x", centre, codes, c, d)
 		}
 		var p probe
-		p.aim(b, turn(unit([]float32{1, 2, 3, 4, 5, 6, 7, 8})))
+		p.aim(b, rotate(unit([]float32{1, 2, 3, 4, 5, 6, 7, 8})))
 		for i := range b.ordinals {
 			p.estimate(b, i)
 		}
@@ -207,15 +207,15 @@ func FuzzVector(f *testing.F) {
 func benchBlock(n int) (*block, []float32) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var ordinals []uint32
-	var turned [][]float32
+	var rotated [][]float32
 	for i := range n {
 		v := make([]float32, 384)
 		for j := range v {
 			v[j] = float32(rng.NormFloat64())
 		}
-		ordinals, turned = append(ordinals, uint32(i)), append(turned, turn(unit(v)))
+		ordinals, rotated = append(ordinals, uint32(i)), append(rotated, rotate(unit(v)))
 	}
-	return newBlock(ordinals, turned), turned[0]
+	return newBlock(ordinals, rotated), rotated[0]
 }
 
 func BenchmarkScanBlock(b *testing.B) {
@@ -245,7 +245,7 @@ func BenchmarkScanBlock(b *testing.B) {
 	})
 	b.Run("turn", func(b *testing.B) {
 		for b.Loop() {
-			turn(q)
+			rotate(q)
 		}
 	})
 }

@@ -65,8 +65,8 @@ func cosine(stored []byte, unit []float32) float64 {
 	return max(-1, min(1, sum/length))
 }
 
-// dot multiplies four numbers at a time, in sums of their own, so that the
-// processor need not wait for one to begin the next.
+// dot multiplies four numbers at a time, in separate sums, so that the processor can
+// overlap the additions.
 func dot(b []byte, q []float32) float32 {
 	var s0, s1, s2, s3 float32
 	for len(q) >= 4 && len(b) >= 16 {

@@ -151,8 +151,8 @@ func (d directory) find(name string) (entry, bool) {
 // have made fewer: one in so many.
 const keptSpaces = 16
 
-// room reports whether an agent may make one more space. Of a scope that several agents
-// share one alone gets nearly all, and leaves some for those who come later.
+// room reports whether an agent may make one more space. In a scope that several agents
+// share, one agent may use nearly all of them; some are left for agents that come later.
 func (d directory) room(by string) bool {
 	own := 0
 	for _, s := range d.spaces {
@@ -166,8 +166,7 @@ func (d directory) room(by string) bool {
 
 type agentKey struct{}
 
-// By returns a context in which new spaces are those of an agent, in a scope that
-// several share.
+// By returns a context in which new spaces of a shared scope are counted for an agent.
 func By(ctx context.Context, agent string) context.Context {
 	return context.WithValue(ctx, agentKey{}, agent)
 }

@@ -9,13 +9,13 @@
 //   - A vector belongs to the ordinal of a document. It is stored whole, and
 //     read whole for the exact cosine.
 //   - A block is up to a few thousand vectors packed for scanning: their centre,
-//     and for each one the signs of its turned difference from the centre and
+//     and for each one the signs of its rotated difference from the centre and
 //     two numbers that convert those bits into an estimate of the cosine. A block
 //     never changes.
 //   - The fine codes of a block have a byte for each number of those
 //     differences, which makes much better estimates and takes eight times the
 //     room.
-//   - The tail is what is not packed yet. It is compared exactly.
+//   - The tail holds the vectors not packed yet. They are compared exactly.
 //
 // A search estimates the cosine of everything that is allowed from the signs in
 // the blocks, and once more from the fine codes where it can still come among the
@@ -24,10 +24,9 @@
 // two. The hits behind have their cosine from the fine codes. Where little is
 // allowed it compares all of that exactly.
 //
-// What searches used last stays in memory, fine codes if there is room beside
-// the rest. Blocks without them, those of older versions too, are searched all
-// the same: more vectors are read then, fewer where they form clusters, as those
-// of language do.
+// Recently used data stays in memory, fine codes only if there is room left. Blocks without
+// fine codes, including blocks of older versions, are searched too, but more vectors are
+// read; fewer where vectors form clusters, as embeddings of language do.
 //
 // A space that outgrows the scan has its blocks made anew from neighbouring
 // vectors, and a search scans the nearest ones only.

@@ -29,7 +29,7 @@ const (
 var fineMargin = float32(fineCertainty / math.Sqrt(12))
 
 // fineCodes are the second code of a block's vectors: of each one all the
-// numbers of its turned difference from the centre, in steps, a byte for each.
+// numbers of its rotated difference from the centre, in steps, a byte for each.
 // Estimates from them err by a hundredth of what those from signs err, and take
 // ten times as long.
 type fineCodes struct {
@@ -111,11 +111,11 @@ var stepCounts = func() (counts [256]float32) {
 	return counts
 }()
 
-// estimate returns about the cosine of vector i and the turned query, whose
+// estimate returns about the cosine of vector i and the rotated query, whose
 // product with the centre is base, and how far it may be away.
-func (f *fineCodes) estimate(i int, base float32, turned []float32) (cosine, margin float32) {
+func (f *fineCodes) estimate(i int, base float32, rotated []float32) (cosine, margin float32) {
 	step := f.steps[i]
-	return base + step*steppedProduct(f.code(i), turned), fineMargin*step + fineNoise
+	return base + step*steppedProduct(f.code(i), rotated), fineMargin*step + fineNoise
 }
 
 // steppedProduct returns the scalar product of a code and a vector of its length,

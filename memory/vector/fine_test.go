@@ -14,19 +14,19 @@ func TestFineEstimates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 1))
 	for _, dimension := range []int{1, 64, 384, 1000} {
 		lean := randomVector(rng, dimension)
-		var turned [][]float32
+		var rotated [][]float32
 		for range 300 {
 			v := randomVector(rng, dimension)
 			for j := range v {
 				v[j] += lean[j]
 			}
-			turned = append(turned, turn(unit(v)))
+			rotated = append(rotated, rotate(unit(v)))
 		}
-		b := newBlock(make([]uint32, len(turned)), turned)
+		b := newBlock(make([]uint32, len(rotated)), rotated)
 		worst, most := 0.0, float32(0)
-		for _, q := range turned[:20] {
+		for _, q := range rotated[:20] {
 			base := product(q, b.centre)
-			for i, v := range turned {
+			for i, v := range rotated {
 				estimate, margin := b.fine.estimate(i, base, q)
 				worst = max(worst, math.Abs(float64(estimate-product(q, v)))/float64(margin))
 				most = max(most, margin)
@@ -44,7 +44,7 @@ func TestFineEstimates(t *testing.T) {
 
 // A vector that is its block's centre, as one alone is, has no difference.
 func TestFineCodeOfOne(t *testing.T) {
-	v := turn(unit([]float32{3, 4}))
+	v := rotate(unit([]float32{3, 4}))
 	b := newBlock([]uint32{1}, [][]float32{v})
 	if got, margin := b.fine.estimate(0, product(v, b.centre), v); math.Abs(float64(got)-1) > 1e-6 || margin > 1e-5 {
 		t.Errorf("estimate is %f give or take %f, want 1", got, margin)
@@ -53,10 +53,10 @@ func TestFineCodeOfOne(t *testing.T) {
 
 func FuzzFineCodes(f *testing.F) {
 	rng := rand.New(rand.NewPCG(6, 1))
-	b := newBlock([]uint32{7, 9}, [][]float32{turn(unit(randomVector(rng, 8))), turn(unit(randomVector(rng, 8)))})
+	b := newBlock([]uint32{7, 9}, [][]float32{rotate(unit(randomVector(rng, 8))), rotate(unit(randomVector(rng, 8)))})
 	f.Add(b.fine.encode())
 	f.Add([]byte{1, 2})
-	query := turn(unit([]float32{1, 2, 3, 4, 5, 6, 7, 8}))
+	query := rotate(unit([]float32{1, 2, 3, 4, 5, 6, 7, 8}))
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		fine, err := decodeFineCodes(stored, 8, 2)
 		if err != nil {

@@ -138,8 +138,7 @@ func (x *Index) RemoveAll(ctx context.Context, tx *kv.Tx, scope kv.Scope, ordina
 	return nil
 }
 
-// Move stages that the vectors of one document, in all spaces, become those of
-// another.
+// Move stages the move of a document's vectors, in all spaces, to another document.
 func (x *Index) Move(ctx context.Context, tx *kv.Tx, scope kv.Scope, from, to uint32) error {
 	d, err := readDirectory(ctx, tx, scope)
 	if err != nil {

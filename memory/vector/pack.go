@@ -150,8 +150,8 @@ func (p *packing) takeSmall(arrived []blockInfo) bool {
 }
 
 // takeGarbage takes neighbouring blocks when too much of the space is garbage.
-// Which blocks hold it is not known, so it takes the oldest, which then are the
-// newest: after as many turns as it takes, all have been made anew.
+// The blocks that hold it are unknown, so it takes the oldest; rewritten they are the
+// newest, so repeated calls rewrite all blocks.
 func (p *packing) takeGarbage(blocks []blockInfo) bool {
 	p.from = nil
 	if int(p.garbage) < PackAfter || int(p.garbage)*garbageShare < p.head.entries() || len(blocks) == 0 {
@@ -161,7 +161,7 @@ func (p *packing) takeGarbage(blocks []blockInfo) bool {
 	return true
 }
 
-// takeAlike takes the first block, and those of the others that are of its kind.
+// takeAlike takes the first block, and the other blocks of its kind.
 func (p *packing) takeAlike(blocks []blockInfo) {
 	p.cluster = blocks[0].clustered
 	for _, b := range blocks {
@@ -193,7 +193,7 @@ func (p *packing) prepare(ctx context.Context, x *Index, view kv.Reader) error {
 	slices.Sort(ordinals)
 	ordinals = slices.Compact(ordinals)
 	kept := ordinals[:0]
-	var turned [][]float32
+	var rotated [][]float32
 	for chunk := range slices.Chunk(ordinals, maxRead) {
 		values, err := readValues(ctx, view, p.place, chunk)
 		if err != nil {
@@ -207,10 +207,10 @@ func (p *packing) prepare(ctx context.Context, x *Index, view kv.Reader) error {
 			if err != nil {
 				return err
 			}
-			kept, turned = append(kept, chunk[i]), append(turned, turn(unit(v)))
+			kept, rotated = append(kept, chunk[i]), append(rotated, rotate(unit(v)))
 		}
 	}
-	p.build(kept, turned)
+	p.build(kept, rotated)
 	return ctx.Err()
 }
 
@@ -227,15 +227,15 @@ func (p *packing) members(ctx context.Context, x *Index, view kv.Reader) ([]uint
 	return ordinals, err
 }
 
-func (p *packing) build(ordinals []uint32, turned [][]float32) {
+func (p *packing) build(ordinals []uint32, rotated [][]float32) {
 	if p.cluster {
-		p.blocks = clustered(ordinals, turned, p.capacity)
+		p.blocks = clustered(ordinals, rotated, p.capacity)
 		return
 	}
 	for len(ordinals) > 0 {
 		n := min(len(ordinals), p.capacity)
-		p.blocks = append(p.blocks, newBlock(slices.Clone(ordinals[:n]), turned[:n]))
-		ordinals, turned = ordinals[n:], turned[n:]
+		p.blocks = append(p.blocks, newBlock(slices.Clone(ordinals[:n]), rotated[:n]))
+		ordinals, rotated = ordinals[n:], rotated[n:]
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// probe is a query made ready for one block: the turned query minus the centre,
+// probe is a query made ready for one block: the rotated query minus the centre,
 // in steps of a sixteenth of its range, as four planes of bits.
 type probe struct {
 	planes []uint64 // four words for each word of a code
@@ -23,24 +23,24 @@ const (
 	steps  = 1<<planes - 1
 )
 
-// aim makes p ready for a block. The turned query has the length one.
-func (p *probe) aim(b *block, turned []float32) {
-	p.base = product(turned, b.centre)
+// aim makes p ready for a block. The rotated query has the length one.
+func (p *probe) aim(b *block, rotated []float32) {
+	p.base = product(rotated, b.centre)
 	p.distance = max(0, 1-2*p.base+b.square)
 	p.sigma = b.sigma * float32(math.Sqrt(float64(p.distance)))
 	low, high := float32(math.Inf(1)), float32(math.Inf(-1))
 	p.sum = 0
-	for j, x := range turned {
+	for j, x := range rotated {
 		y := x - b.centre[j]
 		p.sum += y
 		low, high = min(low, y), max(high, y)
 	}
 	p.low, p.step = low, (high-low)/steps
-	p.slice(b, turned)
+	p.slice(b, rotated)
 }
 
 // slice fills the planes.
-func (p *probe) slice(b *block, turned []float32) {
+func (p *probe) slice(b *block, rotated []float32) {
 	if len(p.planes) != planes*b.words {
 		p.planes = make([]uint64, planes*b.words)
 	}
@@ -48,7 +48,7 @@ func (p *probe) slice(b *block, turned []float32) {
 	if !(p.step > 0) {
 		return
 	}
-	for j, x := range turned {
+	for j, x := range rotated {
 		n := uint64((x-b.centre[j]-p.low)/p.step + 0.5)
 		word, bit := p.planes[j/64*planes:][:planes], j%64
 		for plane := range word {
@@ -62,8 +62,8 @@ func (p *probe) estimate(b *block, i int) float32 {
 	return p.weigh(b, i, count(b.codes[i*b.words:(i+1)*b.words], p.planes))
 }
 
-// weigh turns the sum of the steps at the set bits of vector i into an estimate.
-// Each bit stands for +1 or -1, and Σ±y = 2·Σ(y where the bit is set) - Σy.
+// weigh converts the sum of the steps at the set bits of vector i to an estimate. Each bit
+// stands for +1 or -1, and Σ±y = 2·Σ(y where the bit is set) - Σy.
 func (p *probe) weigh(b *block, i, weight int) float32 {
 	set := p.low*float32(b.ones[i]) + p.step*float32(weight)
 	return p.base + b.offsets[i] + b.factors[i]*(2*set-p.sum)

@@ -164,7 +164,7 @@ func (s *search) nearest(ctx context.Context, h head, infos []blockInfo) ([]bloc
 	}
 	all := make([]measured, len(infos))
 	for i, b := range centres {
-		all[i] = measured{infos[i], b.square - 2*product(s.turned, b.centre)}
+		all[i] = measured{infos[i], b.square - 2*product(s.rotated, b.centre)}
 	}
 	slices.SortFunc(all, func(a, b measured) int { return cmp.Compare(a.distance, b.distance) })
 	for i, m := range all {
@@ -182,8 +182,7 @@ type tail struct {
 	values      [][]byte // nil where the vector is gone
 }
 
-// entryMemory is about what an entry of the tail takes in memory beside its
-// vector.
+// entryMemory is roughly the memory of an entry of the tail without its vector.
 const entryMemory = 64
 
 func (t *tail) bytes() int {
@@ -194,7 +193,7 @@ func (t *tail) bytes() int {
 	return size
 }
 
-// readTail returns the tail of a space, reading what is not remembered of it.
+// readTail returns the tail of a space, reading only the part that is not cached.
 func (x *Index) readTail(ctx context.Context, view kv.Getter, h head) (*tail, error) {
 	if h.tailLength() == 0 {
 		return &tail{}, nil

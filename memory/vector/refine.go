@@ -34,7 +34,7 @@ func (s *search) refine(ctx context.Context, h head, blocks []blockInfo, c candi
 	return nil
 }
 
-// fineCodes returns those of the blocks that candidates stand in, nil for others.
+// fineCodes returns the fine codes of the blocks with candidates, nil for other blocks.
 func (s *search) fineCodes(ctx context.Context, h head, blocks []blockInfo, c candidates) ([]*fineCodes, error) {
 	wanted := make([]bool, len(blocks))
 	for _, x := range c {
@@ -73,7 +73,7 @@ func (s *search) estimate(fine []*fineCodes, c candidates) (left candidates, flo
 			left, all = append(left, x), false
 			continue
 		}
-		estimate, margin := f.estimate(int(x.entry), s.bases[x.block], s.turned)
+		estimate, margin := f.estimate(int(x.entry), s.bases[x.block], s.rotated)
 		x.estimate, x.bound = estimate, estimate+margin
 		left = append(left, x)
 		if s.settled {

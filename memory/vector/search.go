@@ -122,7 +122,7 @@ type search struct {
 	at        place
 	dimension int
 	unit      []float32 // the query's vector, of length one
-	turned    []float32 // the same, turned
+	rotated    []float32 // the same, rotated
 	few       bool      // are allowed
 	sparse    bool      // few are allowed of what there is
 	settled   bool      // every entry that is allowed stands for a vector as it is
@@ -200,7 +200,7 @@ func (s *search) approximate(ctx context.Context) error {
 	s.sparse = s.Allowed != nil && allowed < h.entries()/sparse
 	s.settled = h.garbage == 0 || s.Settled && s.Allowed != nil
 	s.best.size, s.tail = min(s.K, sureHits), h.tailLength()
-	s.turned = turn(s.unit)
+	s.rotated = rotate(s.unit)
 	if err := s.compareTail(ctx, h); err != nil {
 		return err
 	}
@@ -256,7 +256,7 @@ func (s *search) scan(ctx context.Context, h head, blocks []blockInfo) (*shortli
 			return nil, err
 		}
 		for _, b := range loaded {
-			p.aim(b, s.turned)
+			p.aim(b, s.rotated)
 			s.scanned += s.scanBlock(b, p, deviations*p.sigma, list)
 			s.bases = append(s.bases, p.base)
 		}
@@ -279,7 +279,7 @@ func (s *search) scanBlock(b *block, p *probe, margin float32, into *shortlist) 
 	return len(estimates)
 }
 
-// scanSparse is scanBlock where it pays to ask first what is allowed.
+// scanSparse is scanBlock for few allowed documents: it checks the filter first.
 func (s *search) scanSparse(b *block, p *probe, margin float32, into *shortlist) (scanned int) {
 	for i, ordinal := range b.ordinals {
 		if !s.Allowed.Has(ordinal) {

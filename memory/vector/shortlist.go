@@ -42,9 +42,8 @@ func (c candidates) sink(i int) {
 	}
 }
 
-// firstCut is after how many candidates, beside those that are kept in any case,
-// the rest are looked through for the first time: what most scopes have come to
-// no more, and then it is done once.
+// firstCut is after how many candidates, not counting those kept in any case, the rest are
+// pruned for the first time. Most scopes stay below it, so they prune once.
 const firstCut = 8192
 
 // shortlist keeps the candidates that may come among the first.
@@ -61,9 +60,9 @@ type shortlist struct {
 	floor float32
 }
 
-// newShortlist returns one that puts candidates into kept. Of those that were
-// dropped, each had a lower bound than the first wanted of the others, and could
-// not come among the first that sure has place for, or than the first limit.
+// newShortlist returns a shortlist that puts candidates into kept. A candidate is dropped
+// only if its bound is below the first wanted of the others and, moreover, sure rules it
+// out or its bound is below the first limit of the others.
 func newShortlist(limit, wanted int, sure *leaders, kept candidates) *shortlist {
 	l := &shortlist{limit: max(limit, wanted), wanted: wanted, sure: sure, kept: kept, floor: float32(math.Inf(-1))}
 	l.cutAt = min(2*l.limit, firstCut+wanted)
@@ -155,7 +154,7 @@ type leaders struct {
 	top  []float64 // highest first
 }
 
-// clone returns leaders of their own.
+// clone returns an independent copy.
 func (l *leaders) clone() *leaders { return &leaders{l.size, slices.Clone(l.top)} }
 
 func (l *leaders) add(cosine float64) {

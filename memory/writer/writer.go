@@ -1,5 +1,5 @@
-// Package writer says by whose words a change is made: by those of a program, which an
-// operator runs, or by those of a model, which may have read them anywhere.
+// Package writer says who worded a change: a program, which an operator runs, or a model,
+// which may have read the words anywhere.
 //
 // The mark travels in a context from the face that knows it (a tool that a model calls, the
 // Model Context Protocol) to whatever stores the words, and only ever takes rights away: a

@@ -72,7 +72,7 @@ func (c *clocked) mustSay(tb testing.TB, sessionID, text string) {
 	must(tb, err)
 }
 
-// mustKeep collects the garbage and tells whether a blob is still there.
+// mustKeep collects the garbage and reports whether a blob is still there.
 func (c *clocked) mustKeep(tb testing.TB, e blob.Entry) bool {
 	tb.Helper()
 	_, err := c.Blobs.Collect(tb.Context(), researcher, nil)

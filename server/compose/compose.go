@@ -381,7 +381,7 @@ func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) 
 	return out, nil
 }
 
-// works tells whether a tool can do anything for an agent: for a child, or for one that
+// works reports whether a tool can do anything for an agent: for a child, or for one that
 // nobody has spawned, whose ID is empty.
 func (d *Domain) works(tool string, c *children.Child) bool {
 	switch tool {
@@ -428,12 +428,12 @@ func (d *Domain) openPlaces(engine kv.Engine, writer *kv.Writer, o Options) {
 	}
 }
 
-// naming tells whether the blobs of a session are counted by kind.
+// naming reports whether the blobs of a session are counted by kind.
 func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (byKind bool, err error) {
 	return d.Assembler.NumbersKinds(ctx, scope, sessionID)
 }
 
-// busy tells whether something runs for a session: a program, or a child of it.
+// busy reports whether something runs for a session: a program, or a child of it.
 func (d *Domain) busy(ctx context.Context, scope kv.Scope, sessionID string) (bool, error) {
 	if d.Jobs != nil {
 		for _, job := range d.Jobs.List(jobs.Owner{Scope: scope, Session: sessionID}) {

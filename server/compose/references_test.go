@@ -117,7 +117,7 @@ func (l *lives) name() string {
 	return "nothing"
 }
 
-// needed tells whether a blob is referred to.
+// needed reports whether a blob is referred to.
 func (l *lives) needed(e blob.Entry) bool {
 	if s := l.sessions[e.SessionID]; s != nil && l.isOpen(s) {
 		return true

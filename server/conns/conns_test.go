@@ -77,7 +77,7 @@ func (n *network) open(machine string) *connection {
 
 func (c *connection) known() { conns.Of(c.server.RemoteAddr()).Known() }
 
-// closed tells whether the server has closed the connection.
+// closed reports whether the server has closed the connection.
 func (c *connection) closed() bool {
 	_ = c.client.SetReadDeadline(time.Now().Add(time.Millisecond))
 	_, err := c.client.Read(make([]byte, 1))

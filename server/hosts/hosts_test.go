@@ -166,7 +166,7 @@ func TestInstallAndUndo(t *testing.T) {
 	}
 }
 
-// contains tells whether all of a text is in a longer one, in its order, but for blanks
+// contains reports whether all of a text is in a longer one, in its order, but for blanks
 // and commas.
 func contains(long, text string) bool {
 	rest := []byte(long)

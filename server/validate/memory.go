@@ -156,7 +156,7 @@ func MemorySaveRequest(r *loombridgev1.MemorySaveRequest) error {
 			c.add("supersedes", "can't be given with replace")
 		}
 		if len(r.GetRelations()) > 0 {
-			c.add("relations", "can't be given with replace: those of the record that is there stay")
+			c.add("relations", "can't be given with replace: the existing record keeps its relations")
 		}
 	}
 	c.enum("duplicates", r.GetDuplicates())

@@ -1,6 +1,6 @@
 // Package builtin makes vectors of texts inside the server: with Google's Universal
-// Sentence Encoder multilingual v3, of 16 languages and 512 numbers, from one file that
-// lies beside the binary. No server is asked, and no text leaves the process.
+// Sentence Encoder multilingual v3, of 16 languages and 512 numbers, from one file beside
+// the binary. It calls no server, and no text leaves the process.
 //
 // The nouns:
 //

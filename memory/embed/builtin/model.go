@@ -33,8 +33,8 @@ const (
 // ErrFile: the model's file is missing, damaged, or of another version of the server.
 var ErrFile = errors.New("builtin: unusable file of the model")
 
-// Find returns the model's file: beside a binary, or in ../share/loom-bridge beside
-// that; empty where there is none.
+// Find returns the model's file: beside a binary, or in ../share/loom-bridge relative to
+// it; empty if there is none.
 func Find(binary string) string {
 	if real, err := filepath.EvalSymlinks(binary); err == nil {
 		binary = real
@@ -89,7 +89,7 @@ func (m *Model) EmbedQuery(ctx context.Context, text string) ([]float32, error) 
 }
 
 // Embed returns one vector for each text, on a thread that yields to all others. Calls
-// wait for each other. Errors are those of EmbedQuery.
+// wait for each other. It returns the errors of EmbedQuery.
 func (m *Model) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	m.background.Lock()
 	defer m.background.Unlock()

@@ -15,7 +15,7 @@ const (
 	features = Dimensions + 3*width
 	// hidden is how wide the middle of the dense layers is.
 	hidden = 320
-	// epsilon keeps what is divided by from zero.
+	// epsilon keeps divisors from being zero.
 	epsilon = 1e-12
 	// group is how many rows are multiplied at once.
 	group = 4
@@ -30,7 +30,7 @@ const valueCount = 2*chunks + 3*(width*Dimensions+3*width) + 2*((2+3+5)*width*wi
 	2*features + Dimensions*features + Dimensions +
 	2*hidden*Dimensions + hidden*hidden + 2*Dimensions*hidden + Dimensions*Dimensions
 
-// layer is a matrix, row by row, and what is added.
+// layer is a matrix, row by row, and the bias added to its product.
 type layer struct{ weights, bias []float32 }
 
 // convolution is a branch of the network: a projection of the table's row, then two

@@ -2,5 +2,5 @@
 
 package builtin
 
-// yield does nothing: elsewhere a thread has no niceness of its own.
+// yield does nothing: on other systems a thread has no niceness.
 func yield() {}

@@ -41,7 +41,7 @@ type Server struct {
 // names are parts of the names of models that make embeddings.
 var names = []string{"embed", "bge-", "minilm", "e5-", "gte-"}
 
-// Check refuses a list of addresses with one that is not on loopback.
+// Check refuses a list of addresses unless all are on loopback.
 func Check(hosts string) error {
 	for host := range strings.SplitSeq(hosts, ",") {
 		name, _, err := net.SplitHostPort(host)

@@ -30,7 +30,7 @@ type Source struct {
 
 // Plan says how a backup is made.
 type Plan struct {
-	// Full copies every file, also those that the backup before has.
+	// Full copies every file, including files that the previous backup has.
 	Full bool
 	// Keep is how many backups stay, this one included; zero for all.
 	Keep int

@@ -19,8 +19,8 @@ const (
 
 // KeeperOptions adjusts a Keeper. Zero fields mean the defaults.
 type KeeperOptions struct {
-	// Every is the time between two backups, across restarts; negative: only those that are
-	// asked for. Default DefaultEvery.
+	// Every is the time between two backups, across restarts; negative: backups are made
+	// only on request. Default DefaultEvery.
 	Every time.Duration
 	// Keep is how many stay when one is made. Default DefaultKeep.
 	Keep int

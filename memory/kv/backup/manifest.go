@@ -54,8 +54,8 @@ type Backup struct {
 	// server that made the backup.
 	StoreFormat int    `json:"store_format"`
 	Version     string `json:"server_version"`
-	// Bytes is the size of all its files, and NewBytes of those that the backup before did
-	// not have.
+	// Bytes is the size of all its files, NewBytes of the files that the previous backup
+	// did not have.
 	Bytes    int64 `json:"bytes"`
 	NewBytes int64 `json:"new_bytes"`
 	// Files are its files, by name.
@@ -152,7 +152,7 @@ func (f *Folder) List() ([]Backup, error) {
 	return found, errors.Join(errs...)
 }
 
-// names are those of the backups that have a manifest, the newest first.
+// names returns the names of the backups that have a manifest, newest first.
 func (f *Folder) names() ([]string, error) {
 	entries, err := os.ReadDir(f.dir)
 	if err != nil {

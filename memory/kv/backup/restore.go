@@ -11,8 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 )
 
-// Verify reads every file of a backup back and returns it. The first file that is not as
-// it was is an ErrDamaged, and so is one that is gone.
+// Verify reads every file of a backup back and returns it. The first file that is changed
+// or missing gives ErrDamaged.
 func (f *Folder) Verify(ctx context.Context, name string, progress func(done, total int64)) (Backup, error) {
 	b, err := f.read(name)
 	if err != nil {

@@ -4,14 +4,14 @@
 // The nouns:
 //
 //   - A [Subject] is whose data goes: an agent, a person or a tenant, or a part of it.
-//   - An [Owner] is a package with its entries: [Sort] by sort it says which those are, and it
+//   - An [Owner] is a package with its entries: it describes them as a list of [Sort], and
 //     makes the [Change] that takes a subject out of them.
 //   - A [Run] is one erasure, with what the owners have learned about the subject.
-//   - A [Search] looks for the subject's id in bytes, whoever wrote them.
+//   - A [Search] looks for the subject's id in bytes of any format.
 //
-// What stands in the subject's own scope goes without asking anybody. So an owner only answers
-// for entries that name a subject in the scope of somebody else, and for those of a part, such
-// as a session. Who asks them is bridge/erasure, which knows none of their formats.
+// Entries in the subject's own scope are deleted without asking an owner. An owner only
+// handles entries in other scopes that name the subject, and entries of a part, such as a
+// session. The caller is bridge/erasure, which knows no formats.
 package erase
 
 import (
@@ -56,8 +56,8 @@ type Subject struct {
 	ID string `json:"id,omitempty"`
 	// Session narrows an agent to what stands in one session.
 	Session string `json:"session,omitempty"`
-	// Step narrows an agent to one of its steps, by its number. Session, beside it, is the one
-	// that it must be of; empty: any.
+	// Step narrows an agent to one of its steps, by its number. Session, if set, is the
+	// session that the step must belong to.
 	Step uint64 `json:"step,omitempty"`
 	// Filter narrows a subject to the records that it lets through.
 	Filter string `json:"filter,omitempty"`
@@ -81,21 +81,21 @@ func (s Subject) String() string {
 	return what
 }
 
-// Narrowed tells whether only a part of the agent's, the person's or the tenant's goes.
+// Narrowed reports whether only a part of the agent's, the person's or the tenant's goes.
 func (s Subject) Narrowed() bool { return s.Session != "" || s.Step != 0 || s.Filter != "" }
 
-// Is tells whether the subject is the whole of an agent or a person with that id.
+// Is reports whether the subject is the whole of an agent or a person with that id.
 func (s Subject) Is(kind Kind, id string) bool {
 	return !s.Narrowed() && s.Kind == kind && s.ID == id
 }
 
-// Of tells whether something of an agent, in one of its sessions, is the subject's. Of a step
-// nothing is by that alone.
+// Of reports whether something of an agent, in one of its sessions, is the subject's. False for
+// a subject with a step, since the session alone does not identify it.
 func (s Subject) Of(agent, session string) bool {
 	return s.Kind == Agent && s.Filter == "" && s.Step == 0 && s.ID == agent && (s.Session == "" || s.Session == session)
 }
 
-// Names tells whether some bytes are the owner of an entry of a list: the byte of its kind and
+// Names reports whether some bytes are the owner of an entry of a list: the byte of its kind and
 // its id.
 func (s Subject) Names(owner []byte) bool {
 	kind := map[Kind]kv.OwnerKind{Agent: kv.OwnerAgent, User: kv.OwnerUser}[s.Kind]
@@ -151,7 +151,7 @@ type Place struct {
 	Position uint64
 }
 
-// Own tells whether an entry stands in the scope of whose part is erased.
+// Own reports whether an entry is in the scope that the run erases a part of.
 func (r *Run) Own(e Entry) bool { return e.Scope == r.Scope }
 
 // Entry is one entry of the subject's tenant, in the scope of somebody else or, of a part of
@@ -179,10 +179,10 @@ type Change func(ctx context.Context, e Entry) (value []byte, keep bool, err err
 // records that go.
 var ErrAnew = errors.New("erase: written anew")
 
-// Elsewhere is the phase of entries that a running server takes out on a way of their own.
+// Elsewhere is the phase of entries that a running server deletes by a separate procedure.
 const Elsewhere = -1
 
-// Sort is a sort of entries: those of one keyspace with some tags.
+// Sort is a sort of entries: the entries of one keyspace with certain tags.
 type Sort struct {
 	Keyspace kv.Keyspace
 	// Kinds are the bytes of the kinds of owners, such as "au".
@@ -207,7 +207,7 @@ type Sort struct {
 	Open func(value []byte) ([]byte, error)
 }
 
-// Has tells whether an entry is of the sort.
+// Has reports whether an entry is of the sort.
 func (s *Sort) Has(ks kv.Keyspace, scope kv.Scope, tag byte) bool {
 	if s.Keyspace != ks || strings.IndexByte(s.Tags, tag) < 0 || strings.IndexByte(s.Kinds, byte(scope.Kind)) < 0 {
 		return false
@@ -228,8 +228,8 @@ type Owner struct {
 	// Name is the package's.
 	Name  string
 	Sorts []Sort
-	// Whole tells whether a scope that is not the subject's own by its kind and owner belongs
-	// to it all the same, such as a topic that is named after it. Nil: none does.
+	// Whole reports whether a scope of another kind or owner belongs to the subject as a
+	// whole, such as a topic named after it. Nil: no scope does.
 	Whole func(s Subject, scope kv.Scope) bool
 	// Along are entries of the subject's own scope that a running server takes out in the same
 	// commit as an entry that goes. Nil: there are none.

@@ -59,12 +59,12 @@ func WordsOf(texts ...string) Search {
 	return s
 }
 
-// In tells whether bytes have any of the words.
+// In reports whether bytes have any of the words.
 func (s Search) In(b []byte) bool {
 	return slices.ContainsFunc(s.words, func(w []byte) bool { return bytes.Contains(b, w) })
 }
 
-// Names tells whether a key behind its tag, or a value, is or has the id as a whole part, or
+// Names reports whether a key behind its tag, or a value, is or has the id as a whole part, or
 // whether a value has any of the words.
 func (s Search) Names(tail, value []byte) bool {
 	if s.In(value) {
@@ -79,7 +79,7 @@ func (s Search) Names(tail, value []byte) bool {
 	return s.word(tail) || s.word(value) || s.field(value, 0)
 }
 
-// Is tells whether a key behind its tag, a value, or a field of it is the id and nothing else.
+// Is reports whether a key behind its tag, a value, or a field of it is the id and nothing else.
 func (s Search) Is(tail, value []byte) bool {
 	return len(s.id) > 0 && (bytes.Equal(tail, s.id) || bytes.Equal(value, s.id) || s.exactly(value, 0))
 }
@@ -97,7 +97,7 @@ func (s Search) exactly(message []byte, depth int) (found bool) {
 	return found
 }
 
-// word tells whether bytes are a text that has the id as a word.
+// word reports whether bytes are a text that has the id as a word.
 func (s Search) word(b []byte) bool {
 	if !bytes.Contains(b, s.id) || !isText(b) {
 		return false
@@ -117,7 +117,7 @@ func (s Search) word(b []byte) bool {
 	}
 }
 
-// isText tells whether bytes are a text: numbers and hashes have any byte.
+// isText reports whether bytes are a text: numbers and hashes have any byte.
 func isText(b []byte) bool {
 	return utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) < 0
 }
@@ -126,7 +126,7 @@ func ofWord(r rune) bool {
 	return r == '_' || r == '-' || r == '.' || unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// field tells whether bytes are a message with a field that is a text with the id.
+// field reports whether bytes are a message with a field that is a text with the id.
 func (s Search) field(message []byte, depth int) (found bool) {
 	if depth == maxDepth || !bytes.Contains(message, s.id) {
 		return false

@@ -19,8 +19,8 @@ const (
 	MaxSkew = 5 * time.Second
 	// maxTerm is the longest term of a lease.
 	maxTerm = 24 * time.Hour
-	// turnsInTerm is how many turns of work that is done from time to time a lease
-	// lasts. It is renewed when one of as many parts of its term is left.
+	// turnsInTerm is the number of periods of periodic work that a lease lasts. It is
+	// renewed when that fraction of its term is left.
 	turnsInTerm = 3
 	// retryPause is the least time between two renewals.
 	retryPause = time.Second
@@ -50,7 +50,7 @@ type Members interface {
 	Now() time.Time
 	// Others reports whether there are others now.
 	Others() bool
-	// Changed returns what is closed when a process comes or goes.
+	// Changed returns a channel that is closed when a process comes or goes.
 	Changed() <-chan struct{}
 	// Refresh reads who there is: Others may not yet know one that came just now.
 	Refresh(ctx context.Context) error
@@ -83,7 +83,7 @@ type Holder struct {
 // claim is a lease that this process has or wants.
 type claim struct {
 	name  Name
-	users int // those that work under it
+	users int // number of callers that work under it
 
 	mu    sync.Mutex // held while the lease is written
 	state state      // as this holder has written it last
@@ -208,7 +208,7 @@ func (h *Holder) exit(c *claim) {
 		return
 	}
 	for name, kept := range h.leases {
-		if kept.users == 0 { // those that are held run out
+		if kept.users == 0 { // leases in use are left to run out
 			delete(h.leases, name)
 		}
 	}

@@ -4,8 +4,8 @@
 // serves all of them, so a holding costs a few pointers and no goroutine.
 //
 // Caveats: a holding is ended while its reader may use it, on the timer's own
-// goroutine. What end does must be safe beside that, and must not wait for the reader,
-// since what is due behind it ends after it.
+// goroutine. end must be safe beside the reader and must not wait for it, since the next
+// holding ends only after it returns.
 package lifetime
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// List holds what is open, in the order in which it ends. All methods are safe for
+// List holds the open holdings, in the order in which they end. All methods are safe for
 // concurrent use.
 type List struct {
 	ending sync.Mutex // held while ends run, so that Close waits for them
@@ -47,7 +47,7 @@ func (l *List) Add(e *Holding, now, until time.Time, end func()) {
 	if l.root.next == nil {
 		l.root.prev, l.root.next = &l.root, &l.root
 	}
-	before := l.root.prev // nearly always: those that come later end later
+	before := l.root.prev // nearly always: a later holding ends later
 	for before != &l.root && before.until.After(until) {
 		before = before.prev
 	}

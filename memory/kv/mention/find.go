@@ -73,7 +73,7 @@ func (f *finder) message(message []byte, depth int) {
 			return
 		}
 		f.text(field.Bytes)
-		// A text can look like a message, so it is one besides.
+		// A text can also parse as a message, so both readings are searched.
 		if depth > 1 && isMessage(field.Bytes) {
 			f.message(field.Bytes, depth-1)
 		}

@@ -12,7 +12,7 @@ import (
 
 const ref = "9c41d07be2aa55c04d7c1a3f0d8b9e6c2b1a00ffeeddccbbaa99887766554433"
 
-// matches tells whether a name of a text is found by a pattern.
+// matches reports whether a name of a text is found by a pattern.
 func matches(names []mention.Name, patterns []mention.Pattern) bool {
 	return slices.ContainsFunc(names, func(n mention.Name) bool {
 		return slices.ContainsFunc(patterns, func(p mention.Pattern) bool { return strings.HasPrefix(string(n), string(p)) })

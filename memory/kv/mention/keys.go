@@ -72,7 +72,7 @@ func Drop(tx *kv.Tx, ref kv.Ref, by string, names []Name) {
 type Reader struct {
 	from  kv.Getter
 	scope kv.Scope
-	// stamps are those of ReadRefs; nil where nothing has been named.
+	// stamps are the stamps of ReadRefs; nil where nothing has been named.
 	stamps [3][]byte
 }
 

@@ -63,7 +63,7 @@ func ofPath(part string) Name {
 	return Name(sortPath + part[:min(len(part), maxPathBytes)] + "\x00")
 }
 
-// Pattern finds names: those that begin with it.
+// Pattern matches the names that begin with it.
 type Pattern string
 
 // Patterns returns what finds every name of a blob: of its ref, of the step that made

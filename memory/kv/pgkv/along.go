@@ -12,8 +12,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// reading is what the first round trip of a view reads: what was foreseen, and what is
-// asked for.
+// reading is what the first round trip of a view reads: the foreseen keys and the requested
+// ones.
 type reading struct {
 	refs   []kv.Ref
 	keys   [][][]byte // by keyspace

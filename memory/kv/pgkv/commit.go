@@ -20,8 +20,8 @@ type write struct {
 	kv.Op
 }
 
-// guards are those of a join that are exact, in the order of their refs: one column for
-// each argument of loom_raise.
+// guards are the exact guards of a join, in the order of their refs: one column for each
+// argument of loom_raise.
 type guards struct {
 	of        []guard
 	numbers   []int32

@@ -11,8 +11,8 @@
 //   - A lane is a connection that writes one join at a time.
 //   - A view is a transaction (REPEATABLE READ) on its own connection, which a
 //     snapshot or a long scan holds until it ends or is too old.
-//   - The herald notifies other processes (NOTIFY) which refs have moved, after the commit
-//     and several at once: in the commit it would take a lock of the whole database.
+//   - The notifier sends other processes (NOTIFY) the refs that have moved, after the
+//     commit and several at once: in the commit it would take a lock of the whole database.
 //   - The epoch counts who has opened the store for itself alone ([Options.Exclusive]).
 //     Commits of an earlier epoch are refused.
 //   - The fence is a key that the commits of one process rely on ([kv.Shared]): who was

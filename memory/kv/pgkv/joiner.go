@@ -41,8 +41,8 @@ type waiter struct {
 	bytes  int
 	err    error // set by the leader before it answers
 
-	told chan bool // gets one value: true to lead, false when answered
-	lead bool      // guarded by the joiner's mu; true was sent to told
+	signal chan bool // gets one value: true to lead, false when answered
+	lead   bool      // guarded by the joiner's mu; true was sent to signal
 }
 
 func newJoiner(db *DB, lanes int) *joiner {
@@ -51,7 +51,7 @@ func newJoiner(db *DB, lanes int) *joiner {
 
 // commit returns when c is written or refused.
 func (j *joiner) commit(ctx context.Context, c kv.Commit) error {
-	w := &waiter{commit: c, told: make(chan bool, 1)}
+	w := &waiter{commit: c, signal: make(chan bool, 1)}
 	if c.Batch != nil {
 		w.bytes = c.Batch.Size()
 	}
@@ -60,13 +60,13 @@ func (j *joiner) commit(ctx context.Context, c kv.Commit) error {
 		return w.err
 	}
 	select {
-	case lead := <-w.told:
+	case lead := <-w.signal:
 		return j.proceed(w, lead)
 	case <-ctx.Done():
 		if j.withdraw(w) {
 			return ctx.Err()
 		}
-		return j.proceed(w, <-w.told)
+		return j.proceed(w, <-w.signal)
 	}
 }
 
@@ -199,7 +199,7 @@ func (j *joiner) write(join []*waiter, leader *waiter) {
 	j.mu.Unlock()
 	for _, w := range join {
 		if w != leader {
-			w.told <- false
+			w.signal <- false
 		}
 	}
 }
@@ -217,7 +217,7 @@ func (j *joiner) handOver() {
 		}
 		w.lead = true
 		j.leading++
-		w.told <- true
+		w.signal <- true
 		return
 	}
 }

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// heraldPause gathers what moves into one notification.
-	heraldPause = 2 * time.Millisecond
+	// notifyPause collects moves into one notification.
+	notifyPause = 2 * time.Millisecond
 	// maxPayload is what a notification may hold; the server takes 8000 bytes.
 	maxPayload = 7000
 	// maxPending bounds the refs that are kept for a receiver that is slow.
@@ -35,9 +35,9 @@ const (
 
 func newOrigin() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
-// herald notifies other processes of what this one has moved, and the receivers of this one
-// what others have.
-type herald struct {
+// notifier notifies other processes of the refs that this one has moved, and the receivers of
+// this one of refs that others have moved.
+type notifier struct {
 	db      *DB
 	config  *pgx.ConnConfig
 	channel string
@@ -62,9 +62,9 @@ type receiver struct {
 	any     bool                // guarded by mu; instead of what is pending
 }
 
-func newHerald(db *DB, config *pgx.ConnConfig) *herald {
+func newNotifier(db *DB, config *pgx.ConnConfig) *notifier {
 	ctx, stop := context.WithCancel(context.Background())
-	h := &herald{
+	h := &notifier{
 		db: db, config: config, channel: "loom_" + strconv.FormatUint(uint64(db.lockNumber("moved")), 36), stop: stop, //nolint:gosec // all bits
 		wake: make(chan struct{}, 1), moved: make(map[kv.Ref]struct{}), receivers: make(map[*receiver]struct{}), start: make(chan struct{}),
 	}
@@ -73,18 +73,18 @@ func newHerald(db *DB, config *pgx.ConnConfig) *herald {
 		return err
 	}
 	h.done.Go(func() { h.sending(ctx) })
-	h.done.Go(func() { h.hearing(ctx) })
+	h.done.Go(func() { h.listenLoop(ctx) })
 	h.done.Go(func() { h.reminding(ctx) })
 	return h
 }
 
-func (h *herald) close() {
+func (h *notifier) close() {
 	h.stop()
 	h.done.Wait()
 }
 
-// tell announces that the sequences of exact guards were raised.
-func (h *herald) tell(guards []kv.Guard) {
+// announce notifies other processes that the sequences of exact guards were raised.
+func (h *notifier) announce(guards []kv.Guard) {
 	h.mu.Lock()
 	for _, g := range guards {
 		if !g.Any && len(h.moved) <= maxPending {
@@ -96,7 +96,7 @@ func (h *herald) tell(guards []kv.Guard) {
 }
 
 // send lets sending look at what has moved.
-func (h *herald) send() {
+func (h *notifier) send() {
 	select {
 	case h.wake <- struct{}{}:
 	default:
@@ -105,14 +105,14 @@ func (h *herald) send() {
 
 // sending says what has moved, several refs at once, on a connection of the pool. What
 // can't be sent now is sent later, with what comes next.
-func (h *herald) sending(ctx context.Context) {
+func (h *notifier) sending(ctx context.Context) {
 	for {
 		select {
 		case <-h.wake:
 		case <-ctx.Done():
 			return
 		}
-		if !kv.Sleep(ctx, heraldPause) {
+		if !kv.Sleep(ctx, notifyPause) {
 			return
 		}
 		h.mu.Lock()
@@ -124,7 +124,7 @@ func (h *herald) sending(ctx context.Context) {
 			continue
 		}
 		if err := h.notify(ctx, payload); err != nil && ctx.Err() == nil {
-			h.db.options.Logger.Warn("other servers were not told what moved; they are told again", "error", err)
+			h.db.options.Logger.Warn("other servers were not notified of changes; notifying them again", "error", err)
 			h.mu.Lock()
 			for ref := range moved {
 				if len(h.moved) <= maxPending { // with one more, anyMoved is sent
@@ -187,9 +187,9 @@ func refOf(field string) (kv.Ref, error) {
 	return kv.Ref{Keyspace: kv.Keyspace(ks), Scope: scope}, err
 }
 
-// hearing listens from the first call of Moved on. After each connection that is made,
+// listenLoop listens from the first call of Moved on. After each connection that is made,
 // anything may have moved.
-func (h *herald) hearing(ctx context.Context) {
+func (h *notifier) listenLoop(ctx context.Context) {
 	select {
 	case <-h.start:
 	case <-ctx.Done():
@@ -200,13 +200,13 @@ func (h *herald) hearing(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		h.db.options.Logger.Warn("the connection that hears of other servers was lost, and is made anew", "error", err)
+		h.db.options.Logger.Warn("lost the connection that listens to other servers; reconnecting", "error", err)
 		kv.Sleep(ctx, listenAgain)
 	}
 }
 
 // reminding lets receivers look by themselves now and then.
-func (h *herald) reminding(ctx context.Context) {
+func (h *notifier) reminding(ctx context.Context) {
 	select {
 	case <-h.start:
 	case <-ctx.Done():
@@ -217,7 +217,7 @@ func (h *herald) reminding(ctx context.Context) {
 	}
 }
 
-func (h *herald) listen(ctx context.Context) (err error) {
+func (h *notifier) listen(ctx context.Context) (err error) {
 	conn, err := pgx.ConnectConfig(ctx, h.config)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (h *herald) listen(ctx context.Context) (err error) {
 	}
 }
 
-func (h *herald) spread(moves []kv.Move) {
+func (h *notifier) spread(moves []kv.Move) {
 	if len(moves) == 0 {
 		return
 	}
@@ -282,7 +282,7 @@ func (r *receiver) take() (moves []kv.Move) {
 // Moved is kv.Notifier's. The first call begins to listen, which is why it yields at
 // first that anything may have moved.
 func (db *DB) Moved(ctx context.Context) iter.Seq[kv.Move] {
-	h, r := db.herald, &receiver{wake: make(chan struct{}, 1), pending: make(map[kv.Ref]struct{})}
+	h, r := db.notifier, &receiver{wake: make(chan struct{}, 1), pending: make(map[kv.Ref]struct{})}
 	h.mu.Lock()
 	h.receivers[r] = struct{}{}
 	if first := !h.listening; first {
@@ -311,7 +311,7 @@ func (db *DB) Moved(ctx context.Context) iter.Seq[kv.Move] {
 	}
 }
 
-func (h *herald) leave(r *receiver) {
+func (h *notifier) leave(r *receiver) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.receivers, r)

@@ -40,9 +40,9 @@ type Options struct {
 	// Shared holds the store together with others that open it so, but not with one that
 	// has it exclusively; once another has, commits of this one are refused (ErrFailed).
 	Shared bool
-	// ReadOnly opens a store for reading alone, also beside a process that has it open
-	// exclusively. Its tables must be there; commits fail with kv.ErrReadOnly. With
-	// Exclusive, no other process has it open meanwhile.
+	// ReadOnly opens a store for reading only, even if another process has it open
+	// exclusively. Its tables must exist; commits fail with kv.ErrReadOnly. With Exclusive,
+	// no other process can have it open at the same time.
 	ReadOnly bool
 	// Fill, unless empty, is the name of another store that is to be copied into this one:
 	// Open makes a store that no other process opens until Finish (kv.ErrUnfinished), or goes on
@@ -138,7 +138,7 @@ func Open(ctx context.Context, address string, options *Options) (_ *DB, err err
 		return nil, err
 	}
 	db.joiner = newJoiner(db, o.Lanes)
-	db.herald = newHerald(db, calls.ConnConfig)
+	db.notifier = newNotifier(db, calls.ConnConfig)
 	if db.holder != nil {
 		db.keeper = startKeeper(db, db.holder, calls.ConnConfig)
 		db.holder = nil
@@ -301,7 +301,7 @@ func (db *DB) migrate(ctx context.Context, conn *pgx.Conn) error {
 	return err
 }
 
-// format returns the number of the store's format, zero for one that is not there.
+// format returns the number of the store's format, zero if there is no store.
 func (db *DB) format(ctx context.Context, conn *pgx.Conn) (int, error) {
 	var there bool
 	name := pgx.Identifier{db.options.Schema}.Sanitize()

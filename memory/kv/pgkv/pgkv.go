@@ -31,7 +31,7 @@ type DB struct {
 	calls   *pgxpool.Pool
 	views   *pgxpool.Pool
 	joiner  *joiner
-	herald  *herald
+	notifier  *notifier
 	health  kv.Health
 	counts  counters
 	samples samples
@@ -245,7 +245,7 @@ func (db *DB) Commit(ctx context.Context, c kv.Commit) error {
 		return err
 	}
 	if !db.options.Exclusive { // otherwise there is no process to notify
-		db.herald.tell(c.Guards)
+		db.notifier.announce(c.Guards)
 	}
 	return nil
 }
@@ -399,11 +399,11 @@ func (db *DB) Close() error {
 	return db.release()
 }
 
-// release closes what is open.
+// release closes the open connections and pools.
 func (db *DB) release() (err error) {
 	db.open.Close()
-	if db.herald != nil {
-		db.herald.close()
+	if db.notifier != nil {
+		db.notifier.close()
 	}
 	if db.keeper != nil {
 		db.keeper.close()

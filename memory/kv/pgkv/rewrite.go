@@ -40,18 +40,18 @@ func (db *DB) Each(ctx context.Context, see func(ks kv.Keyspace, p kv.Pair) erro
 }
 
 // Rewrite copies a store that is open for reading alone, and that no other process has open,
-// entry by entry into tables of a schema beside its own. change says of each entry, in the
-// order of keyspaces and keys, which value it gets and whether it is copied at all; more
-// writes what else the copy gets. Then the tables change places in one transaction, and the
-// old ones are dropped. before is called right before that. Killed at any moment it leaves
-// the old store or the new one, and perhaps the schema beside, which the next call removes.
+// entry by entry into tables of a second schema. change says of each entry, in the order of
+// keyspaces and keys, which value it gets and whether it is copied at all; more writes what
+// else the copy gets. Then the tables change places in one transaction, and the old ones are
+// dropped. before is called right before that. Killed at any moment it leaves the old store
+// or the new one, and perhaps the second schema, which the next call removes.
 func (db *DB) Rewrite(ctx context.Context, change func(kv.Keyspace, kv.Pair) ([]byte, bool, error), more func(to kv.Engine) error, before func() error) (err error) {
 	if !db.options.Exclusive || !db.options.ReadOnly {
 		return errChanging
 	}
 	beside := db.options.Schema + besideSuffix
 	if len(beside) > maxSchemaBytes {
-		return fmt.Errorf("rewrite: the schema %s has more than %d bytes, so that none can be made beside it", db.options.Schema, maxSchemaBytes-len(besideSuffix))
+		return fmt.Errorf("rewrite: the schema name %s exceeds %d bytes: no room for the suffix of a second schema", db.options.Schema, maxSchemaBytes-len(besideSuffix))
 	}
 	fill := "rewriting of " + db.options.Schema
 	if err := db.dropBeside(ctx, beside, fill); err != nil {
@@ -145,7 +145,7 @@ func (db *DB) dropBeside(ctx context.Context, beside, fill string) error {
 	})
 }
 
-// exchange puts the tables beside in the place of the store's, which it drops. Functions and
+// exchange drops the store's tables and puts the copied tables in their place. Functions and
 // meta stay; a process that had the store before is refused by the epoch.
 func (db *DB) exchange(ctx context.Context, beside string) error {
 	here, there := pgx.Identifier{db.options.Schema}.Sanitize(), pgx.Identifier{beside}.Sanitize()

@@ -9,8 +9,8 @@ import (
 
 // Stats counts what a store did since it was opened.
 type Stats struct {
-	// Commits counts those that were written, Conflicts those that a guard refused, and
-	// Unknown those of which no answer came.
+	// Commits counts written commits, Conflicts commits that a guard refused, and Unknown
+	// commits without an answer.
 	Commits, Conflicts, Unknown uint64
 	// Joins counts transactions; Commits/Joins is how well joining works.
 	Joins uint64
@@ -24,7 +24,7 @@ type Stats struct {
 type Pool struct {
 	// InUse is how many are in use, Most how many there may be.
 	InUse, Most int
-	// Waits counts those who waited for one, WaitTime how long they did together.
+	// Waits counts the waits for one, WaitTime is their total time.
 	Waits    uint64
 	WaitTime time.Duration
 }

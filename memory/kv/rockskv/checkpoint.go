@@ -22,7 +22,7 @@ const partialSuffix = ".loom-partial"
 const (
 	// logShare is the part of a store's tables that its log may be in a copy, within
 	// minCopiedLog and maxCopiedLog bytes. Beyond it the log is written out as tables
-	// first. Every table that is written out so adds to what is compacted, and after four
+	// first. Every table written out this way adds to the compaction work, and after four
 	// of them RocksDB writes all tables anew that they overlap, which the next backup has
 	// to copy; while a log that is short is copied by each backup.
 	logShare     = 8
@@ -32,9 +32,8 @@ const (
 
 // Checkpoint is kv.Checkpointer's. On the same file system the table files are
 // hard links, so it is quick and small. The copy appears in dir whole or not
-// at all; what a crash leaves of it lies beside dir under the suffix
-// ".loom-partial", and the next checkpoint to dir removes it. A dir that
-// exists is an fs.ErrExist.
+// at all; a crash may leave a partial copy beside dir under the suffix ".loom-partial", and
+// the next checkpoint to dir removes it. A dir that exists is an fs.ErrExist.
 func (db *DB) Checkpoint(ctx context.Context, dir string) error {
 	if err := db.enter(ctx); err != nil {
 		return err

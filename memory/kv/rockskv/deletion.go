@@ -21,8 +21,8 @@ import (
 
 // DropRange is kv.RangeDropper's. It writes one range tombstone for each scope
 // in the range and leaves the scope's sequence, which lies before its other
-// keys. Open snapshots still see what was dropped; the space comes back as
-// RocksDB compacts.
+// keys. Open snapshots still see the dropped entries; the space comes back as RocksDB
+// compacts.
 func (db *DB) DropRange(ctx context.Context, ks kv.Keyspace, r kv.Range) error {
 	if err := db.enter(ctx); err != nil {
 		return err
@@ -82,7 +82,7 @@ const (
 	// reclaimLook is the time between two looks at what RocksDB still holds: it does not say
 	// when it lets go of a snapshot or removes a file.
 	reclaimLook = 5 * time.Millisecond
-	// reclaimSlack is how much longer than a snapshot lives what is deleted may stay.
+	// reclaimSlack is how much longer than SnapshotLife deleted data may stay.
 	reclaimSlack = 30 * time.Second
 )
 
@@ -94,8 +94,8 @@ const (
 	usualGarbage = "0.25"
 )
 
-// Reclaim is kv.Reclaimer's. Of the blobs it rewrites all, as soon as it is to rewrite
-// any: a blob file has those of many owners.
+// Reclaim is kv.Reclaimer's. If it must rewrite any blob, it rewrites all of them: a blob
+// file holds the blobs of many owners.
 func (db *DB) Reclaim(ctx context.Context, ranges []kv.KeyRange) error {
 	if err := db.enter(ctx); err != nil {
 		return err
@@ -179,8 +179,8 @@ func (db *DB) rewriteBlobs(compact *grocksdb.CompactRangeOptions) error {
 	return db.rocks.SetOptionsCF(family, []string{garbageShare}, []string{usualGarbage})
 }
 
-// removed waits until the files that are not needed any more are gone, of those that there
-// were before: iterators that are open keep them for a while.
+// removed waits until the files in before that are no longer needed are gone: open
+// iterators keep them for a while.
 func (db *DB) removed(ctx context.Context, before []fs.DirEntry) error {
 	return db.until(ctx, "files are in use", func() (bool, error) {
 		number, err := rocksfile.Current(db.dir)

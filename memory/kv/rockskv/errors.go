@@ -10,9 +10,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// RocksDB's C interface hands errors over as text only. The texts below are
-// those of librocksdb 7.8.3: the kind, what it was doing, and the system's own
-// words.
+// RocksDB's C interface hands errors over as text only. The texts below come from
+// librocksdb 7.8.3: the kind, what it was doing, and the system's own words.
 
 // openError says which of the contract's errors a failed open was.
 func openError(err error) error {

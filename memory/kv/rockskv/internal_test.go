@@ -215,10 +215,10 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("error %v with %d left waiting, want a withdrawal", err, len(j.waiting))
 	}
 	// One told to lead must, whatever its context says.
-	w := &waiter{told: make(chan bool, 1)}
+	w := &waiter{signal: make(chan bool, 1)}
 	j.waiting = []*waiter{w}
 	j.handOver()
-	if j.withdraw(w) || !<-w.told {
+	if j.withdraw(w) || !<-w.signal {
 		t.Error("the next leader has withdrawn")
 	}
 }

@@ -44,8 +44,8 @@ type waiter struct {
 	bytes  int
 	err    error // set by the leader before it answers
 
-	told chan bool // gets one value: true to lead, false when answered
-	lead bool      // guarded by the joiner's mu; true was sent to told
+	signal chan bool // gets one value: true to lead, false when answered
+	lead   bool      // guarded by the joiner's mu; true was sent to signal
 }
 
 func newJoiner(db *DB) *joiner {
@@ -54,19 +54,19 @@ func newJoiner(db *DB) *joiner {
 
 // commit returns when c is written or refused.
 func (j *joiner) commit(ctx context.Context, c kv.Commit) error {
-	w := &waiter{commit: c, bytes: joinBytes(c), told: make(chan bool, 1)}
+	w := &waiter{commit: c, bytes: joinBytes(c), signal: make(chan bool, 1)}
 	if j.enqueue(w) {
 		j.lead()
 		return w.err
 	}
 	select {
-	case lead := <-w.told:
+	case lead := <-w.signal:
 		return j.proceed(w, lead)
 	case <-ctx.Done():
 		if j.withdraw(w) {
 			return ctx.Err()
 		}
-		return j.proceed(w, <-w.told)
+		return j.proceed(w, <-w.signal)
 	}
 }
 
@@ -120,7 +120,7 @@ func (j *joiner) lead() {
 	// The next join may start at once; the answers run next to it.
 	j.handOver()
 	for _, w := range join[1:] {
-		w.told <- false
+		w.signal <- false
 	}
 }
 
@@ -149,7 +149,7 @@ func (j *joiner) handOver() {
 		return
 	}
 	j.waiting[0].lead = true
-	j.waiting[0].told <- true
+	j.waiting[0].signal <- true
 }
 
 func (j *joiner) count(join []*waiter) {

@@ -49,7 +49,7 @@ func advice(err error) string {
 		return ": use the version that wrote it, or a later one"
 	case errors.Is(err, kv.ErrDamaged):
 		if damage, ok := errors.AsType[*kv.DamageError](err); ok && damage.Repairable {
-			return ": no file was changed; restore the store from a backup, or repair it, which gives up what was written behind the damage"
+			return ": no file was changed; restore the store from a backup, or repair it, which loses all data behind the damage"
 		}
 		return ": restore it from a backup"
 	case errors.Is(err, fs.ErrPermission):
@@ -160,8 +160,7 @@ func openRocks(dir string, o Options, create bool) (*DB, error) {
 	return db, nil
 }
 
-// writeOptions returns the native options of a commit that is not lazy and of
-// one that is.
+// writeOptions returns the native options of eager commits and of lazy ones.
 func writeOptions(d Durability) (eager, lazy *grocksdb.WriteOptions) {
 	eager, lazy = grocksdb.NewDefaultWriteOptions(), grocksdb.NewDefaultWriteOptions()
 	eager.SetSync(d == Sync)

@@ -61,9 +61,9 @@ func ParseDurability(name string) (Durability, error) {
 type Options struct {
 	// Durability is what a commit waits for. Default Sync.
 	Durability Durability
-	// WriteBufferBytes bounds the memory of what is committed and not yet in
-	// table files, all keyspaces together. Default DefaultWriteBufferBytes, at
-	// least MinWriteBufferBytes.
+	// WriteBufferBytes bounds the memory for committed data that is not yet in table files,
+	// all keyspaces together. Default DefaultWriteBufferBytes, at least
+	// MinWriteBufferBytes.
 	WriteBufferBytes int64
 	// BlockCacheBytes bounds the memory of cached blocks, indexes and filters.
 	// Default DefaultBlockCacheBytes.
@@ -111,7 +111,7 @@ type Stats struct {
 	WALSyncs uint64
 	// WALBytes is the bytes RocksDB has written to its log.
 	WALBytes uint64
-	// KeysWritten counts keys put and deleted, those of the sequences included.
+	// KeysWritten counts keys put and deleted, including sequence keys.
 	KeysWritten uint64
 	// Commits counts acknowledged commits, Conflicts those a guard refused.
 	Commits   uint64

@@ -12,11 +12,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/tuning"
 )
 
-// OpenReadOnly opens the store in dir for reading alone, at the state that Open
-// would find. It writes nothing there and needs no right to; commits are
-// kv.ErrReadOnly. Nobody else may have the store open. An empty directory and one
-// without a finished store are kv.ErrForeign, the other errors are those of Open.
-// What the log holds is kept in memory until Close.
+// OpenReadOnly opens the store in dir for reading only, at the state that Open would find.
+// It writes nothing there and needs no write permission; commits fail with kv.ErrReadOnly.
+// No other process may have the store open. An empty directory or one without a finished
+// store gives kv.ErrForeign, the other errors are those that Open returns. The log's
+// contents are kept in memory until Close.
 func OpenReadOnly(dir string, opts *Options) (*DB, error) {
 	filled, err := opts.withDefaults()
 	if err != nil {

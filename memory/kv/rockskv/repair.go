@@ -21,11 +21,11 @@ import (
 // damagedPrefix begins the names of directories of damaged files.
 const damagedPrefix = "damaged-"
 
-// Repair makes a store open again whose logs or whose mark are damaged. It keeps
-// what was committed before the damage, and gives up everything behind it. The files
-// that it changes are copied first. A store whose manifest, tables or blob files are
-// damaged is left as it is, with that *kv.DamageError; one without damage is
-// ErrNotDamaged. Nobody else may have the store open.
+// Repair makes a store open again whose logs or whose mark are damaged. It keeps every
+// commit before the damage and loses everything behind it. The files that it changes are
+// copied first. A store whose manifest, tables or blob files are damaged is left as it is,
+// with that *kv.DamageError; an undamaged store gives ErrNotDamaged. No other process may
+// have the store open.
 //
 // Commits of which a part had reached the tables before may come out in one keyspace
 // and not in the other.

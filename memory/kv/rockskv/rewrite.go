@@ -21,10 +21,10 @@ var errChanging = errors.New("rockskv: the store is not open for reading alone")
 // rewriteBytes is how much Rewrite gives to RocksDB at once.
 const rewriteBytes = 1 << 20
 
-// Rewrite copies a store that is open for reading alone into dir, which must be absent or
-// empty, entry by entry, those of the engine included. change says of each entry, in the
-// order of keyspaces and keys, which value it gets and whether it is copied at all. Each
-// key is written once, so the files in dir never hold anything that change left out.
+// Rewrite copies a store that is open for reading only into dir, which must be absent or
+// empty, entry by entry, including the engine's own entries. change says of each entry, in
+// the order of keyspaces and keys, which value it gets and whether it is copied at all.
+// Each key is written once, so the files in dir never hold anything that change left out.
 // Durable when it returns nil; after an error dir holds something unfinished.
 func (db *DB) Rewrite(ctx context.Context, dir string, change func(ks kv.Keyspace, p kv.Pair) (value []byte, keep bool, err error)) error {
 	if err := db.enter(ctx); err != nil {
@@ -83,8 +83,8 @@ func (db *DB) rewrite(ctx context.Context, to *DB, change func(kv.Keyspace, kv.P
 	return flush(true) // syncs all logs
 }
 
-// Each calls see for each entry of a store that is open for reading alone, those of the
-// engine included, in the order of keyspaces and keys.
+// Each calls see for each entry of a store that is open for reading only, including the
+// engine's own, in the order of keyspaces and keys.
 func (db *DB) Each(ctx context.Context, see func(ks kv.Keyspace, p kv.Pair) error) error {
 	if err := db.enter(ctx); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (db *DB) Each(ctx context.Context, see func(ks kv.Keyspace, p kv.Pair) erro
 	return nil
 }
 
-// each calls see for each entry of a keyspace behind a key, those of the engine included.
+// each calls see for each entry of a keyspace behind a key, including the engine's own.
 func (db *DB) each(ks kv.Keyspace, after []byte, see func(kv.Pair) error) error {
 	family, err := db.latest.family(ks)
 	if err != nil {

@@ -46,8 +46,9 @@ type DB struct {
 	health   kv.Health
 	// faults is how often RocksDB had failed in the background; only beat's.
 	faults uint64
-	// room is what may be written before only what is reserved is left of the disk, as of
-	// the last beat and less what was written since; buffers is the size of the buffers.
+	// room is the number of bytes that may be written before only the reserve is left on
+	// the disk: as of the last beat, less the bytes written since. buffers is the size of
+	// the buffers.
 	room    atomic.Int64
 	buffers int64
 	// synced says that commits which are not lazy are synced.

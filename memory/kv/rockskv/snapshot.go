@@ -17,15 +17,15 @@ import (
 )
 
 // snapshot reads the database as it was. Every read counts as a user of the DB, and
-// of the snapshot while it needs what RocksDB holds for that. A scan has an iterator
-// of its own, which outlives the snapshot.
+// of the snapshot while it needs what RocksDB holds for that. A scan has its own iterator,
+// which outlives the snapshot.
 type snapshot struct {
 	db     *DB
 	view   view
 	entry  lifetime.Holding
 	closed atomic.Bool // by Close, not by its age
 	users  lifetime.Users
-	// sequences are those of the refs that it was opened with.
+	// sequences are the sequences of the refs that it was opened with.
 	sequences []uint64
 
 	mu sync.Mutex // guards known

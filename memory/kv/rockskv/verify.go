@@ -187,9 +187,9 @@ func (i *inspection) readMark() error {
 	case !i.marked:
 		return nil
 	}
-	problem := "can't be read, so that nobody knows how long the logs were"
+	problem := "can't be read, so the length of the logs is unknown"
 	if missing {
-		problem = "is missing, so that nobody knows how long the logs were"
+		problem = "is missing, so the length of the logs is unknown"
 	}
 	return i.Found(&kv.DamageError{File: mark.Name, Problem: problem, Keyspace: kv.WholeStore, Repairable: true})
 }

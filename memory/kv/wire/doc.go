@@ -7,9 +7,9 @@
 //   - A message is a stored value, or a part of one, that is fields and nothing
 //     else. No bytes at all are a message without fields.
 //   - A [Field] is a number from 1 up and what it holds: an unsigned integer or
-//     bytes. [Fields] yields those of a message; the Append functions add one.
-//   - Text is a field of bytes; an item is one that is written even when it is
-//     empty, because it repeats or its presence means something.
+//     bytes. [Fields] yields the fields of a message; the Append functions add one.
+//   - Text is a field of bytes; an item is a field that is written even if it is empty,
+//     because it repeats or its presence means something.
 //
 // What the formats count on:
 //
@@ -25,7 +25,7 @@
 //     another way does so itself.
 //
 // Bytes that are no message give [ErrMalformed]. The reader of a stored value
-// says which value that was and wraps it in the error of its own package.
+// wraps it in its package's own error, which names the value.
 //
 // Caveats: whether a number came as an integer or as bytes is not checked. One
 // read as the other is zero or empty, as if it were absent. What is read aliases

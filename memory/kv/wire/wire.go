@@ -28,8 +28,8 @@ func (f Field) Int() int64 { return protowire.DecodeZigZag(f.Value) }
 // Time is the time that AppendTime wrote, in UTC.
 func (f Field) Time() time.Time { return time.UnixMicro(f.Int()).UTC() }
 
-// Fields yields the fields of a message in order. ErrMalformed comes last, with
-// a zero Field, behind those that could be read.
+// Fields yields the fields of a message in order. ErrMalformed comes last, with a zero
+// Field, behind the fields that could be read.
 func Fields(message []byte) iter.Seq2[Field, error] {
 	return func(yield func(Field, error) bool) {
 		for rest := message; len(rest) > 0; {

@@ -45,9 +45,9 @@ func NewBuilder() *Builder {
 	return &Builder{Newest: f, sessions: make(map[uint64]uint32), authors: map[string]uint32{"": 0}, lastOfSession: []uint32{0}, MaxUnusedSlots: MaxUnusedSlots}
 }
 
-// Extend makes the next frame, with documents up to last: it takes the rows of
-// those that are new and live, and the ordinals of those that were known and
-// were deleted, both ascending. Deletions is how many ever were.
+// Extend makes the next frame, with documents up to last: it takes the rows of new live
+// documents and the ordinals of known documents that were deleted, both ascending.
+// deletions counts all deletions so far.
 func (b *Builder) Extend(last uint32, rows []NumberedRow, deleted []uint32, deletions uint64) *Frame {
 	known := b.Newest
 	added := last - known.Last
@@ -74,8 +74,8 @@ func (b *Builder) Extend(last uint32, rows []NumberedRow, deleted []uint32, dele
 	return b.Newest
 }
 
-// append makes the next frame with the rows of the next ordinals, all of them,
-// and then without those that were deleted.
+// append makes the next frame with the rows of the next ordinals, and then removes the
+// deleted ones.
 func (b *Builder) append(rows []segment.Row, deleted []uint32, deletions uint64) {
 	f := b.begin(rows, len(deleted) > 0)
 	for _, r := range rows {
@@ -93,8 +93,8 @@ func (b *Builder) append(rows []segment.Row, deleted []uint32, deletions uint64)
 	b.Newest = f
 }
 
-// begin copies the newest frame, and of its columns those of which the next
-// one changes more than it appends.
+// begin copies the newest frame, and those of its columns that the next frame changes other
+// than by appending.
 func (b *Builder) begin(rows []segment.Row, deleting bool) *Frame {
 	f := *b.Newest
 	f.derived = &sync.Map{}
@@ -299,8 +299,8 @@ func (b *Builder) MemoryBytes() int {
 
 // MemoryBytes is about how much memory a frame takes, by its documents.
 func (f *Frame) MemoryBytes() int {
-	// Of a document the columns take 63 bytes; the rest is what the states kept
-	// do not share, and what is derived from them.
+	// The columns of a document take 63 bytes; the rest is for data that the kept states do
+	// not share, and for derived data.
 	const perDocument = 130
 	return f.slotMap.memoryBytes() + perDocument*cap(f.Body)
 }

@@ -12,8 +12,8 @@ import (
 // were deleted before the frame was laid out have none, so that they take no
 // memory. It describes one state of the scope, never changes, and is shared by
 // all who read that state. A deleted document that has a slot has its columns or
-// zeros in them: ask Deleted first. Whatever else is about documents within this
-// package goes by slot, too, but for what is stored.
+// zeros in them: ask Deleted first. Everything else about documents in this package is
+// indexed by slot too, except stored data.
 type Frame struct {
 	Last uint32 // the newest ordinal
 	// slotMap gives slots to the ordinals that the frame was laid out with. Each

@@ -55,9 +55,8 @@ const (
 // only the others are stored.
 const keptShare = 3
 
-// EncodeRows packs the rows of neighbouring ordinals from first. Columns of
-// nothing but zeros are left out, and so are rows of nothing where there are
-// many, as those of the deleted documents are.
+// EncodeRows packs the rows of neighbouring ordinals from first. Columns of only zeros are
+// left out, and so are long runs of empty rows, such as rows of deleted documents.
 func EncodeRows(rows []Row, first uint32) []byte {
 	const usualRowBytes = 16
 	b := wire.AppendUint(make([]byte, 0, usualRowBytes*len(rows)), columnsFormat, Format)

@@ -94,7 +94,7 @@ func (d DeletedSet) Has(ordinal uint32) bool {
 	return d[ordinal/DeletedPerChunk].Contains(ordinal % DeletedPerChunk)
 }
 
-// Chunks are those that have a deleted document, ascending.
+// Chunks returns the chunks that have a deleted document, ascending.
 func (d DeletedSet) Chunks() []uint32 { return slices.Sorted(maps.Keys(d)) }
 
 // Count is how many ordinals from first to last are deleted.

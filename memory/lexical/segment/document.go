@@ -106,8 +106,7 @@ func (d *Document) Terms() []Term { return d.terms }
 // Facts returns what SetFacts was given.
 func (d *Document) Facts() Facts { return d.facts }
 
-// SetFacts sets what the index knows besides terms, lengths, expiry and
-// replacement.
+// SetFacts sets the facts other than terms, lengths, expiry and replacement.
 func (d *Document) SetFacts(f Facts) { d.facts = f }
 
 // The fields of an entry, the stored form of a document.

@@ -24,8 +24,7 @@ const (
 	partDirectory = 'd'
 )
 
-// generation distinguishes the layouts of the index, of which a scope may hold
-// several beside each other.
+// generation distinguishes the layouts of the index; a scope may hold several at once.
 type generation uint16
 
 // FirstGeneration is the one of a scope that never had another. Generation 1

@@ -71,8 +71,8 @@ func (l *List) Abandon() {
 	}
 }
 
-// Replace puts a segment in the place of those that it was merged from, and
-// reports whether all of them were there.
+// Replace puts a merged segment in the place of its inputs, and reports whether all of them
+// were in the list.
 func (l *List) Replace(inputs []Info, merged Info) bool {
 	at := slices.IndexFunc(l.Segments, func(s Info) bool { return s.Stamp == inputs[0].Stamp })
 	if at < 0 || at+len(inputs) > len(l.Segments) {

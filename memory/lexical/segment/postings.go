@@ -279,8 +279,8 @@ func FindBlocks(dst []Block, chunk []byte, base uint32, term string) ([]Block, e
 	return dst, nil
 }
 
-// Frequencies is decode for the blocks of a word, quick where documents are less than
-// 16,384 apart and frequencies small, as those of most words are.
+// Frequencies is decode for the blocks of a word, fast where documents are less than 16,384
+// apart and frequencies small, as for most words.
 func (b Block) Frequencies(dst []Posting) ([]Posting, error) {
 	const wide = 0x80 // a byte that another one follows
 	packed, ordinal, at := b.Packed, b.First, 0

@@ -148,7 +148,7 @@ func (e *evaluation) matching(ctx context.Context, f Filter, within bitset.Set) 
 	prefix := string([]byte{byte(f.field)}) + f.value
 	for w, err := range e.reader.Terms(ctx, prefix) {
 		if err == nil {
-			err = ctx.Err() // what is remembered is walked without reading
+			err = ctx.Err() // cached postings are walked without reading
 		}
 		if err != nil {
 			return nil, err

@@ -106,8 +106,8 @@ func Between(c Column, from, to int64) Filter {
 	return Filter{op: opBetween, column: c, from: from, to: to}
 }
 
-// Only lets through the documents with these ordinals; those that the index
-// does not have are ignored.
+// Only lets through the documents with these ordinals; ordinals that the index does not
+// have are ignored.
 func Only(ordinals ...uint32) Filter { return Filter{op: opOnly, ordinals: ordinals} }
 
 // ImportanceRank is the number that stands for an importance from 0 to 1 in

@@ -11,16 +11,16 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// Options says which documents may be hits beside those that the filter
-// lets through. The zero value: documents of tier 4 that have not expired at
-// the beginning of 1970, are not superseded, archived or quarantined.
+// Options says which documents may be hits in addition to what the filter says. The zero
+// value: documents of tier 4 that have not expired at the beginning of 1970, are not
+// superseded, archived or quarantined.
 type Options struct {
 	// Now is the moment at which a document must not have expired, in
 	// microseconds since 1970.
 	Now int64
-	// AsOf, in microseconds since 1970, asks for what was known at that moment:
-	// what was created later is left out, and what was superseded later is not
-	// superseded. Expiry stays a matter of Now. Zero: no such moment.
+	// AsOf, in microseconds since 1970, selects the state at that moment: documents created
+	// later are left out, and documents superseded later count as not superseded. Expiry
+	// still depends on Now. Zero: the current state.
 	AsOf int64
 	// Tiers are the tiers to search, each a TierBit. Default: tier 4.
 	Tiers uint8
@@ -64,8 +64,8 @@ type Selection struct {
 	count   int
 }
 
-// Select finds the documents that may be hits, whatever the words of a query,
-// so that ranking never has to look behind the best ones for those that pass.
+// Select finds the documents that may be hits, independently of the words of a query, so
+// that ranking never has to search beyond the best documents for ones that pass.
 func Select(ctx context.Context, r *lexical.Reader, f Filter, o Options) (*Selection, error) {
 	if o.Tiers == 0 {
 		o.Tiers = TierBit(frame.LongTerm)
@@ -118,8 +118,7 @@ func (s *Selection) allow() {
 	s.count = s.Allowed.Count()
 }
 
-// areDefault reports whether the options are those of a query that asks for nothing
-// special, whatever the time.
+// areDefault reports whether the options, apart from the time, are those of a plain query.
 func (o Options) areDefault() bool {
 	o.Now = 0
 	return o == Options{Tiers: TierBit(frame.LongTerm)}

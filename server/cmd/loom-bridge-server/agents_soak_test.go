@@ -57,7 +57,7 @@ func TestSoakAgents(t *testing.T) {
 	}
 }
 
-// shown tells whether each kind of publishing and of calling did what it is to do.
+// shown reports whether each kind of publishing and of calling did what it is to do.
 func (s *agentsSoak) shown() bool {
 	return min(s.byEmit.Load(), s.byBus.Load(), s.byAttach.Load()) > 0 && min(s.calls.ended(endAnswered), s.calls.ended("TIMEOUT")) > 0
 }

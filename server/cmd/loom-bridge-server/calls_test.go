@@ -140,7 +140,7 @@ type callTally struct {
 	over time.Duration // the most that a call took beyond its timeout
 }
 
-// run makes a call, counts it, and tells whether the server is still there. What
+// run makes a call, counts it, and reports whether the server is still there. What
 // may not be is an error of the test.
 func (c *callTally) run(tb testing.TB, ctx context.Context, conn *grpc.ClientConn, call toolCall) bool {
 	start := time.Now()

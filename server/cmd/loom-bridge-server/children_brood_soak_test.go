@@ -39,7 +39,7 @@ type brood struct {
 
 func broodChild(n int) string { return fmt.Sprintf("%s-%04d", broodParent, n) }
 
-// dies tells whether a child dies before it has returned: one whose stream ends, or one
+// dies reports whether a child dies before it has returned: one whose stream ends, or one
 // that nobody ever starts.
 func (b *brood) dies(n int) (streamEnds, neverStarts bool) {
 	return n%broodDead == 3 && n%(2*broodDead) == 3, n%broodDead == 3 && n%(2*broodDead) != 3

@@ -409,7 +409,7 @@ func printNamed(values map[string]int) string {
 	return strings.Join(parts, ",")
 }
 
-// repeats tells whether a field takes several values, with commas between. Its flag may
+// repeats reports whether a field takes several values, with commas between. Its flag may
 // then stand there several times.
 func repeats(f field) bool {
 	switch f.(type) {

@@ -72,7 +72,7 @@ func unmeasuredLimits() map[string]unmeasured {
 	}
 }
 
-// isNumber tells whether a setting counts, measures or times something.
+// isNumber reports whether a setting counts, measures or times something.
 func isNumber(f field) bool {
 	switch f.(type) {
 	case scalar[int], scalar[int64], scalar[time.Duration], scalar[float64], scalar[[]throttle.Rule], scalar[map[string]int], scalar[map[string]time.Duration]:

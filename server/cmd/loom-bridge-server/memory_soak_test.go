@@ -131,7 +131,7 @@ func (s *memorySoak) done() map[string]int {
 	return done
 }
 
-// shown tells whether there was one call of each kind.
+// shown reports whether there was one call of each kind.
 func (s *memorySoak) shown() bool {
 	done := s.done()
 	return min(done["save"], done["update"], done["delete"], done["batch"]) > 0

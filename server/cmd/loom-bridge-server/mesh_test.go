@@ -41,7 +41,7 @@ func (p *process) attach(ctx context.Context, tb testing.TB, id string, topics [
 	return stream
 }
 
-// lists tells whether a server lists a tool.
+// lists reports whether a server lists a tool.
 func (p *process) lists(tb testing.TB, name string) bool {
 	tb.Helper()
 	got, err := p.toolService().ListTools(tb.Context(), &loombridgev1.ListToolsRequest{AgentId: "a", PageSize: 1000})

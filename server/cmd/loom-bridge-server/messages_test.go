@@ -100,7 +100,7 @@ func TestMessagesOfAKilledServerSoak(t *testing.T) {
 	}
 }
 
-// later tells whether a message belongs behind the other.
+// later reports whether a message belongs behind the other.
 func later(a, b *loombridgev1.DirectMessage) bool {
 	if a.GetPriority() != b.GetPriority() {
 		return a.GetPriority() < b.GetPriority()

@@ -115,7 +115,7 @@ type publisher struct {
 	book   book
 }
 
-// next publishes one event and waits until it is acknowledged. It tells whether
+// next publishes one event and waits until it is acknowledged. It reports whether
 // the server is still there; other failures are errors of the test.
 func (p *publisher) next(tb testing.TB, ctx context.Context, emit emitter) bool {
 	topic, text := p.make()

@@ -316,7 +316,7 @@ func (c *closers) close() error {
 	return errors.Join(errs...)
 }
 
-// closeWithin closes them, but waits no longer than that. It tells whether all was
+// closeWithin closes them, but waits no longer than that. It reports whether all was
 // closed in time; what was not goes on by itself.
 func (c *closers) closeWithin(wait time.Duration) (closed bool, err error) {
 	all := *c

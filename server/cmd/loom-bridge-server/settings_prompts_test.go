@@ -17,14 +17,14 @@ func (s *stand) made() *loombridgev1.AssembleResponse {
 	return got
 }
 
-// offers tells whether a prompt offers a tool.
+// offers reports whether a prompt offers a tool.
 func offers(tool string) func(s *stand) func() string {
 	return func(s *stand) func() string {
 		return once(fmt.Sprint(strings.Contains(s.made().GetToolsJson(), tool)))
 	}
 }
 
-// again tells whether the last of equal prompts is that of one before.
+// again reports whether the last of equal prompts is that of one before.
 func again(s *stand) func() string {
 	for range 3 {
 		s.made()

@@ -133,7 +133,7 @@ func (s *stand) statedDurability() func() string {
 	return once(got.GetDurability())
 }
 
-// syncsOfASave tells whether a save makes the store sync its log.
+// syncsOfASave reports whether a save makes the store sync its log.
 func (s *stand) syncsOfASave() func() string {
 	address := s.metrics(s.tb)
 	before := scrape(s.tb, address)["loom_bridge_store_syncs_total"]
@@ -203,7 +203,7 @@ func (s *stand) overTLS() func() string {
 	return once(seen)
 }
 
-// loomOf publishes over loom.v1 and tells whether the tenant acme hears it.
+// loomOf publishes over loom.v1 and reports whether the tenant acme hears it.
 func (s *stand) loomOf() func() string {
 	ctx, cancel := context.WithTimeout(s.ctx, waitTime)
 	defer cancel()

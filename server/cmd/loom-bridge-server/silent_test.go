@@ -33,7 +33,7 @@ func openSilent(tb testing.TB, address string) net.Conn {
 	return conn
 }
 
-// closedWithin tells whether the server closes a connection within a time.
+// closedWithin reports whether the server closes a connection within a time.
 func closedWithin(tb testing.TB, conn net.Conn, within time.Duration) bool {
 	tb.Helper()
 	must(tb, conn.SetReadDeadline(time.Now().Add(within)))

@@ -109,7 +109,7 @@ func liveFor(life time.Duration, shown func() bool) {
 	}
 }
 
-// hasActed tells whether one call of each kind was acknowledged.
+// hasActed reports whether one call of each kind was acknowledged.
 func (w *writer) hasActed() bool { return w.acted.Load() }
 
 // verify starts the server once more and checks everything from the start.
@@ -261,7 +261,7 @@ func (w *writer) verifySteps(ctx context.Context, t *testing.T, conn *grpc.Clien
 	return true
 }
 
-// died tells whether a call ended because the server was killed.
+// died reports whether a call ended because the server was killed.
 func died(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "code = Unavailable") || errors.Is(err, context.DeadlineExceeded))
 }

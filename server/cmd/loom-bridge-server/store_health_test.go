@@ -28,7 +28,7 @@ const (
 	eventService  = "loombridge.v1.EventService"
 )
 
-// serves tells whether a service says that it serves.
+// serves reports whether a service says that it serves.
 func (p *process) serves(tb testing.TB, service string) bool {
 	tb.Helper()
 	got, err := grpc_health_v1.NewHealthClient(p.conn).Check(tb.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})

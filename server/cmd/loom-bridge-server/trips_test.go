@@ -11,7 +11,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// aside tells whether nobody waits for a round trip: the end of a view, the look at the
+// aside reports whether nobody waits for a round trip: the end of a view, the look at the
 // session that holds the store, notifications, and the record of a prompt, which is written
 // after the answer.
 func aside(trip string) bool {

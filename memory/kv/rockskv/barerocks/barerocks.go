@@ -14,8 +14,8 @@ import (
 // bufferBytes is the default of rockskv, for both of its budgets.
 const bufferBytes = 64 << 20
 
-// DB is an open database. Write and Get are safe for concurrent use, but not
-// beside Close.
+// DB is an open database. Write and Get are safe for concurrent use, but not concurrently
+// with Close.
 type DB struct {
 	rocks    *grocksdb.DB
 	families []*grocksdb.ColumnFamilyHandle

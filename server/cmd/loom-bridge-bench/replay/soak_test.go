@@ -100,7 +100,7 @@ func parallel(r *rand.Rand, entries []history.Entry) []history.Entry {
 	return out
 }
 
-// pair tells whether a turn with one call and its result begin at i.
+// pair reports whether a turn with one call and its result begin at i.
 func pair(entries []history.Entry, i int) bool {
 	return i+1 < len(entries) && len(entries[i].Calls) == 1 && entries[i+1].Kind == history.Result
 }

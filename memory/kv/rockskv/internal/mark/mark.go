@@ -51,8 +51,8 @@ type File struct {
 type Mark struct {
 	// Manifest is the current one.
 	Manifest File
-	// Logs are those that are still needed and of which something is on disk, in
-	// the order of their numbers.
+	// Logs are the logs that are still needed and partly on disk, in the order of their
+	// numbers.
 	Logs []File
 }
 

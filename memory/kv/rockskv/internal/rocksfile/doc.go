@@ -8,12 +8,12 @@
 //   - A [LogReader] yields the records of a log or a manifest.
 //   - A [Manifest] is what a store consists of: tables, blob files, and the
 //     number of the first log that is still needed.
-//   - A table (.sst) and a blob file (.blob) never change. [CheckTable] and
-//     [CheckBlobFile] read all of one, [CheckTableEnds] and [CheckBlobFileEnds]
-//     what is needed to open it.
+//   - A table (.sst) and a blob file (.blob) never change. [CheckTable] and [CheckBlobFile]
+//     read all of one, [CheckTableEnds] and [CheckBlobFileEnds] only the parts that opening
+//     it needs.
 //   - A [DamageError] says where a file is not what it should be.
 //
 // Caveats: the formats are those of RocksDB 7.8.3, which db/log_format.h,
-// db/version_edit.h, table/format.h and db/blob/blob_log_format.h describe. Of
-// what RocksDB can do only that is understood which package tuning asks for.
+// db/version_edit.h, table/format.h and db/blob/blob_log_format.h describe. Only the
+// features that package tuning turns on are understood.
 package rocksfile

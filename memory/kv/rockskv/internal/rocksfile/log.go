@@ -27,8 +27,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked is how RocksDB stores a CRC, so that data with CRCs in it has a good
-// CRC of its own.
+// masked is how RocksDB stores a CRC, so that the CRC of data that contains CRCs stays
+// strong.
 func masked(crc uint32) uint32 { return (crc>>15 | crc<<17) + 0xa282ead8 }
 
 // LogReader reads the records of a log or manifest from its start.
@@ -177,8 +177,8 @@ type Log struct {
 
 // ReadLog reads a log up to its end, or to where it is no log any more; tail says
 // what is there, and is nil at the end. Sequences must go on from next, which is 0
-// for the first log. A record that steps back is a *DamageError, since RocksDB must not
-// see such a log, as is one that is shorter than a batch. report, unless nil, is
+// for the first log. A record whose sequence steps back is a *DamageError, since RocksDB
+// must not see such a log; so is a record shorter than a batch. report, unless nil, is
 // called with the number of bytes read.
 func ReadLog(name string, from io.Reader, next uint64, report func(bytes int64) error) (log Log, tail *DamageError, err error) {
 	log.Next = next

@@ -22,8 +22,8 @@ import (
 //	         4 version, 8 magic
 //
 // A handle is the offset and the length of a block without its trailer, both
-// varints. The index has the handles of the data blocks, the metaindex those of all
-// others by name.
+// varints. The index has the handles of the data blocks, the metaindex the handles of all
+// other blocks by name.
 const (
 	tableTrailerBytes = 5
 	tableFooterBytes  = 53
@@ -151,8 +151,8 @@ func (f *tableFile) checkMeta() error {
 	return nil
 }
 
-// checkPinned compares the blocks with their checksums that RocksDB reads at once
-// from tables of level 0: all but those of data.
+// checkPinned verifies the checksums of the blocks that RocksDB reads at once from tables
+// of level 0: all but data blocks.
 func (f *tableFile) checkPinned() error {
 	blocks := []handle{f.index}
 	for _, h := range f.meta {
@@ -261,7 +261,7 @@ func (f *tableFile) checkAll(report func(bytes int64) error) error {
 	return nil
 }
 
-// dataBlocks are those that the index names.
+// dataBlocks returns the handles of the blocks that the index names.
 func (f *tableFile) dataBlocks() ([]handle, error) {
 	block, err := f.block(f.index)
 	if err != nil {

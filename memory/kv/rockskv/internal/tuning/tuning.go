@@ -31,8 +31,8 @@ const (
 
 	// bloomBits per key make about one false positive in a hundred.
 	bloomBits = 10
-	// minBlobBytes is the value size from which the blobs family stores values
-	// beside the tree, where compaction does not rewrite them.
+	// minBlobBytes is the value size from which the blobs family stores values outside the
+	// tree, where compaction does not rewrite them.
 	minBlobBytes = 4 * kib
 	// blobFileBytes is small against the default of 256 MiB: garbage is given
 	// back a whole file at a time.
@@ -40,7 +40,7 @@ const (
 	// maxOpenFiles stays under the customary 1,024 descriptors of a process,
 	// which sockets need too.
 	maxOpenFiles = 512
-	// backgroundJobs lets a flush run beside a compaction.
+	// backgroundJobs lets a flush run during a compaction.
 	backgroundJobs = 3
 	// memtables per family: one fills while others are written out.
 	memtables = 4
@@ -106,7 +106,7 @@ func (t *Tuning) OpenReadOnly(dir string) (*grocksdb.DB, []*grocksdb.ColumnFamil
 	return db, slices.Clone(handles[1:]), nil
 }
 
-// familyNames are those of all column families. RocksDB insists on its default one;
+// familyNames returns the names of all column families. RocksDB insists on its default one;
 // ours stays empty.
 func familyNames() []string {
 	names := []string{"default"}

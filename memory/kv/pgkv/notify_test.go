@@ -18,7 +18,7 @@ import (
 func TestWhatWasNotToldIsToldAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var payloads []string
-		h := &herald{
+		h := &notifier{
 			db: &DB{origin: "here", options: Options{Logger: slog.New(slog.DiscardHandler)}}, wake: make(chan struct{}, 1), moved: make(map[kv.Ref]struct{}),
 			notify: func(_ context.Context, payload string) error {
 				payloads = append(payloads, payload)
@@ -36,11 +36,11 @@ func TestWhatWasNotToldIsToldAgain(t *testing.T) {
 		}()
 		move := func(owner string) kv.Ref {
 			ref := kv.Ref{Keyspace: kv.Records, Scope: kv.AgentScope("t", owner)}
-			h.tell([]kv.Guard{{Ref: ref}})
+			h.announce([]kv.Guard{{Ref: ref}})
 			return ref
 		}
 		want := []kv.Ref{move("first")}
-		time.Sleep(heraldPause + listenAgain/2) // it has failed, and pauses
+		time.Sleep(notifyPause + listenAgain/2) // it has failed, and pauses
 		want = append(want, move("second"))
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -59,7 +59,7 @@ func TestWhatWasNotToldIsToldAgain(t *testing.T) {
 		payloads = payloads[:0]
 		for i := range 2 * maxPending {
 			if move(fmt.Sprint("agent ", i)); i%(maxPending/2) == 0 {
-				time.Sleep(heraldPause)
+				time.Sleep(notifyPause)
 			}
 		}
 		time.Sleep(time.Minute)

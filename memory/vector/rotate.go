@@ -2,29 +2,29 @@ package vector
 
 import "math"
 
-// turnRounds is how often a turn mixes the numbers: enough that every one of
-// them reaches every place, also where the length is no power of two.
-const turnRounds = 3
+// rotationRounds is how often a rotation mixes the numbers: enough that every one of them
+// reaches every place, also where the length is no power of two.
+const rotationRounds = 3
 
-// turnSeed chooses the turn. It is part of the on-disk format.
-const turnSeed = 0x6c6f6f6d62726964
+// rotationSeed chooses the rotation. It is part of the on-disk format.
+const rotationSeed = 0x6c6f6f6d62726964
 
 // paddedLength is how many bits the code of a vector of that dimension has.
 func paddedLength(dimension int) int { return max(64, (dimension+63)/64*64) }
 
-// turn returns the vector, filled up with zeros, turned by a fixed rotation that
-// looks random. Afterwards each number says about as much as any other, which
-// signs need: as they come, the numbers of a model may differ much in size, or
-// never change their sign. Angles and lengths stay.
-func turn(v []float32) []float32 {
+// rotate returns the vector, padded with zeros, after a fixed pseudo-random rotation.
+// Afterwards each number says about as much as any other, which signs need: as they come,
+// the numbers of a model may differ much in size, or never change their sign. Angles and
+// lengths stay.
+func rotate(v []float32) []float32 {
 	t := make([]float32, paddedLength(len(v)))
 	copy(t, v)
 	power := 64
 	for power*2 <= len(t) {
 		power *= 2
 	}
-	state := uint64(turnSeed)
-	for range turnRounds {
+	state := uint64(rotationSeed)
+	for range rotationRounds {
 		flip(t, &state)
 		mix(t[:power])
 		if power < len(t) {
