@@ -77,7 +77,7 @@ type work struct {
 	asks map[kv.Scope]question
 	// fails are those that are late or lost, with why.
 	fails map[kv.Scope]string
-	// waiting tells whether time alone may bring more.
+	// waiting reports whether time alone may bring more.
 	waiting bool
 }
 
@@ -119,7 +119,7 @@ func (s *Spawner) due() work {
 	return w
 }
 
-// elsewhere tells whether a child that is away was noted as attached to another server that
+// elsewhere reports whether a child that is away was noted as attached to another server that
 // lives.
 func (s *Spawner) elsewhere(ctx context.Context, scope kv.Scope) (bool, error) {
 	noted, err := s.Store.engine.Get(ctx, kv.System, attachedKey(scope))

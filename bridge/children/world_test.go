@@ -196,7 +196,7 @@ func (w *world) tell(child string, attached bool) {
 	}
 }
 
-// fault tells whether something goes wrong, once in so many times.
+// fault reports whether something goes wrong, once in so many times.
 func (w *world) fault(every int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -36,7 +36,7 @@ var (
 	ErrNothing = errors.New("erasure: nothing was found")
 )
 
-// Check tells whether there can be such a subject. Its error is an *invalid.Error of the
+// Check reports whether there can be such a subject. Its error is an *invalid.Error of the
 // fields "subject", "session", "step", "filter" and "shared".
 func Check(s Subject) error {
 	if _, err := scopeOf(s); err != nil {
@@ -258,7 +258,7 @@ func (e *Eraser) change(ctx context.Context, ks kv.Keyspace, p kv.Pair) ([]byte,
 	return e.changes[sort.owner](ctx, entry)
 }
 
-// whole tells whether all of a scope of the tenant is the subject's.
+// whole reports whether all of a scope of the tenant is the subject's.
 func (e *Eraser) whole(scope kv.Scope) bool {
 	s := e.run.Subject
 	if s.Narrowed() {

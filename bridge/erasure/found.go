@@ -56,7 +56,7 @@ type Found struct {
 	Entries, Bytes int64
 }
 
-// Empty tells whether there is nothing.
+// Empty reports whether there is nothing.
 func (f Found) Empty() bool { return f.Entries == 0 }
 
 // Count counts what from has of the subject. Each is told the number of entries that
@@ -112,7 +112,7 @@ const (
 	KindRecords = "records"
 	// KindShared are records and versions of them that an agent saved into the memory of others.
 	KindShared = "shared_records"
-	// KindUnmarked are prompts that go because nothing tells whether they show a person's
+	// KindUnmarked are prompts that go because nothing reports whether they show a person's
 	// memory.
 	KindUnmarked = past.KindUnmarked
 )

@@ -91,7 +91,7 @@ func (x *Erasing) Change(scope kv.Scope, p kv.Pair) (value []byte, keep bool, er
 	return p.Value, true, nil
 }
 
-// goes tells whether a message is of the sender, or to it in the box of a node.
+// goes reports whether a message is of the sender, or to it in the box of a node.
 func (x *Erasing) goes(m *Message) bool {
 	if x.Session != "" {
 		return m.Source == x.Source && m.SessionID == x.Session

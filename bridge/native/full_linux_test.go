@@ -33,7 +33,7 @@ func MustLimitFiles(tb testing.TB, size uint64) {
 	})
 }
 
-// inChild runs the test again in a process of its own and tells whether this is
+// inChild runs the test again in a process of its own and reports whether this is
 // that process. The go command keeps a log in a file that the limit must not
 // hit.
 func inChild(t *testing.T) bool {

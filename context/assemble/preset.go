@@ -26,14 +26,14 @@ func presetOf(c session.Config) (p history.Preset, ok bool) {
 	return history.Named(c.Preset)
 }
 
-// NumbersKinds tells whether the offloaded results of a session are named by the
+// NumbersKinds reports whether the offloaded results of a session are named by the
 // number of each kind, as its preset says: search_001, search_002, read_001.
 func (a *Assembler) NumbersKinds(ctx context.Context, scope kv.Scope, sessionID string) (bool, error) {
 	p, ok, err := a.inForce(ctx, scope, sessionID)
 	return ok && p.NumberKinds, err
 }
 
-// Forgets tells whether the short-term memory of a session ends with the server, as its
+// Forgets reports whether the short-term memory of a session ends with the server, as its
 // preset says.
 func (a *Assembler) Forgets(ctx context.Context, scope kv.Scope, sessionID string) (bool, error) {
 	p, ok, err := a.inForce(ctx, scope, sessionID)

@@ -160,7 +160,7 @@ func (t *task) rearranged() (err error) {
 	return t.tally.Err
 }
 
-// isMemory tells whether a section is of what is known of the user and the task.
+// isMemory reports whether a section is of what is known of the user and the task.
 func isMemory(name string, phase inject.Phase) bool {
 	return phase == inject.UserContext && name != settings.SkillTexts && name != settings.Working &&
 		name != settings.Tasks && name != settings.Events && name != settings.Messages

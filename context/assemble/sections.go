@@ -119,7 +119,7 @@ func (t *task) injections() []inject.Injection {
 	return t.trim(append(all, t.callers()...))
 }
 
-// showsWorking tells whether the prompt shows what the agent noted. In the layout of three
+// showsWorking reports whether the prompt shows what the agent noted. In the layout of three
 // phases goal and plan have sections of their own, and it is shown where it says more.
 func (t *task) showsWorking() bool {
 	switch t.table.Name {

@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// Namer tells whether the blobs of a session's steps are called by their kind and how
+// Namer reports whether the blobs of a session's steps are called by their kind and how
 // many of that kind the owner has had, search_001.json, and not by the kind and the number
 // of the step, search_003.json. Numbers have at least three digits. A blob keeps the path
 // it was made with. Namer may be called while others wait, so it should be quick.

@@ -270,7 +270,7 @@ func (p *Part) WithoutField(name string) json.RawMessage {
 	return text.CanonicalJSON(object)
 }
 
-// HasOthers tells whether the block has other fields than those of some names.
+// HasOthers reports whether the block has other fields than those of some names.
 func (p *Part) HasOthers(names ...string) bool {
 	return slices.ContainsFunc(fieldsOf(p.Raw), func(f field) bool { return !slices.Contains(names, f.name) })
 }

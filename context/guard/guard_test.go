@@ -86,5 +86,5 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// endsName tells whether a tag's name ends where s begins.
+// endsName reports whether a tag's name ends where s begins.
 func endsName(s string) bool { return s == "" || strings.ContainsRune(" \t\n>/", rune(s[0])) }

@@ -91,7 +91,7 @@ func (c *Compactor) Observed(s step.Step) string {
 	return s.ToObservationBy(c.preset.Reference, c.reader)
 }
 
-// Hides tells whether a step in full leaves its result to its reference.
+// Hides reports whether a step in full leaves its result to its reference.
 func (c *Compactor) Hides(s step.Step) bool {
 	return c.preset.Results == ResultsObservation && s.NeedsOffload() && !s.Pinned &&
 		(!c.preset.ShowReads || s.ToolName != step.ToolReadFile)
@@ -116,7 +116,7 @@ func (c *Compactor) Result(a *Act, whole string, bare bool) string {
 	return whole
 }
 
-// repeats tells whether what was observed is the whole result, on one line.
+// repeats reports whether what was observed is the whole result, on one line.
 func repeats(s step.Step, result string) bool {
 	_, said, found := strings.Cut(s.Observation, " → ")
 	return found && said == text.OneLine(result)

@@ -30,7 +30,7 @@ const (
 	StyleLevels
 )
 
-// Messages tells whether the style shows messages by their age, not steps as lines.
+// Messages reports whether the style shows messages by their age, not steps as lines.
 func (s Style) Messages() bool { return s == StyleZones || s == StyleNewest || s == StyleLevels }
 
 // Results is what a prompt shows of the results of calls that it has in full.

@@ -217,7 +217,7 @@ func (v *view) withoutLines(out Layout, aim int) Layout {
 	return out
 }
 
-// hasWhole tells whether all parts can be shown as they are.
+// hasWhole reports whether all parts can be shown as they are.
 func (v *view) hasWhole() bool {
 	return !slices.ContainsFunc(v.conv.Parts, func(p Part) bool { return len(p.Acts) > 0 && p.Whole == 0 })
 }

@@ -76,7 +76,7 @@ func (x *erasing) learnStep(ctx context.Context) error {
 	return nil
 }
 
-// placed tells whether a place is in the session. One without a session is that of a step
+// placed reports whether a place is in the session. One without a session is that of a step
 // that was erased.
 func (x *erasing) placed(value []byte) (bool, error) {
 	sessions, err := erase.Text(value, 1)

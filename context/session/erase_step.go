@@ -370,7 +370,7 @@ func (s *erasedStep) folds(ctx context.Context) error {
 	return nil
 }
 
-// madeOf tells whether a fold stands for the step, or refers to what that shows.
+// madeOf reports whether a fold stands for the step, or refers to what that shows.
 func (s *erasedStep) madeOf(f history.Fold) bool {
 	id := step.ID(s.number)
 	if holds(f, s.place.Position) || slices.Contains(f.Refs, id) {
@@ -385,7 +385,7 @@ func (s *erasedStep) madeOf(f history.Fold) bool {
 	}
 }
 
-// summarized tells whether a preset's summary stands for the step, too.
+// summarized reports whether a preset's summary stands for the step, too.
 func (s *erasedStep) summarized(m history.Mark) bool {
 	return m.Summary.Text != "" && m.Summary.First <= s.place.Position && s.place.Position <= m.Summary.Last
 }

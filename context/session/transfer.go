@@ -135,7 +135,7 @@ func (l *Log) PartSessions(ctx context.Context, scope kv.Scope) ([]string, error
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// isThere tells whether parts are more than what is left of a session that was deleted.
+// isThere reports whether parts are more than what is left of a session that was deleted.
 func isThere(all []Part) bool {
 	return slices.ContainsFunc(all, func(p Part) bool {
 		return slices.ContainsFunc(partKinds, func(k kindOfPart) bool { return k.name == p.Kind && !k.counts })
@@ -196,7 +196,7 @@ func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, a
 }
 
 // Import stores the parts of a session as Parts returned them, in one commit: whole or not at
-// all. It tells whether the session was there already with the same parts. Errors, with nothing
+// all. It reports whether the session was there already with the same parts. Errors, with nothing
 // written: ErrPart, ErrTooLong, ErrExists.
 func (l *Log) Import(ctx context.Context, scope kv.Scope, session string, all []Part) (there bool, err error) {
 	m, err := newImporting(ctx, scope, session, all)
@@ -396,7 +396,7 @@ func checkTexts(v reflect.Value) error {
 	return nil
 }
 
-// fits tells whether the session is there. It is an ErrExists where it is there as something
+// fits reports whether the session is there. It is an ErrExists where it is there as something
 // else, or where a step or a task of it is another session's.
 func (m *importing) fits(ctx context.Context, from kv.Getter) (there bool, err error) {
 	had, err := parts(ctx, from, m.scope, m.session)

@@ -84,7 +84,7 @@ func cpuTime(tb testing.TB, work func()) time.Duration {
 	return used() - started
 }
 
-// underRace tells whether the race detector watches, which takes ten times as
+// underRace reports whether the race detector watches, which takes ten times as
 // long, and most where the counter is fastest.
 func underRace() bool {
 	info, ok := debug.ReadBuildInfo()

@@ -32,7 +32,7 @@ const (
 	ReactiveChars = 500
 )
 
-// Renews tells whether a window begins anew at a pressure.
+// Renews reports whether a window begins anew at a pressure.
 func Renews(pressure float64) bool { return pressure >= 1 }
 
 // At is the level that a pressure asks for: the highest whose threshold it is over.

@@ -56,7 +56,7 @@ type Marker struct {
 // Spans are positions of units, as ranges that ascend.
 type Spans [][2]uint64
 
-// Has tells whether a position is among them.
+// Has reports whether a position is among them.
 func (s Spans) Has(position uint64) bool {
 	at := sort.Search(len(s), func(i int) bool { return s[i][1] >= position })
 	return at < len(s) && s[at][0] <= position
@@ -89,7 +89,7 @@ func (s *State) Marks(at uint64, id string) (Marker, bool) {
 	return s.Marked[found], true
 }
 
-// Hidden tells whether a unit stands in no prompt by itself.
+// Hidden reports whether a unit stands in no prompt by itself.
 func (s *State) Hidden(position uint64) bool {
 	return s.Gone.Has(position) || s.Collapsed.Has(position)
 }
@@ -105,7 +105,7 @@ func (s *State) Limit(position uint64) int {
 	return 0
 }
 
-// Empty tells whether no level did anything, and none is asked for.
+// Empty reports whether no level did anything, and none is asked for.
 func (s *State) Empty() bool {
 	return s.Overflow == "" && s.Handoff == "" && len(s.Snipped)+len(s.Shortened)+len(s.Marked)+len(s.Collapsed)+len(s.Gone) == 0
 }

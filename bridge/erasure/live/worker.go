@@ -68,7 +68,7 @@ type Parts struct {
 		Erased(ctx context.Context, scope kv.Scope) error
 	}
 	Jobs interface{ EndAgent(scope kv.Scope) }
-	// Others tells whether other servers have the store open. Nil: none does.
+	// Others reports whether other servers have the store open. Nil: none does.
 	Others func(ctx context.Context) (bool, error)
 }
 

@@ -78,7 +78,7 @@ func (x *erasing) change(ctx context.Context, e erase.Entry) ([]byte, bool, erro
 	return e.Stays()
 }
 
-// shows tells whether prompts of an agent may show what goes: a person's memory, or records
+// shows reports whether prompts of an agent may show what goes: a person's memory, or records
 // that are picked.
 func (x *erasing) shows(agent kv.Scope) bool {
 	switch {
@@ -92,7 +92,7 @@ func (x *erasing) shows(agent kv.Scope) bool {
 	return x.Subject.Kind == erase.Tenant || agent == x.Scope
 }
 
-// names tells whether a prompt of a session could show what goes: a step stands in those that
+// names reports whether a prompt of a session could show what goes: a step stands in those that
 // were made when it was recorded, in full or in what it was folded into.
 func (x *erasing) names(session string, p *Prompt) bool {
 	if x.Subject.Step != 0 {

@@ -136,7 +136,7 @@ func anthropicBlock(p *piece, role session.Role) []byte {
 	return newObject("text").text("text", s).end()
 }
 
-// signed tells whether a thought has what Anthropic signs it with.
+// signed reports whether a thought has what Anthropic signs it with.
 func signed(raw json.RawMessage) bool {
 	var f struct{ Type, Signature, Data string }
 	return json.Unmarshal(raw, &f) == nil && (f.Signature != "" || f.Data != "")
@@ -308,7 +308,7 @@ func (a *anthropic) find(place Place) (found *block, at Place) {
 	return found, at
 }
 
-// isObject tells whether the arguments of a call are a JSON object.
+// isObject reports whether the arguments of a call are a JSON object.
 func isObject(arguments string) bool {
 	var f map[string]json.RawMessage
 	return json.Unmarshal([]byte(arguments), &f) == nil && f != nil

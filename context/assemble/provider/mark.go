@@ -37,7 +37,7 @@ type Place struct {
 	Block int
 }
 
-// upTo tells whether a place stands at or before another.
+// upTo reports whether a place stands at or before another.
 func (p Place) upTo(other Place) bool {
 	return p.Message < other.Message || p.Message == other.Message && p.Block <= other.Block
 }

@@ -83,7 +83,7 @@ func Plan(l Layout) []Mark {
 	return marks
 }
 
-// shares tells whether the prompt begins with what a mark of the call before ends.
+// shares reports whether the prompt begins with what a mark of the call before ends.
 func (l *Layout) shares(m Mark) bool {
 	return m.Blocks <= l.Shared.Blocks && m.Tokens <= l.Shared.Tokens
 }

@@ -80,7 +80,7 @@ func (v *view) rent(at, target bounds) float64 {
 	return rent
 }
 
-// behind tells whether a unit was not among the newest n when another one was the
+// behind reports whether a unit was not among the newest n when another one was the
 // newest.
 func (v *view) behind(i, newest, n int) bool {
 	return v.upTo[newest+1]-v.upTo[i+1] >= n

@@ -117,7 +117,7 @@ func (v *view) marked(rules bounds) bounds {
 	return b
 }
 
-// stays tells whether a unit is neither folded nor summarized at some boundaries.
+// stays reports whether a unit is neither folded nor summarized at some boundaries.
 func (v *view) stays(i int, b bounds) bool {
 	u := &v.conv.Units[i]
 	return u.Stays || u.Position == b.task
