@@ -35,7 +35,7 @@ func TestFilterRefusesMisleadingWords(t *testing.T) {
 	for text, want := range map[string]string{
 		`metadata.x = True`:                 "and True is none of these",
 		`metadata.x:None`:                   "and None is none of these",
-		`metadata.x = (a OR null)`:          "and null is none of these; what is null is not set",
+		`metadata.x = (a OR null)`:          "not null; null counts as not set",
 		`metadata.x = +5`:                   "and +5 is none of these",
 		`metadata.n = 99999999999999999999`: "written with .0 behind it",
 		`metadata.n > -9999999999999999999`: "written with .0 behind it",

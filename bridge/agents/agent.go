@@ -120,9 +120,9 @@ type AgentTool struct {
 type Filter struct {
 	// Topic is one that the agent registered, letter for letter.
 	Topic string
-	// Capability is one that the agent has, or the name of its own tool.
+	// Capability is one of the agent's capabilities, or the name of one of its tools.
 	Capability string
-	// Kind and Parent are those of the agent.
+	// Kind and Parent are the agent's.
 	Kind, Parent string
 	// Statuses selects agents with one of these.
 	Statuses []Status
@@ -152,7 +152,7 @@ func (r Registration) check(id string, maxTools int) error {
 }
 
 // listens reports whether the registration has a topic or a pattern that matches it. Native
-// agents and those of loom.v1 write patterns differently.
+// agents and loom.v1 agents write patterns differently.
 func (r Registration) listens(topic string) bool {
 	return slices.ContainsFunc(r.Topics, func(text string) bool {
 		if !r.Exclusive {
@@ -217,7 +217,7 @@ func lastOfName(tools []ProvidedTool) []ProvidedTool {
 	return out
 }
 
-// itemBytes is roughly what a text costs in memory beside its bytes.
+// itemBytes is roughly the memory of a text in addition to its bytes.
 const itemBytes = 32
 
 // size is roughly what the registration takes in memory.

@@ -34,9 +34,9 @@ type ToolCall struct {
 	// Timeout bounds the call. Zero and less mean DefaultCallTimeout; more than
 	// MaxCallTimeout means that.
 	Timeout time.Duration
-	// TimeoutMillis is the limit as the caller wrote it, for agents that are told
-	// in milliseconds; it may be more than a Duration holds, and bounds nothing. 0:
-	// the caller wrote none.
+	// TimeoutMillis is the limit as the caller wrote it, for agents that get it in
+	// milliseconds. It may exceed the range of a Duration, and bounds nothing. 0: the
+	// caller gave none.
 	TimeoutMillis int64
 	// QoS is the loom.v1 number as it came.
 	QoS int32
@@ -44,7 +44,7 @@ type ToolCall struct {
 	SessionID string
 }
 
-// The statuses of a Result; the numbers are those of loom.v1.
+// The statuses of a Result; the numbers are loom.v1's.
 const (
 	ResultOK               int32 = 0
 	ResultError            int32 = 1

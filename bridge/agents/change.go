@@ -35,7 +35,7 @@ type Change struct {
 	// Capabilities are the first that it has, within MaxChangeCapabilities and
 	// MaxChangeCapabilityBytes.
 	Capabilities []string
-	// Parent, Depth and LastSeen are those of the agent.
+	// Parent, Depth and LastSeen are the agent's.
 	Parent   string
 	Depth    int
 	LastSeen time.Time
@@ -66,13 +66,13 @@ type change struct {
 // caller holds mu.
 func (d *Directory) report(e *directoryEntry) {
 	status := e.statusAt(d.now(), DefaultMissedHeartbeats)
-	if e.hidden || e.told && e.status == status {
+	if e.hidden || e.reported && e.status == status {
 		return
 	}
 	if len(e.links) == 0 && d.attachedElsewhere(e.tenant.tenant, e.id) {
 		return // it has moved there, and that bridge announces it
 	}
-	e.status, e.told = status, true
+	e.status, e.reported = status, true
 	d.changes.add(e)
 	d.touch(e)
 }
@@ -180,7 +180,7 @@ func (c *changes) close() {
 	notify(c.ready)
 }
 
-// run reports what is queued until the directory is closed.
+// run reports the queued changes until the directory is closed.
 func (c *changes) run() {
 	for range c.ready {
 		for next, ok := c.next(); ok; next, ok = c.next() {

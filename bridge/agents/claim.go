@@ -9,10 +9,10 @@ import (
 	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
-// claim says who keeps the stored gap of an agent. Where several servers have the store, a
-// stream claims the gap when it takes it, and what is stored afterwards is refused unless the
-// claim still stands: a server that stood still has its streams handed over when it goes on,
-// and does not write over what another one has stored since.
+// claim says who keeps the stored gap of an agent. Where several servers share the store, a
+// stream claims the gap when it takes it, and later writes are refused unless the claim
+// still stands: a server that was suspended finds its streams handed over when it resumes,
+// and does not overwrite what another server has stored since.
 type claim struct {
 	holder string // a server in one of its lives (Options.Holder)
 	number uint64 // of the claim, in the process of that server

@@ -30,8 +30,8 @@ type storedGap struct {
 	claim  claim
 }
 
-// encodeGap leaves the ids out while the stream is open: they would be most of
-// what is written again and again.
+// encodeGap leaves the ids out while the stream is open: they would be most of the bytes of
+// every rewrite.
 func encodeGap(g storedGap) []byte {
 	m := &storev1.Gap{
 		Time: wire.Micros(g.marked), Broke: wire.Micros(g.Ended), Older: wire.Micros(g.Since), Holder: g.claim.holder, Claim: g.claim.number,

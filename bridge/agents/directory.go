@@ -32,8 +32,7 @@ const (
 	// DefaultMaxToolBytes bounds the names, descriptions and schemas of one agent's
 	// tools: all of them stand in prompts.
 	DefaultMaxToolBytes = 256 << 10
-	// DefaultMaxTenantToolBytes bounds those of all agents of a tenant, which share
-	// it.
+	// DefaultMaxTenantToolBytes bounds the tool bytes of all agents of a tenant together.
 	DefaultMaxTenantToolBytes = 4 << 20
 	// DefaultMaxBytes bounds what the registrations of one tenant keep in memory.
 	DefaultMaxBytes = 256 << 20
@@ -71,12 +70,12 @@ type Options struct {
 	MaxStreams int
 	// MaxTools bounds the tools of one agent. Default DefaultMaxTools.
 	MaxTools int
-	// MaxTenantTools bounds the tools of all agents of a tenant, those of one name
-	// counted each. Default DefaultMaxTenantTools.
+	// MaxTenantTools bounds the tools of all agents of a tenant; tools of the same name
+	// count each. Default DefaultMaxTenantTools.
 	MaxTenantTools int
 	// MaxToolBytes bounds the names, descriptions and schemas of one agent's tools,
-	// with 64 bytes for each, and MaxTenantToolBytes those of all agents of a tenant,
-	// which share it. Defaults DefaultMaxToolBytes and DefaultMaxTenantToolBytes.
+	// plus 64 bytes for each; MaxTenantToolBytes bounds the sum over a tenant's agents.
+	// Defaults DefaultMaxToolBytes and DefaultMaxTenantToolBytes.
 	MaxToolBytes, MaxTenantToolBytes int
 	// Catalogue rules which names tools can have, and gets the directory as a supplier
 	// of tools. Default: one without tools of the server.
@@ -426,9 +425,8 @@ func (d *Directory) Awaits(tenant, topic string) bool {
 }
 
 // Lookup returns the tool that a call would reach or, where no provider has an
-// open stream, that of the latest registration. Of one that was registered before a
-// restart only the name and the agent are known. False means that nobody registered
-// it.
+// open stream, the tool of the latest registration. For a tool registered before a restart
+// only the name and the agent are known. False means that no agent registered it.
 func (d *Directory) Lookup(tenant, name string) (AgentTool, bool) {
 	d.mu.Lock()
 	t, ok := d.target(tenant, name)

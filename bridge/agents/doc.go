@@ -18,10 +18,10 @@
 // Each tenant has its own agents; nothing crosses tenants. Registrations live in
 // memory: agents register again after a restart.
 //
-// An agent may have several streams. The newest one gets the calls; when it ends
-// they go to the newest one that is still open. Of several agents of loom.v1 that
-// provide a tool of one name, the first that has a stream is called; native agents
-// can't take a name that another one has.
+// An agent may have several streams. The newest one gets the calls; when it ends they go to
+// the newest remaining one. Of several agents of loom.v1 that provide a tool of one name,
+// the first that has a stream is called; native agents can't take a name that another one
+// has.
 //
 // Caveats: a registration without a stream is forgotten after a while. What the
 // directory hands out is shared and must not be changed. Gaps are written

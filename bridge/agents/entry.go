@@ -41,7 +41,7 @@ type directoryEntry struct {
 	parted       bool      // and the agent said that it would not come back
 	toolBytes    *share.Place
 	hidden       bool   // deleted, but with streams still open
-	told         bool   // its status was reported
+	reported     bool   // its status was reported
 	status       Status // as last reported
 	version      uint64 // of its last announced change
 }
@@ -140,7 +140,7 @@ func (d *Directory) leave(e *directoryEntry) {
 		e.status = Disconnected
 		d.changes.add(e)
 	}
-	e.told = false
+	e.reported = false
 	d.touch(e)
 	if len(e.links) == 0 {
 		d.remove(e)

@@ -225,7 +225,7 @@ func (s *gapSlot) settle(w *gapWrite, at time.Time) {
 	}
 }
 
-// upkeep writes open gaps again before they look old, and deletes those that are old.
+// upkeep rewrites open gaps before they look old, and deletes old ones.
 func (k *gapKeeper) upkeep() {
 	for tenant, from := range k.refresh() {
 		next, err := k.sweepLeased(tenant, from)

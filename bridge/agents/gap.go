@@ -120,9 +120,9 @@ func (d *Directory) MarkSince(l *Link, since time.Time) {
 
 // EndGap says how the link ends: abnormally, so that there is a gap to take, or in order,
 // so that there is none. Call it once, before Close or right after; a link that is closed
-// without it ends abnormally with its last mark. Links that a newer one has taken over
-// from, and those that were never marked, are ignored. When EndGap returns nil, the gap
-// is stored and survives a kill.
+// without it ends abnormally with its last mark. Links that a newer one has replaced, and
+// links without a mark, are ignored. When EndGap returns nil, the gap is stored and
+// survives a kill.
 //
 // If an older link of the agent is still open, that one continues to serve the agent, and
 // its marks are stored instead. The gap of the link that broke then stays in memory until

@@ -33,7 +33,7 @@ type gapKeeper struct {
 	closed  bool
 	version uint64
 	slots   map[gapKey]*gapSlot
-	changed map[gapKey]*gapSlot // those of slots that are not stored as they are
+	changed map[gapKey]*gapSlot // slots whose state is not stored yet
 	sweeps  map[string][]byte   // tenants with gaps: where the next sweep begins
 }
 

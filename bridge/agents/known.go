@@ -21,13 +21,13 @@ const DefaultKeepTools = 24 * time.Hour
 const (
 	// knownFlush is how late tools are stored: a killed process loses no more.
 	knownFlush = 200 * time.Millisecond
-	// knownBatch bounds the tools of one commit, and those that are looked at when
-	// old ones are deleted.
+	// knownBatch bounds the tools of one commit, and the tools read at once to delete old
+	// ones.
 	knownBatch = 1024
 	// maxKnownWaiting bounds the tools that wait to be stored; more are not known
 	// after a restart.
 	maxKnownWaiting = 1 << 16
-	// maxKnownTools bounds those of a tenant that are stored.
+	// maxKnownTools bounds the stored tools of a tenant.
 	maxKnownTools = 1 << 16
 )
 
@@ -105,7 +105,7 @@ func (k *knownTools) provider(tenant, name string) (id string, ok bool) {
 	return known.agent, k.now().Sub(known.at) < k.keep
 }
 
-// run stores what is noted until the directory is closed, and deletes what is old.
+// run stores noted tools and deletes old ones until the directory is closed.
 func (k *knownTools) run() {
 	upkeep := time.NewTicker(upkeepEvery)
 	defer upkeep.Stop()
@@ -203,8 +203,8 @@ func (k *knownTools) room(tenant string, more int) bool {
 	return true
 }
 
-// upkeep counts the tools that are stored, and deletes those that are not kept any more
-// unless another process does.
+// upkeep counts the tools that are stored, and deletes expired ones unless another process
+// does.
 func (k *knownTools) upkeep() {
 	k.mu.Lock()
 	tenants := make([]string, 0, len(k.counts))

@@ -95,8 +95,8 @@ func (l *Link) overdueAt(missed int) time.Time {
 	return l.lastBeat.Add(time.Duration(missed) * l.heartbeat)
 }
 
-// Generation is the number of the link in this directory; later links have higher ones, and
-// so have those that other bridges on the store open later, as far as they reach each other.
+// Generation is the number of the link in this directory; later links have higher ones. So
+// do links opened later by other bridges on the store, as far as these reach each other.
 func (l *Link) Generation() uint64 { return l.generation }
 
 // Registration returns the agent's registration as it was when the link was
@@ -125,7 +125,7 @@ func (l *Link) SetTopics(topics []string) {
 func (l *Link) Done() <-chan struct{} { return l.done }
 
 // GapTaken is closed when a newer stream of the agent has taken this one's gap (TakeGap).
-// From then on the newer stream delivers what was missed.
+// From then on the newer stream delivers the missed events.
 func (l *Link) GapTaken() <-chan struct{} { return l.gapTaken }
 
 // GapTakenAt is when GapTaken was closed; zero as long as it is open.

@@ -18,7 +18,7 @@ type others struct {
 	count   int
 }
 
-// otherTenant are those of one tenant; no list is empty.
+// otherTenant are other bridges' agents of one tenant; no list is empty.
 type otherTenant struct {
 	agents map[string][]*other // by id
 	tools  map[string][]*other // by the names of their tools
@@ -116,8 +116,8 @@ func (d *Directory) Learn(from string, a Announced) {
 	d.follow(a.Tenant, a.ID, before, false)
 }
 
-// Relearn begins to learn all agents of another bridge anew. Done, when all were learned,
-// forgets those that were not among them.
+// Relearn starts a new listing of all agents of another bridge. Call done when it is
+// complete: it removes the agents that were not listed.
 func (d *Directory) Relearn(from string) (done func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -170,17 +170,17 @@ func (d *Directory) follow(tenant, id string, before *other, lost bool) {
 	if before != nil {
 		was = before.Status
 	}
-	told := before
+	agent := before
 	if after != nil {
-		is, told = after.Status, after
+		is, agent = after.Status, after
 	}
 	if e != nil {
-		e.status, e.told = is, true
+		e.status, e.reported = is, true
 	}
-	if told != nil && was != is {
+	if agent != nil && was != is {
 		d.changes.push(change{tenant, Change{
-			AgentID: id, Status: is, Capabilities: firstOf(told.Capabilities), Parent: told.Parent, Depth: told.Depth,
-			LastSeen: told.LastSeen, Elsewhere: true, Lost: lost,
+			AgentID: id, Status: is, Capabilities: firstOf(agent.Capabilities), Parent: agent.Parent, Depth: agent.Depth,
+			LastSeen: agent.LastSeen, Elsewhere: true, Lost: lost,
 		}})
 	}
 }

@@ -43,8 +43,8 @@ func (r relay) Offers(tenant string) iter.Seq[tools.Offer] {
 	}
 }
 
-// Descriptor describes the tool, whatever text its schema is: one that is no JSON object
-// could stand in no prompt. What the tool does is not known, so it may change something.
+// Descriptor describes the tool, replacing a schema that is no JSON object, which no prompt
+// could hold. The tool's effect is unknown, so it may change something.
 func (t AgentTool) Descriptor() tools.Descriptor {
 	d := tools.Descriptor{
 		Name: text.Valid(t.Name), Description: text.Valid(t.Description), Schema: json.RawMessage(`{}`),

@@ -13,7 +13,7 @@ const comeback = 10 * time.Second
 // gapSlot is what the streams of one agent have been given. The keeper's mu guards
 // it.
 type gapSlot struct {
-	streams []*streamMarks // those that were marked and have not ended, by generation
+	streams []*streamMarks // marked streams that have not ended, by generation
 	left    *Gap           // of a stream that broke; not taken yet
 	// The fields up to lost matter where other servers have the store, too.
 	claim   claim // which the stored gap has; none until the first commit

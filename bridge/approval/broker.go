@@ -35,8 +35,8 @@ type Request struct {
 	// ID names it; Ask sets it, and Expires.
 	ID                             string
 	Tenant, Agent, Session, CallID string
-	// Above are the agents above the one that calls, the nearest first: what is remembered
-	// for an agent holds as long as it stands under the same.
+	// Above are the ancestors of the calling agent, nearest first: an approval remembered
+	// for an agent holds as long as its ancestors stay the same.
 	Above []string
 	// Tool is the one that was called.
 	Tool       string
@@ -178,7 +178,7 @@ func (b *Broker) enter(r Request, wait time.Duration) (*waiting, error) {
 	w := &waiting{Request: r, answer: make(chan Answer, 1)}
 	b.pending[r.ID] = w
 	b.count[r.Tenant]++
-	b.tell()
+	b.wake()
 	return w, nil
 }
 
@@ -194,11 +194,11 @@ func (b *Broker) leave(w *waiting) {
 	if b.count[w.Tenant]--; b.count[w.Tenant] == 0 {
 		delete(b.count, w.Tenant)
 	}
-	b.tell()
+	b.wake()
 }
 
-// tell wakes the watchers. The caller holds mu.
-func (b *Broker) tell() {
+// wake wakes the watchers. The caller holds mu.
+func (b *Broker) wake() {
 	for w := range b.watchers {
 		select {
 		case w.changed <- struct{}{}:
@@ -214,7 +214,7 @@ type Decider struct {
 	// its to decide.
 	Agent string
 	// Approves reports whether it may decide about the calls of an agent; All, whether about
-	// those of every one.
+	// the calls of every agent.
 	Approves func(agent string) bool
 	All      bool
 }
@@ -237,7 +237,7 @@ func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answe
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	defer b.tell()
+	defer b.wake()
 	switch {
 	case err != nil && !w.left:
 		b.pending[id] = w
@@ -257,7 +257,7 @@ func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answe
 	return w.Request, nil
 }
 
-// take takes a call that waits out of those that do, so that no other decision is made about it.
+// take removes a call from the waiting ones, so that no other decision is made about it.
 func (b *Broker) take(by Decider, id string, answer Answer) (*waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

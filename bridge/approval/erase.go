@@ -10,8 +10,8 @@ import (
 	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
-// Erasure is what becomes of remembered approvals when a subject is erased: those for an
-// agent, those that were given under it, and those that a person gave as it go.
+// Erasure removes remembered approvals when a subject is erased: approvals for an agent,
+// approvals given under it, and approvals that a person gave in its name.
 func Erasure() erase.Owner {
 	return erase.Owner{
 		Name: "bridge/approval",

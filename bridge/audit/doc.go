@@ -12,12 +12,11 @@
 //     as records come, and the head to the logger at each rotation and when it is closed.
 //   - [Verify] compares records, links and the heads of a server's log.
 //
-// Promises: an acknowledged call has its record. After a record was sealed, a change of it,
-// or one that is missing, is found; what was cut from the end is found with the heads that
-// were logged. Deleting old records, or those of an agent, leaves their digests, and is
-// itself a link.
+// Promises: an acknowledged call has its record. Once a record is sealed, its change or
+// loss is detected; records cut from the end are detected with the logged heads. Deleting
+// old records, or an agent's records, leaves their digests, and is itself a link.
 //
-// Caveats: a record is sealed within SealEvery of its commit; what is changed on the disk of
-// a killed server before its next start is not found. One process at a time may have the
-// store.
+// Caveats: a record is sealed within SealEvery of its commit; a change on the disk of a
+// killed server before its next start is not detected. Only one process at a time may open
+// the store.
 package audit

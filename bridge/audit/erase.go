@@ -7,8 +7,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 )
 
-// Erasure is what becomes of records of calls when a subject is erased: there are none of it,
-// once Log.Erase has taken them out. Their digests and numbers stay.
+// Erasure covers records of calls when a subject is erased: Log.Erase removes them
+// beforehand. Their digests and numbers stay.
 func Erasure() erase.Owner {
 	return erase.Owner{
 		Name: "bridge/audit",

@@ -20,7 +20,7 @@ type Reason string
 // The reasons.
 const (
 	ByAge     Reason = "age"     // older than they are kept
-	ByErasure Reason = "erasure" // those of an agent that was erased
+	ByErasure Reason = "erasure" // records of an erased agent
 )
 
 // span are records of an epoch that follow each other: both ends are in it.

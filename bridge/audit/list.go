@@ -46,9 +46,9 @@ func (q *Query) picks(r *Record) bool {
 		(q.May == nil || q.May(r.Agent))
 }
 
-// List returns the records of a tenant that q picks, those that ended last first, and where
-// to go on; a zero Cursor is the end. A page may have fewer records than there are, even
-// none.
+// List returns the records of a tenant that q picks, last ended first, and the cursor of
+// the next page; a zero Cursor is the end. A page may be short or empty although more
+// records follow.
 func List(ctx context.Context, from kv.Reader, tenant string, q Query) ([]Record, Cursor, error) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultPage

@@ -65,7 +65,7 @@ type Log struct {
 
 	mu     sync.Mutex
 	closed bool              // guarded by mu
-	chains map[string]*chain // guarded by mu; by tenant, with those that are being opened
+	chains map[string]*chain // guarded by mu; by tenant, including chains being opened
 }
 
 // chain is one tenant's records and links of this epoch.

@@ -74,7 +74,7 @@ type Record struct {
 	// Time is when the call came in, Duration how long it took.
 	Time     time.Time
 	Duration time.Duration
-	// BytesIn are those of the arguments, BytesOut those of the result.
+	// BytesIn is the size of the arguments, BytesOut of the result.
 	BytesIn, BytesOut int64
 	// Tier is how the tool's process was confined; empty where it started none.
 	Tier string

@@ -103,7 +103,7 @@ func (l *Log) remove(ctx context.Context, tenant string, why Reason, pick func(R
 			start = place{p.epoch, p.number + 1}
 			r, err := decodeRecord(pair.Value)
 			if err != nil {
-				continue // verify tells
+				continue // verify reports it
 			}
 			remove, goOn := pick(r)
 			if remove {

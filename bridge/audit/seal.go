@@ -128,8 +128,8 @@ func (l *Log) append(ctx context.Context, c *chain, epoch uint64, next link, sta
 	return err
 }
 
-// sealLeft reads where a tenant's chain ends, and, unless others serve beside this server,
-// seals the records behind it that an earlier one left. It returns how many those were.
+// sealLeft reads where a tenant's chain ends, and, unless other servers share the store,
+// seals the records behind it that an earlier server left. It returns their number.
 func (l *Log) sealLeft(ctx context.Context, c *chain) (left int, err error) {
 	newest := all(c.tenant, tagLink)
 	newest.Reverse, newest.Limit = true, 1
@@ -215,7 +215,7 @@ func (l *Log) Recover(ctx context.Context) error {
 	return err
 }
 
-// Tenants are those that have an audit, in order.
+// Tenants yields the tenants that have an audit, in order.
 func Tenants(ctx context.Context, from kv.Reader) ([]string, error) {
 	var tenants []string
 	for scope, err := range kv.List(name).Scopes(ctx, from) {

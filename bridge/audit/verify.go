@@ -22,7 +22,8 @@ type Head struct {
 	Digest      [32]byte
 }
 
-// headFields are those of a logged head, in the text form and the JSON form of the logger.
+// headFields matches the fields of a logged head, in the text form and the JSON form of the
+// logger.
 var headFields = regexp.MustCompile(`"?(tenant|epoch|link|digest)"?[=:]"?((?:[^" ,}\\]|\\.)+)"?`)
 
 // maxLogLine bounds a line of a log.
@@ -162,7 +163,7 @@ func (v *verifier) run(ctx context.Context, heads []Head) error {
 	return v.rest(ctx)
 }
 
-// links checks the chain, and collects what was removed.
+// links checks the chain, and collects the removals.
 func (v *verifier) links(ctx context.Context) error {
 	v.last = map[uint64]uint64{}
 	var before link
@@ -294,7 +295,7 @@ func (v *verifier) rest(ctx context.Context) error {
 				epoch = 1<<64 - 1
 			}
 		default:
-			v.report.add("%s: there is a key that nobody writes: %x", v.tenant, pair.Key)
+			v.report.add("%s: unknown key in the audit: %x", v.tenant, pair.Key)
 		}
 	}
 	if newest > epoch {

@@ -12,17 +12,17 @@ import (
 const (
 	// maxRetryPause bounds the pause between two questions that the store did not answer.
 	maxRetryPause = 30 * time.Second
-	// compareEvery is how often the children that live are compared with those of a store
-	// that other servers have, too.
+	// compareEvery is the interval at which the live children are compared with the store,
+	// if other servers share it.
 	compareEvery = time.Minute
 	// unknownFor is how long a commit may still come whose outcome is unknown.
 	unknownFor = 30 * time.Second
 )
 
-// question is what the store is to be asked about a child: whether it is there, has its
-// result, and who was not told of that. It is asked where a commit ended with an unknown
-// outcome, where somebody could not be told, and about all children when a server has come
-// or ended.
+// question is a pending read of a child from the store: whether it exists, has its result,
+// and which agents were not notified of it. A read is needed after a commit with an unknown
+// outcome, after a failed notification, and for all children when a server has come or
+// ended.
 type question struct {
 	// at is when to ask: by default after retryPause.
 	at time.Time
@@ -80,7 +80,7 @@ func (s *Spawner) ask(ctx context.Context, scope kv.Scope, q question) {
 func (s *Spawner) takeUp(ctx context.Context, scope kv.Scope) (ended bool, err error) {
 	c, noted, err := s.read(ctx, scope)
 	if err == nil && c.Result == nil && s.add(&c, life{noted: noted != nil, notedAt: string(noted)}) {
-		// A result that came in between found nobody to count out.
+		// A result that came in between found no child to uncount.
 		c, noted, err = s.read(ctx, scope)
 	}
 	switch {
@@ -91,9 +91,9 @@ func (s *Spawner) takeUp(ctx context.Context, scope kv.Scope) (ended bool, err e
 		return false, err
 	case c.Result != nil:
 		s.Returned(scope, c.parentScope())
-		return true, s.tell(ctx, &c)
+		return true, s.notify(ctx, &c)
 	}
-	if err := s.tellSpawned(ctx, &c); err != nil {
+	if err := s.notifySpawned(ctx, &c); err != nil {
 		return false, err
 	}
 	return false, s.orphan(ctx, scope, noted)
@@ -112,22 +112,22 @@ func (s *Spawner) read(ctx context.Context, scope kv.Scope) (c Child, noted []by
 	return c, values[1], err
 }
 
-// tellSpawned tells a child once that it was spawned.
-func (s *Spawner) tellSpawned(ctx context.Context, c *Child) error {
+// notifySpawned notifies a child once that it was spawned.
+func (s *Spawner) notifySpawned(ctx context.Context, c *Child) error {
 	s.mu.Lock()
 	l, lives := s.live[c.Scope()]
-	told := lives && l.told
+	notified := lives && l.notified
 	s.mu.Unlock()
-	if told {
+	if notified {
 		return nil
 	}
-	if err := s.Teller.Spawned(ctx, c); err != nil {
-		return fmt.Errorf("children: tell %q that it was spawned: %w", c.ID, err)
+	if err := s.Notifier.Spawned(ctx, c); err != nil {
+		return fmt.Errorf("children: notify %q of its spawn: %w", c.ID, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l, lives := s.live[c.Scope()]; lives {
-		l.told = true
+		l.notified = true
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (s *Spawner) compare(ctx context.Context) {
 	}
 }
 
-// find finds the children that live, and those whose results were not told.
+// find finds the live children, and children whose parents were not notified of the result.
 func (s *Spawner) find(ctx context.Context) (found []kv.Scope, err error) {
 	for scope, err := range liveList.Scopes(ctx, s.Store.engine) {
 		if err != nil {

@@ -80,7 +80,7 @@ type Limits struct {
 	Timeout time.Duration
 }
 
-// DefaultLimits are those of a child whose spawn says nothing.
+// DefaultLimits returns the limits of a child whose spawn sets none.
 func DefaultLimits() Limits {
 	return Limits{Steps: 20, StepTokens: 2000, Files: 10, Bytes: 1_000_000, Timeout: time.Minute}
 }
@@ -109,7 +109,7 @@ type Asked struct {
 	Timeout                  *time.Duration
 }
 
-// over lays what was asked for over defaults.
+// over returns l with the requested limits replacing its values.
 func (a Asked) over(l Limits) Limits {
 	for _, f := range []struct {
 		asked *int64
@@ -154,10 +154,10 @@ type Spawn struct {
 	Goal string
 	// SessionID is the child's session. Empty: a new one.
 	SessionID string
-	// Tools are those that it may call, at most those of its parent. Nil: the parent's.
+	// Tools are the tools that it may call, a subset of its parent's. Nil: the parent's.
 	Tools []string
-	// Profile is the name of the profile that bounds its calls, beside those of its
-	// parents. Empty: none does.
+	// Profile is the name of the profile that bounds its calls, in addition to its parents'
+	// profiles. Empty: no profile.
 	Profile string
 	// Limits bound it: where its parent is a child, at most as that is bound.
 	Limits Asked
@@ -204,7 +204,7 @@ type Child struct {
 	Depth int
 	// Goal is what it shall do, SessionID its session, ParentSession that of the parent.
 	Goal, SessionID, ParentSession string
-	// Tools are those that it may call; nil for all.
+	// Tools are the tools that it may call; nil for all.
 	Tools []string
 	// Profile bounds its calls; empty for none.
 	Profile string
@@ -275,7 +275,7 @@ func (s *Spawn) check() error {
 	}
 	if s.From != nil {
 		if s.Tools != nil {
-			return refuse("tools", "do not go with fork_from: a fork has those of its parent")
+			return refuse("tools", "cannot be combined with fork_from: a fork has its parent's tools")
 		}
 		if err := checkText("fork_from.prompt_id", s.From.PromptID, MaxPromptIDBytes, false); err != nil {
 			return err

@@ -19,10 +19,10 @@ const (
 	tagSpawned  = 'p' // in the parent's scope: number of a step, child
 	tagGrant    = 'u' // in the reader's scope: hash of a blob, who has it
 	tagFork     = 'w' // in the parent's scope: hash, part of what its forks begin with
-	tagLive     = 'c' // in the list: a child that lives, or whose result was not told
+	tagLive     = 'c' // in the list: a live child, or one whose parent was not notified of its result
 )
 
-// liveList has the children that live, and those whose result was not told.
+// liveList holds the live children, and those whose parent was not notified of the result.
 const liveList = kv.List("children")
 
 func childRef(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.System, Scope: scope} }
@@ -103,13 +103,13 @@ func decode(scope kv.Scope, value []byte) (Child, error) {
 	return c, nil
 }
 
-// Fields of what a spawn says beside the child.
+// Fields of a spawn other than the child's.
 const (
 	saidGrant = 19
 	saidFork  = 20
 )
 
-// digestOf tells spawns with the same request id apart.
+// digestOf distinguishes spawns with the same request id.
 func digestOf(c *Child, grants []string, from *Point) [32]byte {
 	said := Child{
 		Parent: c.Parent, Goal: c.Goal, SessionID: c.SessionID, ParentSession: c.ParentSession, Tools: c.Tools,

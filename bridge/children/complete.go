@@ -25,28 +25,28 @@ const (
 // Outcomes are all of them.
 func Outcomes() []string { return []string{OutcomeReturned, OutcomeFailed, TimedOut, Disconnected} }
 
-// Complete takes the result of a child, and tells its parent. Result and step of the parent
-// are durable when it returns. The same result again gives the child as it is; another
-// one is ErrEnded. Further errors: ErrNotChild, *invalid.Error, blob.ErrNotFound for a
-// grant, or one of the store; nothing has changed then.
+// Complete stores the result of a child, and notifies its parent. Result and step of the
+// parent are durable when it returns. The same result again gives the child as it is;
+// another one is ErrEnded. Further errors: ErrNotChild, *invalid.Error, blob.ErrNotFound
+// for a grant, or one of the store; nothing has changed then.
 func (s *Spawner) Complete(ctx context.Context, scope kv.Scope, r Result) (Child, error) {
 	return s.complete(ctx, scope, r, false)
 }
 
-// complete is Complete; own says that nobody gave the result, and the Spawner gives it.
+// complete is Complete; own says that the Spawner itself makes the result.
 func (s *Spawner) complete(ctx context.Context, scope kv.Scope, r Result, own bool) (Child, error) {
 	c, err := s.settle(ctx, scope, r, own)
 	if err != nil {
 		return c, err
 	}
-	if err := s.tell(context.WithoutCancel(ctx), &c); err != nil {
-		s.opts.Logger.Warn("a parent was not told of a result", "scope", scope.String(), "error", err)
+	if err := s.notify(context.WithoutCancel(ctx), &c); err != nil {
+		s.opts.Logger.Warn("could not notify a parent of a result", "scope", scope.String(), "error", err)
 		s.doubt(scope, question{})
 	}
 	return c, nil
 }
 
-// Ends finds the child that an agent ends by its id: itself, or, if failed, one of its own
+// Ends finds the child that an agent ends by its id: itself, or, if failed, one of its
 // children. Any other id is ErrNotChild.
 func (s *Spawner) Ends(ctx context.Context, agent kv.Scope, id string, failed bool) (kv.Scope, error) {
 	scope := kv.AgentScope(agent.Tenant, id)
@@ -163,9 +163,9 @@ func (s *Spawner) record(ctx context.Context, c *Child, r Result, refs []kv.Ref,
 	return err
 }
 
-// tell tells the parent of a result, and notes that it was told.
-func (s *Spawner) tell(ctx context.Context, c *Child) error {
-	if err := s.Teller.Returned(ctx, c); err != nil {
+// notify notifies the parent of a result, and notes that it did.
+func (s *Spawner) notify(ctx context.Context, c *Child) error {
+	if err := s.Notifier.Returned(ctx, c); err != nil {
 		return err
 	}
 	scope := c.Scope()

@@ -1,5 +1,5 @@
-// Package children lets agents have children: agents with a goal, limits, a session and a
-// workspace of their own.
+// Package children lets agents have children: agents with their own goal, limits, session
+// and workspace.
 //
 //   - A [Child] is what is kept of one: who its parent is, what it may do, and in the end
 //     its [Result]. A [Store] reads them.

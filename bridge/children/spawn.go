@@ -68,8 +68,8 @@ func (s *Spawner) Spawn(ctx context.Context, r Spawn) (Child, error) {
 
 // announce notifies a child of its spawn, or has that done later.
 func (s *Spawner) announce(ctx context.Context, c *Child) {
-	if err := s.tellSpawned(ctx, c); err != nil {
-		s.opts.Logger.Warn("a child was not told that it was spawned", "scope", c.Scope().String(), "error", err)
+	if err := s.notifySpawned(ctx, c); err != nil {
+		s.opts.Logger.Warn("could not notify a child of its spawn", "scope", c.Scope().String(), "error", err)
 		s.doubt(c.Scope(), question{})
 	}
 }
@@ -224,7 +224,7 @@ func (s *Spawner) has(c *Child, parents []string) error {
 		c.Tools[i] = name
 	}
 	if c.Profile != "" && !s.HasProfile(c.Profile) {
-		return invalid.Field(ErrInvalid, "profile", "is %q, and there is none of that name", c.Profile)
+		return invalid.Field(ErrInvalid, "profile", "is %q, but there is no profile of that name", c.Profile)
 	}
 	return nil
 }
@@ -350,7 +350,7 @@ func (e *LimitError) Error() string {
 // Is makes errors.Is(err, ErrTooMany) true.
 func (e *LimitError) Is(target error) bool { return target == ErrTooMany }
 
-// finish gives the place free that begin took: a child that was born has one of its own.
+// finish frees the place that begin took: a spawned child has its own.
 func (s *Spawner) finish(c *Child) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ const (
 	DefaultMaxDepth = 5
 	// DefaultMaxChildren bounds the children of one parent that live at once.
 	DefaultMaxChildren = 1024
-	// DefaultMaxTenant bounds those of a tenant.
+	// DefaultMaxTenant bounds the children of a tenant.
 	DefaultMaxTenant = 10_240
 	// DefaultGrace is how long a child may be away whose stream has ended.
 	DefaultGrace = 10 * time.Second
@@ -41,13 +41,13 @@ type Deps struct {
 	Folders Folders
 	// Forks says what forks begin with.
 	Forks Forks
-	// Teller tells agents of children and results.
-	Teller Teller
-	// InUse reports whether an agent is known beside the store, such as one that is
+	// Notifier notifies agents of children and results.
+	Notifier Notifier
+	// InUse reports whether an agent is known outside the store, for example because it is
 	// attached.
 	InUse func(tenant, agent string) bool
-	// ToolName is the own name of a tool that a tenant's agents can call, HasProfile tells
-	// whether there is a profile of a name.
+	// ToolName is the own name of a tool that a tenant's agents can call, HasProfile
+	// reports whether a profile exists.
 	ToolName   func(tenant, name string) (string, bool)
 	HasProfile func(name string) bool
 }
@@ -77,11 +77,11 @@ type Folders interface {
 	Remove(scope kv.Scope)
 }
 
-// Teller tells agents the outcome of their children. What it returns an error for is told
-// again a little later, and when the server is started again.
-type Teller interface {
-	// Spawned tells a child that it was spawned, Returned a parent that its child has a
-	// result. Telling the same again does nothing.
+// Notifier notifies agents of their children. A notification that failed is repeated a
+// little later, and after a restart of the server.
+type Notifier interface {
+	// Spawned notifies a child that it was spawned, Returned a parent that its child has a
+	// result. Repeating either does nothing.
 	Spawned(ctx context.Context, c *Child) error
 	Returned(ctx context.Context, c *Child) error
 }
@@ -94,13 +94,13 @@ var (
 
 // Options adjusts a Spawner. Nil and zero fields mean the defaults.
 type Options struct {
-	// MaxChildren bounds the children of a parent that live at once, MaxTenant those of a
+	// MaxChildren bounds the live children of a parent, MaxTenant the live children of a
 	// tenant. Defaults DefaultMaxChildren and DefaultMaxTenant.
 	MaxChildren, MaxTenant int
 	// Grace is how long a child may be away whose stream has ended. Default DefaultGrace.
 	Grace time.Duration
-	// Holder names this server among those that have the store, and Ended reports whether one
-	// of that name is no more. Defaults: it has no name; all others are no more.
+	// Holder returns the name of this server on the store, and Ended reports whether the
+	// server of a name has ended. Defaults: no name; all others have ended.
 	Holder func() string
 	Ended  func(ctx context.Context, holder string) (bool, error)
 	// Changed is closed when another server has come to the store or has ended, whose
@@ -140,8 +140,8 @@ type Spawner struct {
 	changed map[kv.Scope]*waiters // by parent
 	// unsure has the children about which the store is to be asked.
 	unsure map[kv.Scope]question
-	// findAt is when the children that live are compared with those of the store, zero for
-	// never; findAll says that other servers have come or ended since.
+	// findAt is when the live children are compared with the store, zero for never; findAll
+	// says that other servers have come or ended since.
 	findAt  time.Time
 	findAll bool
 }
@@ -154,8 +154,8 @@ type life struct {
 	// is not any more; zero while it is.
 	attached bool
 	goneAt   time.Time
-	// told says that the child was told of its spawn.
-	told bool
+	// notified says that the child was notified of its spawn.
+	notified bool
 	// noted says that it is noted where it was attached: at the server notedAt. noteAt is
 	// when to try again to note it.
 	noted   bool
@@ -206,11 +206,11 @@ func New(d Deps, opts *Options) *Spawner {
 	return s
 }
 
-// Start finds the children that live, reports results that were not reported before the server stopped,
-// and watches over them from then on, and over those of other servers on the store: of all
-// that watch over a child one gives it its result. A child that was attached to a server
-// which has ended has the grace from then on to come back. Children that can't be read because
-// the store is damaged are logged.
+// Start finds the live children, reports results that were not reported before the server stopped, and
+// from then on watches them and the children of other servers on the store. If several servers watch
+// a child, one of them gives it its result. A child that was attached to an ended server gets the grace
+// period, from then on, to reconnect. Children that can't be read because the store is damaged are
+// logged.
 func (s *Spawner) Start(ctx context.Context) error {
 	found, err := s.find(ctx)
 	switch {
@@ -266,8 +266,7 @@ func (s *Spawner) Given(ctx context.Context, scope kv.Scope) (Given, error) {
 type Stats struct {
 	// Live are those without a result.
 	Live int
-	// Ended are those that got theirs since the server was started, by outcome: those of
-	// Outcomes.
+	// Ended counts the results since the server was started, by outcome (Outcomes).
 	Ended map[string]int64
 }
 
@@ -297,7 +296,7 @@ func (s *Spawner) add(c *Child, l life) bool {
 	s.mu.Unlock()
 	if s.opts.Attached(scope.Tenant, scope.Owner) {
 		s.Attached(scope.Tenant, scope.Owner, true)
-		// Its stream may have ended in between, which nobody says again.
+		// Its stream may have ended in between, which is not reported again.
 		if !s.opts.Attached(scope.Tenant, scope.Owner) {
 			s.Attached(scope.Tenant, scope.Owner, false)
 		}

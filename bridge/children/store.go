@@ -152,7 +152,7 @@ func (s *Store) Fork(ctx context.Context, scope kv.Scope, sessionID string) ([]b
 	return head, nil
 }
 
-// MayHaveChildren reports whether a child may have children of its own.
+// MayHaveChildren reports whether a child may have children itself.
 func (s *Spawner) MayHaveChildren(c *Child) bool { return c.Depth < DefaultMaxDepth }
 
 // Given are the tools that an agent may call; nil for all.
@@ -161,7 +161,7 @@ type Given []string
 // Has reports whether a tool is among them.
 func (g Given) Has(tool string) bool { return g == nil || slices.Contains(g, tool) }
 
-// Tools are those that an agent was given by who spawned it.
+// Tools returns the tools that an agent was given by its parent.
 func (s *Store) Tools(ctx context.Context, scope kv.Scope) (Given, error) {
 	c, _, err := get(ctx, kv.Current(ctx, s.engine), scope)
 	return c.Tools, err
@@ -208,7 +208,7 @@ func Check(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error
 		}
 		at, err := from.Get(ctx, kv.System, spawnedKey(c.parentScope(), c.Number))
 		if err == nil && string(at[0]) != c.ID {
-			err = fmt.Errorf("%w: children: %s is not among those of %s", kv.ErrDamaged, c.ID, c.Parent)
+			err = fmt.Errorf("%w: children: %s is not a child of %s", kv.ErrDamaged, c.ID, c.Parent)
 		}
 		return err
 	})

@@ -69,13 +69,13 @@ func (s *Spawner) watch(ctx context.Context) {
 
 // work is what there is to do at a moment.
 type work struct {
-	// find says that the children that live are to be compared with those of the store.
+	// find says that the live children are to be compared with the store.
 	find bool
-	// notes are children that were attached, which nobody has noted yet.
+	// notes are children that were attached, which are not noted yet.
 	notes []kv.Scope
 	// asks are those about which the store is to be asked.
 	asks map[kv.Scope]question
-	// fails are those that are late or lost, with why.
+	// fails are late or lost children, with the reason.
 	fails map[kv.Scope]string
 	// waiting reports whether time alone may bring more.
 	waiting bool
@@ -230,7 +230,7 @@ func (s *Spawner) Erased(ctx context.Context, scope kv.Scope) error {
 	return nil
 }
 
-// Attached says that an agent has a stream, or none any more. It does not block.
+// Attached notes that an agent has a stream, or has lost its last one. It does not block.
 func (s *Spawner) Attached(tenant, agent string, attached bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

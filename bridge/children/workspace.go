@@ -17,8 +17,8 @@ import (
 
 // WorkspaceOptions adjusts Workspaces. Nil and zero fields mean the defaults.
 type WorkspaceOptions struct {
-	// Own gives every agent its own folder, as a child has. Default: agents that
-	// nobody spawned share the folder above.
+	// Own gives every agent its own folder, as a child has. Default: agents without a
+	// parent share the folder above.
 	Own bool
 }
 
@@ -47,7 +47,7 @@ var (
 	_ hand.Divided    = (*Workspaces)(nil)
 )
 
-// NewWorkspaces returns the workspaces below those of base, which stays the caller's.
+// NewWorkspaces returns the workspaces below base's; the caller keeps ownership of base.
 // Close the result.
 func NewWorkspaces(base hand.Workspaces, children *Store, opts *WorkspaceOptions) *Workspaces {
 	w := &Workspaces{base: base, children: children, roots: map[kv.Scope]*list.Element{}, recent: list.New()}
@@ -101,9 +101,9 @@ func (w *Workspaces) RootIn(ctx context.Context, scope kv.Scope) (*os.Root, erro
 // keptRoots is how many folders stay open for the calls to come.
 const keptRoots = 512
 
-// keep keeps a folder open in the place of that which was used longest ago. A call may still
-// work in the latter, so it is not closed but left: the runtime closes a folder that nobody
-// holds any more. The caller holds mu.
+// keep keeps a folder open in the place of the least recently used one. A call may still
+// work in the latter, so it is not closed but dropped: the runtime closes a folder without
+// references. The caller holds mu.
 func (w *Workspaces) keep(scope kv.Scope, root *os.Root) {
 	for len(w.roots) >= keptRoots {
 		last := w.recent.Back()
@@ -111,7 +111,7 @@ func (w *Workspaces) keep(scope kv.Scope, root *os.Root) {
 		delete(w.roots, last.Value.(openRoot).scope)
 		if w.left++; w.left == maxLeft {
 			w.left = 0
-			go runtime.GC() // which finds the folders that nobody holds
+			go runtime.GC() // which closes the folders without references
 		}
 	}
 	w.roots[scope] = w.recent.PushFront(openRoot{scope, root})
@@ -125,8 +125,8 @@ func (w *Workspaces) Closed(scope kv.Scope, name string) bool {
 	return !w.own && CheckID(name) == nil && w.children.Is(kv.AgentScope(scope.Tenant, name)) && !w.children.Is(scope)
 }
 
-// Make makes the folder of a child, which must not be there: fs.ErrExist. An empty one that
-// lets nobody in is what a spawn left that was killed, and is taken.
+// Make makes the folder of a child, which must not be there: fs.ErrExist. An empty folder
+// without permissions was left by a killed spawn, and is reused.
 func (w *Workspaces) Make(scope kv.Scope) error {
 	base, err := w.base.Root(scope)
 	if err != nil {
@@ -156,7 +156,7 @@ func (w *Workspaces) Remove(scope kv.Scope) {
 	}
 }
 
-// childMode lets nobody else in.
+// childMode gives access only to the owner.
 const childMode = 0o700
 
 // makeFolder makes a folder that belongs to the owner of the one above: a server that runs

@@ -93,7 +93,7 @@ func (w *world) start(ctx context.Context, opts Options) *server {
 	}
 	s.Spawner = New(Deps{
 		Store: NewStore(engine, nil), Writer: writer, Log: session.New(engine, writer, nil), Hand: stepRecorder{writer}, Blobs: s, Keep: s.keep,
-		Folders: s, Forks: s, Teller: teller{s, w}, InUse: func(string, string) bool { return false },
+		Folders: s, Forks: s, Notifier: notifier{s, w}, InUse: func(string, string) bool { return false },
 		ToolName: func(_, n string) (string, bool) { return n, true }, HasProfile: func(string) bool { return true },
 	}, &opts)
 	for s.Start(ctx) != nil {
@@ -251,15 +251,15 @@ func (s *server) bus() error {
 	return nil
 }
 
-// teller tells by the bus of a server.
-type teller struct {
+// notifier notifies by the bus of a server.
+type notifier struct {
 	s *server
 	w *world
 }
 
-func (t teller) Spawned(context.Context, *Child) error { return t.s.bus() }
+func (t notifier) Spawned(context.Context, *Child) error { return t.s.bus() }
 
-func (t teller) Returned(_ context.Context, c *Child) error {
+func (t notifier) Returned(_ context.Context, c *Child) error {
 	if err := t.s.bus(); err != nil {
 		return err
 	}

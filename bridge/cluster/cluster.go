@@ -4,8 +4,8 @@
 // can have (migration). One server alone opens none of it and pays for none: the rest of the house
 // knows the others by hooks alone, which are nil then.
 //
-// The package itself opens the mesh that the settings ask for: a server of NATS inside of this
-// one, joined to those of the other servers on the store, or one that runs elsewhere.
+// The package itself opens the mesh that the settings ask for: a NATS server inside this one,
+// joined to the NATS servers of the other servers on the store, or an external one.
 //
 // The mesh's secret is kept in the store, so that only servers on it are believed. There,
 // too, embedded servers find each other's addresses.
@@ -32,13 +32,13 @@ const (
 )
 
 // ErrAlone: the store is this server's alone, so there is none to reach.
-var ErrAlone = errors.New("nobody else has this store; a mesh joins servers on one --store postgres://")
+var ErrAlone = errors.New("no other server can share this store; a mesh joins servers on one --store postgres://")
 
 // Settings are what an operator says.
 type Settings struct {
 	// Mesh is Off, Embedded, or the URL of a server of NATS.
 	Mesh string
-	// Listen is where an embedded server listens for those of other servers.
+	// Listen is the address where an embedded server listens for other embedded servers.
 	Listen string
 }
 

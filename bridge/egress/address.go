@@ -15,9 +15,9 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
-// special are ranges that are not the public internet's, in addition to those that netip knows.
-// Source: the IANA special-purpose address registries (RFC 6890), and the addresses under
-// which clouds give machines their metadata, where these are public by number.
+// special are non-public address ranges, in addition to the ones that netip knows. Source: the
+// IANA special-purpose address registries (RFC 6890), and the addresses under which clouds give
+// machines their metadata, where these are public by number.
 var special = prefixes(
 	"0.0.0.0/8",        // this network
 	"100.64.0.0/10",    // carriers' NAT (RFC 6598); 100.100.100.200 is Alibaba's metadata

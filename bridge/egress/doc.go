@@ -10,11 +10,11 @@
 //   - A [Session] is what one call may do. It serves the proxy of a sandboxed process, and
 //     is an [http.RoundTripper] for tools in the server.
 //
-// Promises: a name is looked up once, and the address that was checked is the one that is
-// connected to. Addresses that are not public are refused, unless a rule names them. Every
-// request is checked by itself, those after a redirect too. A secret is known to the process
-// as a placeholder, and becomes real only in the header and for the host that its rule
-// names, over TLS; answers of that host are searched for it.
+// Promises: a name is looked up once, and the checked address is the one connected to.
+// Non-public addresses are refused unless a rule names them. Every request is checked,
+// including requests after a redirect. A secret is known to the process as a placeholder,
+// and becomes real only in the header and for the host that its rule names, over TLS;
+// answers of that host are searched for it.
 //
 // Caveats: a tunnel is looked into only where a rule has a secret, methods or paths; what
 // else goes through one is bytes to an allowed host. A host that gets a secret can send it

@@ -59,8 +59,7 @@ func odd(r *http.Request) bool {
 		strings.Contains(raw, "%2f") || strings.Contains(raw, "%5c") || strings.Contains(raw, "%25")
 }
 
-// allow returns the rules that allow a request to a target, among those that allow the
-// target.
+// allow returns the target's rules that also allow the request.
 func (s *Session) allow(t target, rules []Rule, r *http.Request) ([]Rule, error) {
 	var out []Rule
 	for _, rule := range rules {
@@ -211,7 +210,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 
 func (b *countedBody) Close() error { return b.body.Close() }
 
-// answerBody counts what is received, and ends the entry.
+// answerBody counts the received bytes, and ends the entry.
 type answerBody struct {
 	io.ReadCloser
 	entry *entry

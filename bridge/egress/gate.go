@@ -66,8 +66,7 @@ type Options struct {
 	Resolver Resolver
 	// Dial connects to an address. Default: that of the system.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// ExtraRoots are certificates in PEM that servers are trusted by, beside those of the
-	// system.
+	// ExtraRoots are root certificates in PEM, trusted in addition to the system's.
 	ExtraRoots []byte
 	// Dir is where the file of certificates for processes lies. Default: the system's
 	// folder of temporary files.
@@ -111,9 +110,8 @@ type counts struct {
 
 // Stats are what went through a gate since it was made.
 type Stats struct {
-	// Allowed, Denied, Failed and Limited count connections by what came of them: those
-	// that came about, those that no rule allows, those that the other side did not
-	// answer, and those beyond a limit.
+	// Allowed, Denied, Failed and Limited count connections by outcome: established,
+	// allowed by no rule, not answered by the other side, and beyond a limit.
 	Allowed, Denied, Failed, Limited int64
 	// Sent and Received are bytes to and from hosts.
 	Sent, Received int64

@@ -10,8 +10,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-// ForCall is what a call of a tool may reach: what its profile says, where that has a network,
-// and otherwise what is given. A person may be asked about other hosts.
+// ForCall returns the policy of a tool call: its profile's network, if it has one, else
+// otherwise. A person may be asked about other hosts.
 func ForCall(in tools.Input, otherwise Policy) Policy {
 	p := otherwise
 	switch in.Profile.Mode {

@@ -25,7 +25,7 @@ const (
 	MaxRuleBytes = 1024
 )
 
-// defaultPorts are those of a rule that names none.
+// defaultPorts are the ports of a rule without any.
 var defaultPorts = []int{80, 443}
 
 // Rule allows a host. Where it says nothing about ports, methods or paths, it allows ports
@@ -34,15 +34,15 @@ type Rule struct {
 	// Host is a name (api.example.com), all names below one (*.example.com), an address
 	// (192.0.2.1), a range of them (10.0.0.0/8), or every public host (*). Required.
 	Host string
-	// Ports are those that may be connected to. Default 80 and 443.
+	// Ports are the allowed ports. Default 80 and 443.
 	Ports []int
-	// Methods are those that requests may have, such as GET. Default: all.
+	// Methods are the allowed methods of requests, such as GET. Default: all.
 	Methods []string
 	// Paths are beginnings of paths that requests may have, such as /repos/acme/.
 	// Default: all.
 	Paths []string
-	// Address is where to connect to in place of what the name is looked up as: an
-	// address, with a port or without. It may be one that is not public.
+	// Address is the address to connect to instead of looking the name up, with or without
+	// a port. It may be non-public.
 	Address string
 	// Private lets the name lead to a private network, or to this machine. Addresses that are
 	// local to a link, where clouds serve secrets, are refused all the same.
@@ -71,7 +71,7 @@ type Policy struct {
 	// Rules are what it allows. The first that matches a request decides about its secret
 	// and its address.
 	Rules []Rule
-	// Open allows every public host besides.
+	// Open also allows every public host.
 	Open bool
 	// Ask asks a person about a host, such as api.example.com:443, that no rule allows. An
 	// error says for a model why it is refused. Default nil: none is asked.
@@ -203,8 +203,8 @@ func parseAddress(text string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a, 0), nil
 }
 
-// names makes the one spelling of names. It takes those that servers really have, with
-// underscores and with hyphens in a row.
+// names normalizes names. It accepts underscores and several hyphens in a row, since real
+// servers have such names.
 var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.Transitional(false), idna.CheckHyphens(false), idna.StrictDomainName(false))
 
 // canonical is the one spelling of a host: lower case, without the dot at its end, in

@@ -39,7 +39,7 @@ func seal(policy Policy) []sealed {
 	return out
 }
 
-// secretsFor are those of the rules that allow a request.
+// secretsFor returns the secrets of the rules that allow a request.
 func (s *Session) secretsFor(rules []Rule) []sealed {
 	var out []sealed
 	for _, have := range s.secrets {

@@ -154,7 +154,7 @@ func (s *Session) Env(address string, shared bool) []string {
 	return env
 }
 
-// ownHosts are the names of the loopback, less those that a rule is about.
+// ownHosts returns the names of the loopback except names with a rule.
 func (s *Session) ownHosts() string {
 	var own []string
 	for _, host := range []string{"localhost", "127.0.0.1", "::1"} {
@@ -165,7 +165,7 @@ func (s *Session) ownHosts() string {
 	return strings.Join(own, ",")
 }
 
-// Files are those that the variables name; the process must be able to read them.
+// Files returns the files that the variables name; the process must be able to read them.
 func (s *Session) Files() []string { return []string{s.gate.bundle()} }
 
 // decide returns the rules that allow a connection to a target. It may ask a person.
@@ -194,9 +194,9 @@ func (s *Session) decide(ctx context.Context, t target) ([]Rule, error) {
 	return []Rule{{Host: t.host, Ports: []int{t.port}}}, nil
 }
 
-// ask asks a person about a target, once in a session. Who asks the same meanwhile waits for
-// the answer. The question is the session's: it stays when the request that raised it gives up,
-// and the answer holds for those that come later.
+// ask asks a person about a target, once in a session. Concurrent requests for the same
+// target wait for the answer. The question belongs to the session: it stays when the request
+// that raised it gives up, and the answer holds for later requests.
 func (s *Session) ask(ctx context.Context, t target) error {
 	q, err := s.question(ctx, t.String())
 	if err != nil {
@@ -270,7 +270,7 @@ func (s *Session) deny(t target, why string) error {
 	if s.policy.Name != "" {
 		profile = fmt.Sprintf(" by the profile %q", s.policy.Name)
 	}
-	text := fmt.Sprintf("Permission denied: no connection to %s%s: %s. Use what is allowed, or ask the operator to allow it in the profile.", t, profile, strings.TrimPrefix(why, "Permission denied: "))
+	text := fmt.Sprintf("Permission denied: no connection to %s%s: %s. Use an allowed host, or ask the operator to allow this one in the profile.", t, profile, strings.TrimPrefix(why, "Permission denied: "))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.denied) < maxDenied && !slices.Contains(s.denied, text) {

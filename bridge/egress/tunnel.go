@@ -42,7 +42,7 @@ func (s *Session) tunnel(client *peeked, upstream *counted, t target, e *entry, 
 		return nil // the process closed it without a word
 	}
 	if first[0] != tlsHandshake {
-		_ = upstream.Close() // requests have connections of their own
+		_ = upstream.Close() // requests have their own connections
 		return s.serveOn(client, t)
 	}
 	if err := s.hello(client, upstream, t); err != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 )
 
-// ErrNotTrue: a certificate is not what was signed, or the store is not what it says.
+// ErrNotTrue: the certificate was changed after signing, or the store contradicts it.
 var ErrNotTrue = errors.New("erasure: the certificate does not hold")
 
 // Engine is what a store is kept in.
@@ -37,13 +37,13 @@ const (
 func Claimed(engine Engine) []string {
 	if engine == PostgreSQL {
 		return []string{
-			"PostgreSQL: the tables were written anew, entry by entry, without the subject's; no row of them, dead ones included, ever held what was erased.",
+			"PostgreSQL: the tables were rewritten, entry by entry, without the subject's entries; no row of them, dead rows included, ever held erased data.",
 			"The tables before were dropped in the transaction that put the new ones in their place: PostgreSQL gave their files back with it.",
 			"A scan of all rows afterwards, each decoded, found nothing of the subject.",
 		}
 	}
 	return []string{
-		"RocksDB: the store was rewritten, entry by entry, without the subject's; each key was written once. Its tables, logs, blob files and manifest never held what was erased.",
+		"RocksDB: the store was rewritten, entry by entry, without the subject's entries; each key was written once. Its tables, logs, blob files and manifest never held erased data.",
 		"The files of the store before were removed. What a disk, a file system or a snapshot keeps of removed files is the host's.",
 	}
 }
@@ -52,7 +52,7 @@ func Claimed(engine Engine) []string {
 func ClaimedLive(engine Engine, reclaimed bool) []string {
 	claimed := []string{"A scan of all entries of the tenant afterwards, each decoded, found nothing of the subject; its id was looked for in all keys and values."}
 	if reclaimed {
-		claimed = append(claimed, fmt.Sprintf("%s has written anew every table and blob file that had what was erased, begun another log, and removed the files before. What a disk, a file system or a snapshot keeps of removed files is the host's.", engine))
+		claimed = append(claimed, fmt.Sprintf("%s has rewritten every table and blob file that held erased data, begun a new log, and removed the old files. Remains of removed files on disks, in file systems and in snapshots are the host's responsibility.", engine))
 	}
 	return claimed
 }
@@ -67,16 +67,16 @@ func NotClaimedLive(s Subject, engine Engine, reclaimed bool) []string {
 		all = append(all, "bytes that the engine gives back in its own time, such as dead rows until VACUUM; the command erase writes the store anew")
 	}
 	if s.Narrowed() || s.Kind == Agent {
-		all = append(all, "codes made of vectors of erased records, in blocks that those of others share, until these are packed again")
+		all = append(all, "codes made from vectors of erased records, in blocks shared with other vectors, until these blocks are packed again")
 	}
 	return append(all, NotClaimed(s, engine)...)
 }
 
-// ofPostgres are the places where PostgreSQL may still have what was erased.
+// ofPostgres are the places where PostgreSQL may still hold erased data.
 var ofPostgres = []string{
 	"PostgreSQL's write-ahead log, until its segments are written over, and archives of it",
 	"replicas and standbys, until they have replayed the erasure; logical subscribers keep what they were sent",
-	"backups of the database: those of pg_dump and pg_basebackup, snapshots of its disks",
+	"backups of the database: by pg_dump and pg_basebackup, and snapshots of its disks",
 	"samples of keys and values that ANALYZE took of the tables before: dead rows of pg_statistic, until that is vacuumed",
 	"what a disk or a file system keeps of removed files",
 }
@@ -98,7 +98,7 @@ func NotClaimed(s Subject, engine Engine) []string {
 		narrowed = append(narrowed,
 			"what the agent knows from the session outside of it: state that it stores itself, and files",
 			"what the agent stored for loom.v1, which has no sessions, and events whose session the emitter did not give",
-			"what children keep themselves; those that the session spawned are agents like others from then on",
+			"data of children; children that the session spawned are ordinary agents from then on",
 		)
 	case s.Filter != "":
 		narrowed = append(narrowed,
@@ -106,24 +106,24 @@ func NotClaimed(s Subject, engine Engine) []string {
 		)
 	}
 	if s.Kind == Agent && s.Filter == "" && s.Step == 0 && s.Shared == erase.Authorship {
-		narrowed = append(narrowed, "records that it saved into the memory of persons and spaces: they stay without its name, as was asked for; their texts may still tell of it")
+		narrowed = append(narrowed, "records that it saved into the memory of persons and spaces: they stay without its name, as requested; their texts may still mention it")
 	}
 	if s.Is(Agent, s.ID) {
-		narrowed = append(narrowed, "spaces that it made, which stay for those who have access, without its name; where nobody administers one any more, who operates the server does")
+		narrowed = append(narrowed, "spaces that it made, which stay for those who have access, without its name; a space left without an admin is administered by the operator of the server")
 	}
 	if s.Narrowed() {
 		narrowed = append(narrowed, "ids of erased records in others that supersede them or derive from them, which stay as they are; answers of repeated requests, which are made again")
 	}
 	return append(narrowed, []string{
-		"backups made before: those that are known are listed as outstanding",
+		"backups made before: known ones are listed as outstanding",
 		"what others stored: their records, steps, events, messages and prompts, also where they quote the subject, which is counted where they have its id (records of prompts that were made with a person's memory go with it); what an agent stored for itself about a person when the person is erased",
 		"digests and numbers of erased audit records",
 		"files in workspaces and copies of protected ones, the server's own log, and what a model's provider, an embedder or a tool was sent",
 	}...)
 }
 
-// TimeTravel says what looking back would need of what was erased.
-const TimeTravel = "Earlier versions of the subject's records, and reads as of a moment before the erasure, are erased with them and can't be answered any more. Positions of watched memories that lost records are gone. Recorded prompts that could show what was erased are erased, and can't be made again or compared."
+// TimeTravel says which views of the past need erased data.
+const TimeTravel = "Earlier versions of the subject's records, and reads as of a moment before the erasure, are erased with them and can't be answered any more. Positions of watched memories that lost records are gone. Recorded prompts that could show erased data are erased, and can't be made again or compared."
 
 // File is a file of a store.
 type File struct {
@@ -150,10 +150,10 @@ type Certificate struct {
 	Engine  Engine    `json:"engine"`
 	Subject Subject   `json:"subject"`
 	Time    time.Time `json:"time"`
-	// Statement says in a sentence what was erased, or that nothing was found.
+	// Statement is a sentence that names the erased data, or says that nothing was found.
 	Statement string `json:"statement"`
-	// Found is how many entries of the subject's there were before, of those that a scan
-	// afterwards would find.
+	// Found is the number of the subject's entries before, counting only entries that the
+	// scan afterwards would find.
 	Found int64 `json:"found"`
 	// Erased counts by keyspace what went and what stayed.
 	Erased map[string]Tally `json:"erased"`
@@ -167,17 +167,17 @@ type Certificate struct {
 	// Left is how many entries of the subject's a decoded scan of the new store found, and such
 	// in whose bytes its id stands although nothing there may name it.
 	Left int64 `json:"left"`
-	// Quoted counts entries that stay, by whose words those are, in which the scan found the
-	// subject's id: as it stands, or as a word where it has fewer than 8 bytes. Of an agent's
-	// session the id is the session's, in what else the agent has. Of a step it counts those that
-	// had a line of what the step said when it was counted.
+	// Quoted counts remaining entries in which the scan found the subject's id, by author:
+	// as a substring, or as a word if it has fewer than 8 bytes. For a session the id is the
+	// session's, searched in the agent's other data. For a step it counts the entries that
+	// held a line of the step's text when it was counted.
 	Quoted map[string]int64 `json:"quoted,omitempty"`
 	// Counts are what went, by kind, as a running server counted it.
 	Counts map[string]int64 `json:"counts,omitempty"`
 	// Files are all files of the new store; of one in PostgreSQL Tables are what it holds.
 	Files  []File  `json:"files,omitempty"`
 	Tables []Table `json:"tables,omitempty"`
-	// Backups may hold what was erased, and are outstanding.
+	// Backups may hold erased data, and are outstanding.
 	Backups    []string `json:"backups_outstanding"`
 	Claimed    []string `json:"claimed"`
 	NotClaimed []string `json:"not_claimed"`
@@ -279,7 +279,7 @@ func (c *Certificate) Verify(by ed25519.PublicKey) error {
 	return nil
 }
 
-// CompareFiles compares the files of a store with those of the certificate.
+// CompareFiles compares the files of a store with the certificate's list.
 func (c *Certificate) CompareFiles(ctx context.Context, dir string) error {
 	files, err := Files(ctx, dir)
 	if err != nil {

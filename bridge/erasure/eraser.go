@@ -97,8 +97,8 @@ type Tally struct {
 	Bytes int64 `json:"bytes"`
 	// Kept entries are as they were.
 	Kept int64 `json:"kept"`
-	// Anew are those of memories that lost some of their records: what stays of them was
-	// written anew.
+	// Anew are the entries of memories that lost some of their records: the remaining
+	// entries were rewritten.
 	Anew int64 `json:"anew,omitempty"`
 }
 

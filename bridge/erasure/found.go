@@ -59,8 +59,8 @@ type Found struct {
 // Empty reports whether there is nothing.
 func (f Found) Empty() bool { return f.Entries == 0 }
 
-// Count counts what from has of the subject. Each is told the number of entries that
-// were looked at now and then.
+// Count counts the subject's entries in from. It calls each now and then with the number of
+// entries read.
 func (e *Eraser) Count(ctx context.Context, from erase.Reader, each func(looked int64)) (Found, error) {
 	f := Found{Counts: make(map[string]int64)}
 	looked := int64(0)
@@ -104,10 +104,10 @@ func (e *Eraser) Count(ctx context.Context, from erase.Reader, each func(looked 
 	return f, nil
 }
 
-// lookedEvery is after how many entries Count tells how far it is.
+// lookedEvery is the number of entries between two progress calls of Count.
 const lookedEvery = 1 << 12
 
-// Kinds of what is counted that are not those of one sort of entries.
+// Counted kinds that do not belong to one sort of entries.
 const (
 	KindRecords = "records"
 	// KindShared are records and versions of them that an agent saved into the memory of others.

@@ -38,10 +38,10 @@ type Lister interface {
 	List(ctx context.Context, scope kv.Scope, l memory.Listing) (memory.Page, error)
 }
 
-// Pick finds the records of a session, a step's task or a filter, and those that an agent saved into memories
-// that others share: they go, or lose its name, which is why a memory may be picked without
-// any of its records. The store, which only a filter asks, is of engine, which may be written
-// to then: an index that is out of date is made anew.
+// Pick finds the records of a session, a step's task or a filter, and the records that an agent saved into
+// shared memories. They are deleted or lose its name, so a memory may be picked without any of its records.
+// store is on engine; only a filter uses it, and may write to engine then, because an outdated index is
+// rebuilt.
 func Pick(ctx context.Context, engine kv.Engine, store Lister, subject Subject) (Picked, error) {
 	scopes, err := scopesOf(ctx, engine, subject)
 	if err != nil {
@@ -159,8 +159,8 @@ func scopesOf(ctx context.Context, engine kv.Engine, subject Subject) (scopes []
 	return scopes, nil
 }
 
-// Refill writes the memories that were left out again, without what was picked, as an import
-// of their export does. It returns how many records those are.
+// Refill writes the left-out memories again, without the picked records, as an import of
+// their export does. It returns the number of records written.
 func Refill(ctx context.Context, from, to *memory.Store, subject Subject, picked Picked) (records int64, err error) {
 	for scope, ids := range picked {
 		importer, err := to.Refill(ctx, scope, from)

@@ -9,9 +9,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-// The groups of cursors in a topic. All selections that skip nothing durable share
-// one, and those of Realtime another; with PerSelection each of these has its own,
-// as it has room of its own.
+// The groups of cursors in a topic. All selections that skip nothing durable share one, and
+// Realtime selections share another; with PerSelection each has its own, because it has its
+// own buffer.
 const (
 	losslessGroup = iota
 	realtimeGroup
@@ -172,8 +172,8 @@ func (s *Subscription) beginExact(ctx context.Context, added []*selection, given
 	return positions, nil
 }
 
-// beginStored begins in topics that the store can name; places are those of
-// their selections.
+// beginStored begins in topics that the store can name; places are the places of their
+// selections.
 func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, places []int, added []*selection, given []Selection) (map[string]uint64, error) {
 	if len(scopes) == 0 {
 		return nil, nil

@@ -46,8 +46,8 @@ type Options struct {
 	// any error, and make it volatile. Default nil: all pass.
 	Admit func(ctx context.Context, tenant string, e *Event, opts *EmitOptions) error
 	// Rate divides the bytes of events that are emitted and delivered among the
-	// tenants that are there. Emitters and readers of one that has more wait. Default
-	// nil: nobody does.
+	// tenants that are there. Emitters and readers of a tenant over its share wait. Default
+	// nil: no limit.
 	Rate *share.Rate
 	// Quota knows which tenants store too much; their durable events are refused.
 	// Default nil: none.
@@ -93,7 +93,7 @@ type Bus struct {
 	emitting    barrier       // emitters from their look at the index until their commit
 	changes     atomic.Uint64 // numbers the additions to all indexes
 	times       times
-	timesKnown  chan struct{} // closed when times has learnt those of stored events
+	timesKnown  chan struct{} // closed when times knows the times of stored events
 	handedBytes atomic.Int64  // what all topics hold at hand
 	seed        maphash.Seed
 	shards      [topicShards]topicShard
@@ -213,7 +213,7 @@ func (b *Bus) isClosed() bool {
 	}
 }
 
-// indexOf returns the index of a tenant; nil when nobody of it subscribes.
+// indexOf returns the index of a tenant; nil if the tenant has no subscriber.
 func (b *Bus) indexOf(tenant string) *tenantIndex {
 	b.mu.RLock()
 	defer b.mu.RUnlock()

@@ -25,7 +25,7 @@ type cursor struct {
 	listed int
 	// late says that it is among those with more to read than the queue holds.
 	late bool
-	// idle says that it stands in the list of those that may be dropped.
+	// idle says that it is in the list of cursors that may be dropped.
 	idle bool
 	// weight is how many claims it counts for among what waits; 0 while there is
 	// nothing to read.

@@ -176,7 +176,7 @@ func (s *Subscription) takeDue() (Delivery, bool) {
 	return d, true
 }
 
-// popDue makes a delivery that is due besides one that was made.
+// popDue makes a due delivery in addition to one already made.
 func (s *Subscription) popDue() (Delivery, bool) {
 	for last := len(s.due) - 1; last >= 0; last-- {
 		s.bus.counts.of(s.tenant, s.due[last].event.Topic).queued(-1)

@@ -15,15 +15,13 @@
 //
 // A subscription pulls. For each topic it has a cursor: durable events are read
 // from the store from there on, so a slow reader costs no memory and misses
-// nothing but what retention deletes. At the end of a topic it waits. An event
-// emitted then is handed over in memory, and one that is not at hand any more
-// is read from the store. Before an event is committed its emitter gives every
-// pattern that matches the topic a cursor there; cursors with nothing to read
-// are dropped again, so a pattern costs nothing for topics that fell silent.
-// Volatile events wait in bounded queues. What finds its queue full is dropped,
-// and the next delivery says how many were; or its emitter waits, for a while,
-// if the subscription asks for that. No subscription has a goroutine, and none
-// delays another.
+// nothing but what retention deletes. At the end of a topic it waits. An event emitted then
+// is handed over in memory, or read from the store if it has left memory. Before an event
+// is committed its emitter gives every pattern that matches the topic a cursor there;
+// cursors with nothing to read are dropped again, so a pattern costs nothing for topics
+// that fell silent. Volatile events wait in bounded queues. What finds its queue full is
+// dropped, and the next delivery says how many were; or its emitter waits, for a while, if
+// the subscription asks for that. No subscription has a goroutine, and none delays another.
 //
 // Caveats:
 //

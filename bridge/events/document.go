@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// OfAgent yields the durable events that an agent emitted, and those of the topics
-// that are named after it.
+// OfAgent yields the durable events that an agent emitted, and the events of topics named
+// after it.
 func (b *Bus) OfAgent(ctx context.Context, tenant, agent string) iter.Seq2[Event, error] {
 	own := "agent." + agent
 	return func(yield func(Event, error) bool) {

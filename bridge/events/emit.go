@@ -117,10 +117,10 @@ type EmitResult struct {
 
 // EmitAll emits the events of one emitter in order, the first option for the
 // first event and so on; missing options are zero. Result i is that of event
-// i, and an event that is refused does not stop the others. The durable ones
-// of one topic share a commit; where all are Lazy, only those that follow each
-// other do, so that their times are in order between topics, too. All are handed out in order once the durable
-// ones are stored. See Emit.
+// i, and an event that is refused does not stop the others. The durable events of one topic
+// share a commit. If all are Lazy, only consecutive ones do, so that their times are in
+// order between topics, too. All are handed out in order once the durable ones are stored.
+// See Emit.
 func (b *Bus) EmitAll(ctx context.Context, tenant string, events []Event, opts []EmitOptions) []EmitResult {
 	all, room := make([]*emission, len(events)), make([]emission, len(events))
 	for i := range events {
@@ -245,8 +245,8 @@ func (b *Bus) Now(ctx context.Context) (time.Time, error) {
 }
 
 // times gives events their times, each later than that of every event before, so that
-// what was emitted on several topics can be put in order by it. The times are those of
-// the clock as long as it rises.
+// events of several topics can be ordered by time. The times are the clock's as long as it
+// rises.
 type times struct {
 	now func() time.Time
 

@@ -21,8 +21,8 @@ func (s *Subscription) settle(c *cursor) {
 	}
 }
 
-// rest puts a cursor that has nothing to read among those that may be dropped,
-// and drops those that are there the longest if there are too many.
+// rest marks a cursor with nothing to read as droppable, and drops the ones marked longest
+// ago if there are too many.
 func (s *Subscription) rest(c *cursor) {
 	s.weigh(c, 0)
 	if !c.idle && !c.pinned() {
@@ -50,8 +50,7 @@ func (s *Subscription) dropOldest() {
 	s.discard(oldest)
 }
 
-// weigh counts a cursor among those that have something to read, for so many
-// claims; 0 takes it out.
+// weigh counts a cursor as having something to read, with weight claims; 0 removes it.
 func (s *Subscription) weigh(c *cursor, weight int) {
 	switch {
 	case c.weight == 0 && weight > 0:

@@ -25,8 +25,8 @@ const (
 type opening struct {
 	sel   *selection
 	since time.Time
-	// mark stands for the selection in its own index, with its place among
-	// those that are opening.
+	// mark stands for the selection in its own index, with its place among the opening
+	// ones.
 	mark *selection
 }
 
@@ -43,9 +43,9 @@ type storedPast struct {
 	detached bool
 }
 
-// openPast brings back the past of all topics that selections match, and lets them
-// join those that were emitted on meanwhile. Where there are too many, PerSelection
-// gets those with the newest events.
+// openPast brings back the past of all topics that selections match, and joins them with
+// topics that were emitted on meanwhile. Where there are too many, PerSelection gets those
+// with the newest events.
 func (s *Subscription) openPast(ctx context.Context, all []opening) error {
 	// Those who emit without knowing of the selections are to be through, so that
 	// the store has their events.

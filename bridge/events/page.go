@@ -17,14 +17,14 @@ type Room interface {
 	Take(ctx context.Context, bytes int) error
 	// Give gives back so many bytes.
 	Give(bytes int)
-	// Hand says that so many bytes are those of the delivery that comes next.
+	// Hand assigns so many bytes to the next delivery.
 	Hand(bytes int)
 	// Leave gives back everything.
 	Leave()
 }
 
-// largestEvent is what an event takes that is read from the store, but those of loom.v1
-// that are stored in parts.
+// largestEvent is the largest size of an event read from the store, except loom.v1 events
+// stored in parts.
 const largestEvent = store.MaxWholeBytes
 
 // takeRoom takes room for the next page of a cursor. A subscription that has to wait for it
@@ -45,7 +45,7 @@ func (s *Subscription) takeRoom(ctx context.Context, limit store.Limit) (taken i
 	return taken, limit, s.room.Take(ctx, taken)
 }
 
-// readRoom gives back what a page does not need of what was taken for it.
+// readRoom returns the part of the taken room that a page does not need.
 func (s *Subscription) readRoom(taken int, page []Event) {
 	if s.room == nil {
 		return

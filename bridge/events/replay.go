@@ -22,8 +22,8 @@ type replay struct {
 	unread []*cursor // whose next event is not known
 	heads  replayHeap
 	// detached are cursors that only the replay knows: their topics have many others
-	// next to them, and nothing new. One whose topic is emitted on is attached, and
-	// one that is through is dropped.
+	// next to them, and nothing new. A cursor whose topic is emitted on is attached, and a
+	// finished one is dropped.
 	detached map[cursorKey]*cursor
 }
 
@@ -42,8 +42,8 @@ func (h replayHeap) Len() int { return len(h) }
 
 func (h replayHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 
-// Less puts in order what was taken at the same time, too: in the end by where it
-// is read.
+// Less also orders events of the same time: as the last resort by the cursor they are read
+// from.
 func (h replayHeap) Less(i, j int) bool {
 	a, b := h[i], h[j]
 	switch {

@@ -36,9 +36,8 @@ const (
 	turnCommits    = 4
 	maxSweepRounds = 16
 	sweepAgain     = time.Second
-	// maxOldestTopics bounds the topics of a tenant among which a sweep looks for the
-	// oldest events when the tenant has too many, and those that it returns to. The
-	// next sweep goes on.
+	// maxOldestTopics bounds the topics in which a sweep searches for the oldest events of
+	// a tenant with too many, and the topics it returns to. The next sweep goes on.
 	maxOldestTopics = 4096
 )
 
@@ -95,8 +94,8 @@ func (b *Bus) sweepEvery(ctx context.Context, pause time.Duration) {
 // It works in small commits, each complete in itself, so that it may end at any
 // point. The bus calls it by itself; a second one at the same time is harmless.
 // A topic that can't be swept does not stop the others; its error is returned.
-// Nor does one that is emitted on all the time: what is left of it after its turns
-// is for the next sweep. Tenants whose events another process deletes are left to it.
+// Nor does a topic that is emitted on all the time: after its share of commits, the rest is
+// left for the next sweep. Tenants whose events another process deletes are left to it.
 func (b *Bus) Sweep(ctx context.Context) error {
 	_, err := b.sweep(ctx)
 	return err

@@ -21,7 +21,7 @@ const (
 )
 
 // ring holds the last events of a topic, each at its sequence modulo the size. One
-// who adds at a time may run beside any who read.
+// goroutine may add while any number read.
 type ring struct {
 	slots []atomic.Pointer[Event]
 }
@@ -55,8 +55,8 @@ func (r *ring) bytes() int64 {
 	return size
 }
 
-// grown returns a ring with room for an event that would push out one that is not
-// old; the same one where it would not, or if there is no larger.
+// grown returns a larger ring if the event would push out one that is not old yet, else, or
+// at the largest size, the same ring.
 func (r *ring) grown(sequence uint64) *ring {
 	if r == nil {
 		return newRing(firstSlots)

@@ -54,8 +54,8 @@ func (b *Bus) joinAll(ctx context.Context, t *topic, all pattern.Groups[*selecti
 	return nil
 }
 
-// handOut offers a durable event that was just stored to those who read its
-// topic, which is what prepare returned.
+// handOut offers a just stored durable event to the readers of its topic, which prepare
+// returned.
 func (b *Bus) handOut(tenant string, t *topic, m *emission) {
 	if m.Fresh {
 		b.counts.of(tenant, m.Event.Topic).emitted(m.Event.Time)

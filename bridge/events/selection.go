@@ -13,8 +13,8 @@ import (
 const (
 	// MaxTopics bounds the selections of one subscription.
 	MaxTopics = 64
-	// MaxSelections bounds those of one that is PerSelection: what a loom.v1
-	// agent registers.
+	// MaxSelections bounds the selections of a PerSelection subscription: the registrations
+	// of a loom.v1 agent.
 	MaxSelections = 4096
 	// maxEventTypes bounds the event types of a selection.
 	maxEventTypes = 64
@@ -40,8 +40,8 @@ type Selection struct {
 	EventTypes []string
 	// Headers lets through only events that have all of these pairs.
 	Headers map[string]string
-	// SessionID lets through only events of this session, see SessionOf. Empty: those of
-	// all, and of none.
+	// SessionID lets through only events of this session, see SessionOf. Empty: events of
+	// all sessions, and without a session.
 	SessionID string
 }
 
@@ -100,8 +100,8 @@ type selection struct {
 	touched map[string]touch
 }
 
-// touch is a topic that somebody emits on while a selection is opening. It is
-// held, so that it knows of what was stored when the selection joins.
+// touch is a topic that is emitted on while a selection is opening. It is held so that the
+// stored events are known when the selection joins.
 type touch struct {
 	topic *topic
 	from  uint64 // the sequence to begin at

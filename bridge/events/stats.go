@@ -63,7 +63,7 @@ func (b *Bus) Stats(tenant, topic string) TopicStats {
 	return out
 }
 
-// counts holds what was counted of each topic.
+// counts holds the counters of each topic.
 type counts struct {
 	seed   maphash.Seed
 	shards [statShards]countShard

@@ -15,9 +15,9 @@ import (
 // others wait.
 const maxChunkBytes = 4 << 20
 
-// commitAll stores the durable events of one emitter, those of one topic
-// together and the topics beside each other, so that the engine can join
-// their commits. It returns the topics that somebody reads; leave them.
+// commitAll stores the durable events of one emitter, one commit for each topic and the
+// topics concurrently, so that the engine can join their commits. It returns the topics
+// with readers; the caller must leave them.
 func (b *Bus) commitAll(ctx context.Context, tenant string, all []*emission) map[string]*topic {
 	byTopic := make(map[string][]*emission)
 	durable := slices.DeleteFunc(slices.Clone(all), func(m *emission) bool { return m.Err != nil || m.opts.Volatile })
@@ -120,8 +120,9 @@ func (b *Bus) nameAll(group []*emission) (stored func()) {
 	return stored
 }
 
-// commitInTurn stores events one run on a topic after another: each is taken after
-// the one before it was stored. As nobody waits for a disk, that costs little.
+// commitInTurn stores runs of events on the same topic one after another: each run begins
+// after the previous one was stored. Lazy commits do not wait for the disk, so that costs
+// little.
 func (b *Bus) commitInTurn(ctx context.Context, tenant string, all []*emission) map[string]*topic {
 	topics := make(map[string]*topic)
 	for len(all) > 0 {
@@ -144,8 +145,8 @@ func (b *Bus) commitInTurn(ctx context.Context, tenant string, all []*emission) 
 	return topics
 }
 
-// commit stores events of one topic in order and sets what became of each. It
-// returns the topic if somebody reads it; leave it after handing them out.
+// commit stores events of one topic in order and sets the result of each. It returns the
+// topic if it has readers; leave it after handing the events out.
 func (b *Bus) commit(ctx context.Context, ref kv.Ref, group []*emission) *topic {
 	defer b.emitting.leave(b.emitting.enter())
 	t, err := b.prepare(ctx, ref.Scope)

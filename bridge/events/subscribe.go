@@ -32,11 +32,10 @@ type SubscribeOptions struct {
 	Hears func(e *Event) bool
 }
 
-// Subscribe begins to read what is selected, each pattern once: at most
-// MaxTopics, or MaxSelections with PerSelection; none is fine. Everything
-// emitted after it returns is delivered. ErrPositionUnknown refuses a position
-// behind the end of its topic, ErrNotOwned the topic of another agent. Close the subscription. Nil options are the
-// defaults.
+// Subscribe begins to read the selected topics, each pattern once: at most MaxTopics patterns, or MaxSelections
+// with PerSelection; zero is fine. Everything emitted after it returns is delivered. ErrPositionUnknown refuses a
+// position behind the end of its topic, ErrNotOwned the topic of another agent. Close the subscription. Nil
+// options are the defaults.
 //
 // The subscription keeps the slices and maps of the selections.
 func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selection, opts *SubscribeOptions) (*Subscription, error) {

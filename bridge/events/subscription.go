@@ -11,7 +11,7 @@ import (
 )
 
 // maxListed bounds the durable events whose order of arrival a subscription knows.
-// Topics with more than fit are read in turn.
+// Topics with more events than fit are read round-robin.
 const maxListed = 4096
 
 // Position is a topic and where to begin in it.
@@ -30,7 +30,7 @@ type Delivery struct {
 	Event Event
 	// Selection is the place of the selection that it came through, in the
 	// order in which they were given to Subscribe and Add, from 0. Without
-	// SubscribeOptions.PerSelection it is one of those that want the event.
+	// SubscribeOptions.PerSelection it is one of the selections that match the event.
 	Selection int
 	// Pattern is that selection's.
 	Pattern pattern.Pattern

@@ -24,7 +24,7 @@ type asked struct {
 func (a *asked) set(answer approval.Answer, what policy.Capability) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A denial says more than what was allowed next to it.
+	// A denial outweighs what was allowed next to it.
 	if a.answer == "" || a.answer.Allows() {
 		a.answer, a.what = answer, what
 	}
@@ -127,9 +127,9 @@ func (c *call) denied(what policy.Capability, answer approval.Answer) *tools.Err
 	case approval.Denied:
 		failure.Message += ", who said no"
 	case approval.TimedOut:
-		failure.Message += ", and nobody answered in time"
+		failure.Message += ", but no answer came in time"
 	case approval.Unattended:
-		failure.Message += ", and nobody watches: let somebody run `loom-bridge-server approvals watch --answer`, then call again"
+		failure.Message += ", but no approver is connected: run `loom-bridge-server approvals watch --answer`, then call again"
 		failure.Cause = policy.ErrUnattended
 	}
 	return failure

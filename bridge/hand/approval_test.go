@@ -44,7 +44,7 @@ func TestUnapprovedCallsTouchNothing(t *testing.T) {
 	before, _ := w.engine.Calls()
 	a := w.must(request("ask:first", nil))
 	after, _ := w.engine.Calls()
-	if a.ErrorCode != tools.PermissionDenied || a.ErrorMessage != "Permission denied: ask:first needs the approval of a person, and nobody watches: let somebody run `loom-bridge-server approvals watch --answer`, then call again" {
+	if a.ErrorCode != tools.PermissionDenied || a.ErrorMessage != "Permission denied: ask:first needs the approval of a person, but no approver is connected: run `loom-bridge-server approvals watch --answer`, then call again" {
 		t.Errorf("answered %s: %s", a.ErrorCode, a.ErrorMessage)
 	}
 	if after-before != 1 {

@@ -14,8 +14,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Bounds are what an agent may do, beside the profiles of its calls. The zero Bounds is
-// that of an agent without any.
+// Bounds limit an agent, in addition to the profiles of its calls. The zero Bounds sets no
+// limit.
 type Bounds struct {
 	// Steps is how many steps it may have, and StepTokens how long the text of one may be
 	// in prompts; what is longer is cut there, and kept. 0 is no bound.
@@ -24,7 +24,7 @@ type Bounds struct {
 	// is no bound.
 	Files int
 	Bytes int64
-	// Tools are those that it may call; nil for all.
+	// Tools are the tools that it may call; nil for all.
 	Tools []string
 	// Ended says why it may do nothing any more; nil while it may.
 	Ended error
@@ -37,8 +37,8 @@ type stepCounts struct {
 	agents map[kv.Scope]*stepCount // those with calls under way; guarded by mu
 }
 
-// stepCount counts the steps of one agent: those that it has, and those that calls may
-// still make.
+// stepCount counts the steps of one agent: recorded ones, and steps that running calls may
+// still record.
 type stepCount struct {
 	calls int // under way; guarded by the mu of the counts
 
@@ -141,7 +141,7 @@ func (c *call) forbidden() *tools.Error {
 	if c.bounds.Tools == nil || slices.Contains(c.bounds.Tools, c.name()) {
 		return nil
 	}
-	return tools.Errorf(tools.PermissionDenied, "Permission denied: the tool %s is not among those that the agent was given", c.name())
+	return tools.Errorf(tools.PermissionDenied, "Permission denied: the agent was not given the tool %s", c.name())
 }
 
 // maxMeasured bounds the entries of a workspace that are looked at, to say what is in it.

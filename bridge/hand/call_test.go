@@ -295,7 +295,7 @@ func TestFailedToolsAreRecorded(t *testing.T) {
 		{"fs:read_file", map[string]any{"path": "missing"}, tools.NotFound, "File not found: missing"},
 		{"fs:read_file", map[string]any{"path": "../x"}, tools.PermissionDenied, "Permission denied: Path traversal detected"},
 		{"fs:delete", map[string]any{"path": "missing"}, tools.NotFound, "File not found: missing"},
-		{"ask:first", nil, tools.PermissionDenied, "Permission denied: ask:first needs the approval of a person, and nobody watches: let somebody run `loom-bridge-server approvals watch --answer`, then call again"},
+		{"ask:first", nil, tools.PermissionDenied, "Permission denied: ask:first needs the approval of a person, but no approver is connected: run `loom-bridge-server approvals watch --answer`, then call again"},
 		{"plain:error", nil, tools.Failed, "it broke"},
 		{"no:json", nil, tools.Failed, "Internal error: the result is no JSON: json: unsupported type: chan int"},
 	}

@@ -16,8 +16,8 @@ const (
 	// server makes of the same request: twice as much each time.
 	elsewhereFirst = 10 * time.Millisecond
 	elsewhereMost  = 250 * time.Millisecond
-	// settleEvery is the time between two looks for what servers left that have ended,
-	// beside those when one ends: what it wrote last may be seen a moment later.
+	// settleEvery is the interval of checks for calls left by ended servers. The end of a
+	// server triggers a check too, but its last writes may become visible a moment later.
 	settleEvery = 5 * time.Second
 )
 

@@ -57,9 +57,9 @@ type CompressAnswer struct {
 // Compress shortens a result. The whole is stored, synced, before the short form
 // is returned, at "storage/tool_results/{ref}.json", where ref begins the hash of
 // the content; what is not UTF-8 is stored as it is, at "{ref}.bin". The same
-// content again gives the same ref and is not stored twice. Errors are
-// *invalid.Error, those of the blob store, such as *blob.QuotaError, and
-// ErrClosed; nothing is stored then.
+// content again gives the same ref and is not stored twice. Errors: *invalid.Error, the
+// errors of the blob store, such as *blob.QuotaError, and ErrClosed; nothing is stored
+// then.
 func (h *Hand) Compress(ctx context.Context, r CompressRequest) (CompressAnswer, error) {
 	if err := h.begin(); err != nil {
 		return CompressAnswer{}, err
@@ -102,7 +102,7 @@ func (h *Hand) checkCompress(r *CompressRequest) error {
 	case len(in.Content) > MaxResultBytes:
 		return invalid.Field(ErrInvalid, "content", "is longer than %d bytes", MaxResultBytes)
 	case in.Kind != "" && !slices.Contains(compress.Kinds(), in.Kind):
-		return invalid.Field(ErrInvalid, "result_kind", "is none of search, file, exec, api, text")
+		return invalid.Field(ErrInvalid, "result_kind", "is not search, file, exec, api or text")
 	case in.Hint > compress.HintSearch:
 		return invalid.Field(ErrInvalid, "hint", "is unknown")
 	case in.Threshold < 0:
@@ -252,8 +252,7 @@ type resultFile struct {
 	Content        string `json:"content"`
 }
 
-// file is what is stored: JSON text, or the content itself where JSON could not
-// hold it.
+// file returns the stored bytes: JSON text, or the content itself if JSON can't hold it.
 func (w *wholeResult) file(now time.Time) ([]byte, error) {
 	in := w.request.Result
 	if !strings.HasSuffix(w.path, ".json") {

@@ -41,8 +41,7 @@ const (
 	// answer can be kept for its request id.
 	MaxOutputBytes = 1 << 20
 	// maxUploads bounds the results that are streamed in at once, each with a chunk
-	// in memory, which tenants and agents share, and
-	// maxWaitingUploads those that wait.
+	// in memory, which tenants and agents share; maxWaitingUploads bounds the waiting ones.
 	maxUploads        = 32
 	maxWaitingUploads = 256
 	// DefaultMaxResultBytes bounds a result that is streamed in.
@@ -65,7 +64,7 @@ type Workspaces interface {
 	Root(scope kv.Scope) (*os.Root, error)
 }
 
-// Divided is what Workspaces may have besides: of agents that share one.
+// Divided is an optional interface of Workspaces, for agents that share a workspace.
 type Divided interface {
 	// Closed reports whether an entry of the workspace of the scope's agent, by its name,
 	// belongs to another agent alone. It is asked for every name that is looked at.
@@ -96,7 +95,7 @@ type Deps struct {
 	Policies *policy.Resolver
 	// Approvals asks people. Default: what needs approval is denied.
 	Approvals *approval.Broker
-	// Audit gets a record of every call. Default: nobody does.
+	// Audit gets a record of every call. Default: no audit.
 	Audit *audit.Log
 	// Count counts the tokens of a text, for Bounds. Default: four bytes are one.
 	Count func(text string) int
@@ -105,7 +104,7 @@ type Deps struct {
 	// Pressure is how full the window of a session is, 0 to 1, for a Compressor whose
 	// threshold follows that. Default: always empty.
 	Pressure func(scope kv.Scope, sessionID string) float64
-	// Bounds are what an agent may do. Default: nobody has any.
+	// Bounds returns the limits of an agent. Default: no limits.
 	Bounds func(ctx context.Context, scope kv.Scope) (Bounds, error)
 	// ForeseeBounds adds what Bounds reads. Default: that is not known.
 	ForeseeBounds func(along *kv.Reads, scope kv.Scope)
@@ -132,8 +131,7 @@ type Options struct {
 	// MaxResultBytes bounds a result that a caller streams in. Default
 	// DefaultMaxResultBytes.
 	MaxResultBytes int64
-	// Redact looks for secrets in what is recorded, which marks then stand for. Default
-	// nil: nothing is redacted.
+	// Redact replaces secrets in recorded data by marks. Default nil: nothing is redacted.
 	Redact *redact.Redactor
 	// Secrets are what the server knows to be secret: stars stand for it in all that tools give,
 	// recorded or not. Default: it knows none.
@@ -251,8 +249,8 @@ func (h *Hand) begin() error {
 	return nil
 }
 
-// Close refuses further calls and waits until those that run have ended, tools
-// that outlived their deadline included, or ctx has.
+// Close refuses further calls and waits until the running ones have ended, including tools
+// that outlived their deadline, or until ctx ends.
 func (h *Hand) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.closed = true

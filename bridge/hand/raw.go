@@ -24,7 +24,7 @@ type RawAnswer struct {
 
 // Run runs a tool as Call does, and records nothing: no step, no blob, no
 // intent. It is for callers that keep their own history. Thought, turn, call and
-// request id of the request are not used. Its errors are those of Call.
+// request id of the request are not used. It returns the errors of Call.
 func (h *Hand) Run(ctx context.Context, req Request) (RawAnswer, error) {
 	if err := h.begin(); err != nil {
 		return RawAnswer{}, err

@@ -137,8 +137,8 @@ type recording struct {
 	// of its arguments; nil without one.
 	offload, given, kept, args *blob.Stored
 	answer                     Answer
-	// refused says that what is committed with the step was not to be, written that it was
-	// committed.
+	// refused says that the changes to be committed with the step were refused; written
+	// that they were committed.
 	refused, written bool
 	// audit is the record of the call, auditing its place in the commit; nil without an
 	// audit.
@@ -359,7 +359,7 @@ const (
 	extLog = "log"
 )
 
-// stageBlobs stages what was uploaded, under names made of the step's number.
+// stageBlobs stages the uploads, under names made from the step's number.
 func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, answer *Answer) error {
 	kind, id := r.reduced.OffloadKind, s.ID()
 	if r.offload != nil {
@@ -405,7 +405,8 @@ func (r *recording) stageBlobs(ctx context.Context, tx *kv.Tx, s *step.Step, ans
 	return nil
 }
 
-// givenExt is the ending of a result that is kept beside what was taken out of it.
+// givenExt returns the file extension of an original result that is kept in addition to the
+// text extracted from it.
 func givenExt(g step.Given) string {
 	switch g.Form {
 	case step.FormJSON:

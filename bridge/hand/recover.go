@@ -14,11 +14,10 @@ import (
 // lostMessage is the failure text of a call whose outcome is not known.
 const lostMessage = "Outcome unknown: the server stopped while the tool ran; it may or may not have taken effect"
 
-// Recover makes a step with the outcome Unknown of every intent that has no
-// step and belongs to no server that lives, and returns how many there were. Their
-// request ids are answered so from then on. Call it once, before the first Call. An
-// intent that can't be read is logged and stays where it is; an error leaves those that
-// are not done yet for the next time.
+// Recover makes a step with the outcome Unknown for every intent that has no step and
+// belongs to no live server, and returns their number. From then on their request ids get
+// that answer. Call it once, before the first Call. An intent that can't be read is logged
+// and stays where it is; after an error the remaining ones are left for the next call.
 func (h *Hand) Recover(ctx context.Context) (int, error) {
 	if h.Audit != nil {
 		if err := h.Audit.Recover(ctx); err != nil {

@@ -19,7 +19,7 @@ type cleaner struct {
 	patterns *redact.Redactor
 }
 
-// cleaner is that of what is recorded of a tenant's calls.
+// cleaner returns the cleaner for the records of a tenant's calls.
 func (h *Hand) cleaner(tenant string) cleaner { return cleaner{h.secrets.For(tenant), h.redact} }
 
 func (by cleaner) idle() bool { return by.known == nil && by.patterns == nil }
@@ -44,8 +44,8 @@ func (by cleaner) reader(from io.Reader, counts *redact.Counts) io.Reader {
 	return by.patterns.Reader(by.known.Reader(from), counts)
 }
 
-// redactCall makes what is recorded of a call: the tool itself gets its arguments as they
-// came.
+// redactCall makes the recorded form of a call: the tool itself gets the original
+// arguments.
 func (h *Hand) redactCall(c *call) {
 	c.kept, c.keptArgs = c.args, c.Args
 	by := h.cleaner(c.Scope.Tenant)

@@ -111,14 +111,14 @@ type call struct {
 	// limited is how it counts for the limits of tools; nil where none is about it.
 	limited *throttle.Call
 	args    map[string]any
-	// kept and keptArgs are the arguments as they are recorded, without secrets, of which
-	// redacted counts those of the request.
+	// kept and keptArgs are the arguments as they are recorded, without secrets; redacted
+	// counts the secrets removed from the request.
 	kept     map[string]any
 	keptArgs json.RawMessage
 	redacted redact.Counts
 	came     time.Time // when the call came in
 	digest   [32]byte
-	// once is the id under which the answer is kept: RequestID, or one that is made of the
+	// once is the id under which the answer is kept: RequestID, or an id derived from the
 	// call; empty for a call that may run again.
 	once    string
 	timeout time.Duration
@@ -131,7 +131,7 @@ type call struct {
 	mistake *tools.Error
 	// reported says that the caller ran the tool.
 	reported bool
-	// bounds are those of the agent, exempt says that they do not matter.
+	// bounds are the agent's limits, exempt says that they do not apply.
 	bounds Bounds
 	exempt bool
 	// task is added with the step; nil without one.

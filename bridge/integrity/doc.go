@@ -1,8 +1,8 @@
-// Package integrity reads back what a store holds, and says what is damaged.
+// Package integrity reads a store back and reports damage.
 //
 // The nouns:
 //
-//   - An entry is a key with its value. [Entries] reads those of all owners and has
+//   - An entry is a key with its value. [Entries] reads the entries of all owners and has
 //     each checked by the package that wrote it.
 //   - A [Finding] is something that is damaged, or does not agree with the rest.
 //   - A [Scrub] reads everything back again and again while the store serves: first

@@ -49,8 +49,7 @@ type Options struct {
 
 // Count is what was read of one keyspace.
 type Count struct {
-	// Owners is how many have something there, Bad those of which something is
-	// damaged.
+	// Owners is the number of owners with entries there, Bad the number with damaged ones.
 	Owners, Bad int
 	// Entries is how many keys were read, and Bytes what they hold. A key that is
 	// read for two reasons counts twice.

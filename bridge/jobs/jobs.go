@@ -33,8 +33,8 @@ const (
 	// DefaultMaxRunning bounds the jobs that run at once.
 	DefaultMaxRunning = 32
 	// MaxEnded bounds the jobs of a session that have ended and can still be read, and
-	// maxEndedOfAll those of all sessions: the tenant that has most of them, and of it the
-	// agent that has most, loses its oldest.
+	// maxEndedOfAll bounds the ended jobs of all sessions. Beyond it, the oldest job is
+	// removed of the agent with most, in the tenant with most.
 	MaxEnded      = 8
 	maxEndedOfAll = 64
 	// SpoolBytes is how much is kept of what a job prints.
@@ -170,7 +170,7 @@ func New(runner sandbox.Runner, opts *Options) *Jobs {
 // Start is how a job is started.
 type Start struct {
 	Owner Owner
-	// CallID and Profile are those of the call that starts it, for the audit.
+	// CallID and Profile are taken from the starting call, for the audit.
 	CallID, Profile string
 	Run             sandbox.Job
 	// Timeout ends the job. Default: nothing does.

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// spool keeps the newest bytes of what is written to it, in a file without a name. All
-// methods are safe for concurrent use.
+// spool keeps the newest bytes written to it, in an unnamed file. All methods are safe for
+// concurrent use.
 type spool struct {
 	file  *os.File
 	limit int64

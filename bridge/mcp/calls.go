@@ -25,11 +25,11 @@ func (c *client) offer(t *sdk.Tool) (tool, bool) {
 	if err != nil || !bytes.HasPrefix(schema, []byte("{")) || len(schema) > tools.MaxSchemaBytes {
 		return tool{}, false
 	}
-	if schema, ok := toldSchema(schema); ok {
+	if schema, ok := cleanedSchema(schema); ok {
 		name := t.Name
 		// What a server says of itself is no reason to be less careful with it: its readOnlyHint
 		// is not taken.
-		own, ok := c.describe(tools.Descriptor{Name: c.Name + ":" + name, Description: told(mask.Text(t.Description)), Schema: schema, Mutates: true},
+		own, ok := c.describe(tools.Descriptor{Name: c.Name + ":" + name, Description: cleaned(mask.Text(t.Description)), Schema: schema, Mutates: true},
 			func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error) {
 				params := &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(text.CanonicalJSON(in.Args))}
 				if in.Report != nil {

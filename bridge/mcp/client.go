@@ -271,7 +271,7 @@ func (c *client) version() (version string, limit time.Duration) {
 	return "", newestTime
 }
 
-// list asks for the tools, and serves those that can be.
+// list requests the tools, and serves the usable ones.
 func (c *client) list(ctx context.Context, session *sdk.ClientSession, running *calls) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -336,8 +336,8 @@ func heldBack(changed []string) string {
 		strings.Join(changed, ", "), maxProblem)
 }
 
-// arrange sorts the tools by name, and leaves out those that have the name of one before
-// them, or that models would call by the same name. It returns how many.
+// arrange sorts the tools by name, and removes duplicates by name, or by the name that
+// models would use. It returns how many it removed.
 func (n *connected) arrange(called func(name string) string) (left int) {
 	slices.SortStableFunc(n.tools, func(a, b tool) int { return strings.Compare(a.offer.Name, b.offer.Name) })
 	n.byName = make(map[string]int, 2*len(n.tools))

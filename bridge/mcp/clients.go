@@ -23,7 +23,7 @@ import (
 // maxAllServers bounds the servers of all tenants.
 const maxAllServers = 1024
 
-// Errors of those who add, refresh and remove servers.
+// Errors of adding, refreshing and removing servers.
 var (
 	ErrInvalid    = errors.New("mcp: bad server")
 	ErrNotFound   = errors.New("mcp: no such server")
@@ -49,13 +49,14 @@ type Options struct {
 	// list such as PATH. Such a program reads its own installation: its interpreter, and
 	// the packages next to it.
 	Path string
-	// Trusted says that those who add servers may name such programs, too, as the settings
-	// may.
+	// Trusted says that callers that add servers may name such programs, too, as the
+	// settings may.
 	Trusted bool
 	// Network returns what asks a server on a network. The function ends it. Configured
 	// says that the server stands in the settings.
 	Network func(tenant string, s Server, configured bool) (way http.RoundTripper, end func(), err error)
-	// Takes reports whether a tool of that name would be one of its own. Default: all are.
+	// Takes reports whether a tool of that name would be the server's own. Default: all
+	// are.
 	Takes func(name string) bool
 	// Called is what models call a tool of that name. Default: its name.
 	Called func(name string) string
@@ -87,9 +88,9 @@ type Clients struct {
 
 var _ tools.Supplier = (*Clients)(nil)
 
-// Start begins to connect to the servers of the settings, by tenant, and to those that
-// are kept, and returns at once. Close it after use. An error is one of reading what is
-// kept.
+// Start begins to connect to the servers of the settings, by tenant, and to the stored
+// servers, and returns at once. Close it after use. An error comes from reading the stored
+// servers.
 func Start(ctx context.Context, servers map[string][]Server, opts Options) (*Clients, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -256,7 +257,7 @@ func (c *Clients) Remove(ctx context.Context, tenant, name string) error {
 	return nil
 }
 
-// end ends the connection to a server, which is none of the tenant's any more.
+// end ends the connection to a server that the tenant no longer has.
 func (c *Clients) end(one *client) {
 	c.mu.Lock()
 	c.tenants[one.tenant] = slices.DeleteFunc(slices.Clone(c.tenants[one.tenant]), func(o *client) bool { return o == one })

@@ -192,7 +192,7 @@ func (s Server) check(others []Server) error {
 	case (s.Command == "") == (s.URL == ""):
 		return errors.New("give exactly one of command and url")
 	case s.ProtocolVersion != "" && !slices.Contains(versions, s.ProtocolVersion):
-		return fmt.Errorf("protocol_version is none of %s", strings.Join(versions, ", "))
+		return fmt.Errorf("protocol_version is not one of %s", strings.Join(versions, ", "))
 	case s.URL != "" && (len(s.Args) > 0 || len(s.Env) > 0 || s.Cwd != ""):
 		return errors.New("args, env and cwd are for a command")
 	case s.URL == "" && len(s.Headers) > 0:
@@ -202,7 +202,7 @@ func (s Server) check(others []Server) error {
 		return err
 	}
 	if u, err := url.Parse(s.URL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("the url is none of http or https")
+		return errors.New("the url scheme is not http or https")
 	} else if u.User != nil {
 		return errors.New("the url has a user or password: give a header")
 	}
@@ -230,7 +230,7 @@ func (s Server) checkTexts() error {
 	size := 0
 	for _, text := range all {
 		if size += len(text); strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
-			return errors.New("there is a text with NUL or one that is not UTF-8")
+			return errors.New("a text contains NUL or is not UTF-8")
 		}
 	}
 	if size > MaxServerBytes {

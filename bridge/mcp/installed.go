@@ -13,7 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 )
 
-// installed is a program of the machine, and what it reads of its own: an interpreter, its
+// installed is a program of the machine, and the places it must read: an interpreter, its
 // libraries, the packages next to it.
 type installed struct {
 	path  string   // absolute; no folder on the way to it is a link
@@ -30,8 +30,8 @@ const (
 var errFetches = errors.New("it fetches the program when it starts, and there is no network inside: install the program and name it, or give a [profile.mcp] with mode = \"net\" the hosts of the registry")
 
 // find looks a command of a server up as its writer would: in the folders of the
-// sandbox, then in those of search, a list such as PATH; a path is as it is. What is
-// found in neither is left to the sandbox, whose error names it.
+// sandbox, then in those of search, a list such as PATH; a path is taken as it is. A
+// command found in neither is left to the sandbox, whose error names it.
 func find(command, search string, args []string) installed {
 	path := command
 	if !strings.Contains(command, "/") {

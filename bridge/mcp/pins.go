@@ -41,7 +41,7 @@ func saidOf(t *sdk.Tool) string {
 
 func pinsKey(tenant, name string) []byte { return keptScope(tenant).Key(tagPins, []byte(name)) }
 
-// readPins reads those of a server; empty ones where it was not seen before.
+// readPins reads the pins of a server; empty ones if it was not seen before.
 func (c *client) readPins(ctx context.Context) error {
 	own := c.Server
 	own.Env, own.Headers = nil, nil // secrets may change, and are not to be guessed from the stored data

@@ -30,7 +30,7 @@ const (
 const keyBytes = 32
 
 // errSealed says what to do about a server that this machine can't read.
-var errSealed = errors.New("what was added of it can't be read here: it was stored with the key of another machine, or before this one lost its key. Add it again with its secrets, or bring the key")
+var errSealed = errors.New("its stored settings can't be read here: they were stored with the key of another machine, or before this machine lost its key. Add it again with its secrets, or restore the key")
 
 // vault seals the stored form of servers.
 type vault struct{ cipher.AEAD }

@@ -34,7 +34,7 @@ var (
 	errNoNetwork = errors.New("mcp: servers on networks are not reached here")
 )
 
-// transport is the way to the server; closing ends it, and what was started for it.
+// transport is the way to the server; closing ends it, and everything started for it.
 func (c *client) transport(ctx context.Context) (way sdk.Transport, closing func(), err error) {
 	switch {
 	case c.URL != "":
@@ -123,8 +123,8 @@ func (c *client) program(ctx context.Context) (sdk.Transport, func(), error) {
 	return &sdk.IOTransport{Reader: lines, Writer: fromUs, MaxLineLength: maxMessage}, closing, nil
 }
 
-// tail keeps the end of what is written to it. One goroutine writes, and reads after the
-// last write.
+// tail keeps the last bytes written to it. One goroutine writes, and reads after the last
+// write.
 type tail struct{ kept []byte }
 
 func (t *tail) Write(p []byte) (int, error) {

@@ -17,8 +17,8 @@ import (
 const (
 	// DefaultMaxMessages bounds the messages of a target.
 	DefaultMaxMessages = 2000
-	// DefaultMaxFromSender bounds those of one sender there, so that no sender fills a box
-	// alone.
+	// DefaultMaxFromSender bounds the messages of one sender in a box, so that no sender
+	// fills it alone.
 	DefaultMaxFromSender = 500
 	// maxCleared bounds the expired messages that a Send removes.
 	maxCleared = 64
@@ -29,8 +29,8 @@ type Quota interface{ Check(tenant string) error }
 
 // Options adjusts a Box. Nil and zero fields mean the defaults.
 type Options struct {
-	// MaxMessages and MaxFromSender bound the messages of a target, and those of one
-	// sender among them. Defaults DefaultMaxMessages and DefaultMaxFromSender.
+	// MaxMessages and MaxFromSender bound the messages of a target, and its messages from
+	// one sender. Defaults DefaultMaxMessages and DefaultMaxFromSender.
 	MaxMessages, MaxFromSender int
 	// Quota is asked before anything is stored. Default: there is room.
 	Quota Quota
@@ -234,8 +234,8 @@ func putCounts(tx *kv.Tx, scope kv.Scope, c counts) {
 	}
 }
 
-// Delete removes messages of a target from its box by their task ids, and returns how
-// many of them were there. A message that names a node besides stays in the other box.
+// Delete removes messages of a target from its box by their task ids, and returns how many
+// it removed. A message that also names a node stays in the other box.
 func (b *Box) Delete(ctx context.Context, tenant, target string, taskIDs []string) (int, error) {
 	box := refOf(tenant, target)
 	deleted := 0

@@ -11,7 +11,7 @@
 // among equals the newest first, then by task id. One whose time to live is over is never
 // returned, and makes room when a box is full.
 //
-// A message names an agent, and may name a node besides: it stands in the box of each.
+// A message names an agent, and may also name a node: it is in the box of each.
 //
 // Caveats: only [Box.Delete] and time remove a message. An id that was deleted can
 // be sent again. This package announces no message; package topics has the event

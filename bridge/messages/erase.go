@@ -19,7 +19,7 @@ const tagAnswer = 'q'
 type Erasing struct {
 	// Source is whose messages go. Required.
 	Source string
-	// Session narrows them to those that it sent in one session. Default: all go.
+	// Session limits them to messages sent in one session. Default: all go.
 	Session string
 
 	scope   kv.Scope

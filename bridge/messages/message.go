@@ -121,7 +121,7 @@ func (m *Message) Check() error {
 	case m.TTL < 0 || m.TTL > MaxTTL:
 		return invalid.Field(ErrInvalid, "ttl", "is %s, and must be from 0 to %s", m.TTL, MaxTTL)
 	case m.Role != "" && m.Role != RoleSystem && m.Role != RoleUser && m.Role != RoleAssistant:
-		return refuse("context_role", "is none of system, user and assistant")
+		return refuse("context_role", "is not system, user or assistant")
 	}
 	return m.checkMetadata()
 }

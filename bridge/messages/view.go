@@ -15,10 +15,10 @@ const DefaultLimit = 50
 // Query says which of a target's messages are listed. The zero value is the first
 // DefaultLimit of all.
 type Query struct {
-	// SessionID leaves messages of this session only; empty leaves all, those of no
-	// session among them.
+	// SessionID selects messages of this session; empty selects all, including messages
+	// without a session.
 	SessionID string
-	// ParentTaskID leaves those that belong to a task; empty leaves all.
+	// ParentTaskID selects messages that belong to a task; empty selects all.
 	ParentTaskID string
 	// After leaves those behind a Place; empty leaves all.
 	After string
@@ -73,8 +73,8 @@ func (v View) List(ctx context.Context, tenant, target string, q Query) ([]Messa
 	return all, nil
 }
 
-// Total counts the messages of all boxes, those that have expired and were not removed yet
-// among them. It reads two keys of each agent.
+// Total counts the messages of all boxes, including expired ones that are not removed yet.
+// It reads two keys of each agent.
 func (b *Box) Total(ctx context.Context) (int, error) {
 	total := 0
 	for scope, err := range kv.Scopes(ctx, b.engine, kv.System) {

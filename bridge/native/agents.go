@@ -145,7 +145,7 @@ func agentFailure(err error) error {
 	case errors.Is(err, children.ErrTooMany):
 		return wrapped(tools.Failed, "Too many sub-agents at once; wait until one has returned", err)
 	case errors.Is(err, children.ErrNotChild):
-		return wrapped(tools.PermissionDenied, "Permission denied: nobody has spawned this agent, so there is nobody to return a result to", err)
+		return wrapped(tools.PermissionDenied, "Permission denied: this agent was not spawned, so it has no parent to return a result to", err)
 	case errors.Is(err, children.ErrEnded):
 		return wrapped(tools.Failed, "This agent has ended", err)
 	case errors.Is(err, ErrNotOwned):

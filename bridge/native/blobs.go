@@ -16,8 +16,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Blobs is what prompts leave out: what was offloaded, and the steps, messages and
-// tasks of the log.
+// Blobs reads the content that prompts leave out: offloaded results, and the steps,
+// messages and tasks of the log.
 type Blobs interface {
 	// Lookup returns what a path, step id, message id or ref leads to in a
 	// session, or blob.ErrNotFound. An entry without a ref is a step or message.
@@ -27,11 +27,10 @@ type Blobs interface {
 	Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset, limit int64) iter.Seq2[[]byte, error]
 }
 
-// source opens what a path leads to. What is stored wins under the long names of
-// the folders of outputs and history, and so does the log under the bare id of a
-// step or message, as prompts give it: a file that is called so must not pass
-// for what the agent did. Under any other name a file of the workspace wins, and
-// what is stored is found when there is none.
+// source opens the content at a path. Stored content wins under the long names of the
+// folders of outputs and history, and the log wins under the bare id of a step or message,
+// as prompts give it: a file of that name must not pass for the agent's own history. Under
+// any other name a file of the workspace wins over stored content.
 func (f *files) source(ctx context.Context, c tools.Input, part byteRange) (source, error) {
 	name := c.String("path", "")
 	rel, _ := inside(c.Root, name) // what lies outside is refused as a file
@@ -52,7 +51,7 @@ func (f *files) source(ctx context.Context, c tools.Input, part byteRange) (sour
 		return s, err
 	}
 	if strings.HasPrefix(name, taskFolder) {
-		rel = name // an id may have dots and slashes of its own
+		rel = name // an id may contain dots and slashes
 	}
 	if !first && namesStored(rel) {
 		if s, missing = f.stored(ctx, c, rel, part); !errors.Is(missing, blob.ErrNotFound) {

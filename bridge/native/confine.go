@@ -111,7 +111,7 @@ func elsewhere(ctx context.Context, c tools.Input, name string, write bool, home
 	if err != nil {
 		return tools.Output{}, errTraversal()
 	}
-	if rel, ok := inside(c.Root, place); ok { // a link led back: what is hidden and protected there is so from everywhere
+	if rel, ok := inside(c.Root, place); ok { // a link led back: hidden and protected paths there stay so from everywhere
 		c.Args = maps.Clone(c.Args)
 		c.Args["path"] = rel
 		return run(context.WithValue(ctx, guardKey{}, home), c)

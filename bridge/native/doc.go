@@ -32,7 +32,7 @@
 // the file. So a workspace that someone else filled can't pass a file for what
 // the agent did, and every file can be read.
 //
-// Caveats: "a/.." is "." here, whatever a is, as in [path.Clean]. A process that
-// ends in the middle of a replacement leaves the new content beside the file
-// under a name that begins with ".loom-tmp-". Hard links are not looked through.
+// Caveats: "a/.." is "." here, whatever a is, as in [path.Clean]. A process that ends in
+// the middle of a replacement leaves the new content next to the file, under a name that
+// begins with ".loom-tmp-". Hard links are not looked through.
 package native

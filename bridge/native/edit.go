@@ -168,7 +168,7 @@ func (w change) preview(before edited, there bool, rel string) (out map[string]a
 	if w.dry {
 		out["dry_run"] = true
 	}
-	before.encoding.tell(out)
+	before.encoding.addTo(out)
 	return out, content, nil
 }
 
@@ -282,8 +282,8 @@ func (e edited) encode(text string, w change) ([]byte, error) {
 // encoded is an encoding that results name.
 type encoded struct{ charset.Encoding }
 
-// tell adds the encoding to a result, where it is not the usual one.
-func (e encoded) tell(out map[string]any) {
+// addTo adds the encoding to a result, if it is not the usual one.
+func (e encoded) addTo(out map[string]any) {
 	if e.Plain() {
 		return
 	}

@@ -78,8 +78,8 @@ type lineScan struct {
 	start int
 }
 
-// take adds a piece of a line, and returns false when the piece lies behind
-// what is taken.
+// take adds a piece of a line, and returns false when the piece lies behind the wanted
+// range.
 func (s *lineScan) take(piece []byte) bool {
 	if !s.open {
 		if s.out.cut || s.seen-s.want.first >= s.want.count-1 {

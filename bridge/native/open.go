@@ -89,8 +89,8 @@ func NewReader(store string) (*Reader, error) {
 	return r, nil
 }
 
-// Head returns the first limit bytes of a regular file, and what the system says of it.
-// Its errors are *tools.Error, as those of the tools are, or that of ctx.
+// Head returns the first limit bytes of a regular file, and its file info. Its errors are
+// *tools.Error, like the tools' errors, or the error of ctx.
 func (r *Reader) Head(ctx context.Context, root *os.Root, name string, limit int) ([]byte, fs.FileInfo, error) {
 	file, info, _, err := r.files.open(ctx, root, name)
 	if err != nil {

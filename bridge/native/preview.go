@@ -114,7 +114,7 @@ func (s *shell) commandParts(ctx context.Context, c tools.Input, cmd command) ([
 	return append(parts, files...), err
 }
 
-// placesOf are those of the argument needs, without links.
+// placesOf returns the places of the argument needs, with links resolved.
 func placesOf(c tools.Input) (parts []tools.Part, err error) {
 	asked, _ := c.Args["needs"].(map[string]any)
 	for _, key := range []string{policy.KindRead, policy.KindWrite} {
@@ -178,8 +178,8 @@ func (s *shell) startedFiles(ctx context.Context, c tools.Input, cwd string, cmd
 	return parts, nil
 }
 
-// filePart is a file of the workspace with all its content; false where there is none of the
-// name. Of a program that was compiled, whose bytes say nothing to a person, it is the hash.
+// filePart returns a file of the workspace with all its content; false if there is no such
+// file. For a compiled program, whose bytes mean nothing to a person, it returns the hash.
 func (s *shell) filePart(ctx context.Context, c tools.Input, name string) (tools.Part, bool, error) {
 	file, info, rel, err := s.files.open(ctx, c.Root, name)
 	if ctx.Err() != nil {

@@ -169,7 +169,7 @@ func (s *source) decode(ctx context.Context, file *os.File, part byteRange) erro
 
 // result is a result with where the body can be found again.
 func (s source) result(output map[string]any, body io.ReadCloser, size int64) tools.Output {
-	s.coded.tell(output)
+	s.coded.addTo(output)
 	r := tools.Output{Values: output, BodyKey: contentKey, Body: body, BodySize: size, BodyPaged: true}
 	switch {
 	case s.stored == nil:

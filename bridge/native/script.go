@@ -424,7 +424,7 @@ func (c *scriptCall) noReply(err error, outcome sandbox.Outcome, stdout, stderr 
 	return tools.Errorf(tools.Failed, "%s: %s%s", c.name, why, ending("stdout:", lastLines(stdout, maxSaid))+ending("stderr:", lastLines(stderr, maxSaid)))
 }
 
-// ending is a part of its own error lines; empty without text.
+// ending returns the script's own error lines as a part; empty without text.
 func ending(title, text string) string {
 	switch {
 	case text == "":

@@ -31,7 +31,7 @@ const (
 	maxCommandBytes = 256
 )
 
-// ShellOptions are those of the tools that run programs.
+// ShellOptions are the options of the tools that run programs.
 type ShellOptions struct {
 	// Runner runs them. Default: there are no such tools.
 	Runner sandbox.Runner
@@ -44,7 +44,7 @@ type ShellOptions struct {
 	Allow []string
 	// ScriptCacheBytes bounds the answers of scripts that are kept. Default: none are.
 	ScriptCacheBytes int
-	// Jobs are those that run in the background. Default: none do.
+	// Jobs are the background jobs. Default: no background jobs.
 	Jobs *jobs.Jobs
 }
 
@@ -74,7 +74,7 @@ func newShell(f *files, o ShellOptions) *shell {
 	return &shell{files: f, runner: o.Runner, gate: o.Gate, allow: o.Allow, cache: script.NewCache(o.ScriptCacheBytes), jobs: o.Jobs}
 }
 
-// programs are those that a call may run.
+// programs are the programs that a call may run.
 type programs struct {
 	all   bool
 	names []string
@@ -225,7 +225,8 @@ func oneProgram(name string, list []any, may programs) (command, error) {
 	return command{argv: argv, names: argv[1:], files: argv}, nil
 }
 
-// lineSigns are what a command line has in it, beside space, and the name of a program has not.
+// lineSigns are characters, in addition to space, that a command line may contain but the name
+// of a program does not.
 const lineSigns = "\n;|&<>()$`\"'"
 
 func notAllowed(name string) *tools.Error {
@@ -366,8 +367,8 @@ func (s *shell) folder(ctx context.Context, c tools.Input) (string, error) {
 	return p.rel, nil
 }
 
-// timeoutOf is the time that a call asks for, at most that of its profile; its own deadline
-// holds besides.
+// timeoutOf returns the time that a call asks for, at most its profile's; the call's
+// deadline applies too.
 func timeoutOf(c tools.Input) (time.Duration, error) {
 	most := MaxShellTimeout
 	if c.Profile.Wall > 0 {

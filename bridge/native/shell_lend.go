@@ -155,7 +155,7 @@ func (l *lendings) giveBack(place lending) {
 	removeFolders(place.root, held.folders)
 }
 
-// removeFolders removes those that are empty.
+// removeFolders removes the empty folders.
 func removeFolders(root *os.Root, folders []string) {
 	for _, folder := range slices.Backward(folders) {
 		_ = root.Remove(folder) // something else may lie in it by now

@@ -102,8 +102,8 @@ func (p *printed) complete() {
 // exitNoProgram is how a shell ends for a program that is not there (POSIX, 2.8.2).
 const exitNoProgram = 127
 
-// instead names the program that is there in place of one that is not: many machines have
-// python3 and pip3 but neither python nor pip. Empty where there is none.
+// instead names an installed program to use for a missing one: many machines have python3
+// and pip3 but neither python nor pip. Empty if there is none.
 func instead(names ...string) string {
 	has := func(name string) bool {
 		for _, folder := range filepath.SplitList(sandbox.Path) {

@@ -324,8 +324,8 @@ func (f *files) openDir(parent *os.Root, name string, seen fs.FileInfo) (*os.Roo
 	return dir, nil
 }
 
-// moved reports whether an error says that what was seen a moment ago has gone or
-// become something else.
+// moved reports whether an error says that an entry seen a moment ago has gone or changed
+// its type.
 func moved(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) ||
 		err != nil && bare(err).Error() == escapes

@@ -250,7 +250,7 @@ func (w writing) append(ctx context.Context, p *target) ([]byte, *tools.Written,
 	return content, written, nil
 }
 
-// more is the text as bytes to put behind those of a file.
+// more returns the text as bytes to append to a file.
 func (w writing) more(file *os.File, size int64) ([]byte, error) {
 	e := w.encoding
 	if e == nil {

@@ -40,8 +40,8 @@ func (a Approval) Level() (int, bool) {
 // Leaves reports whether a person may be asked for what leaves the profile.
 func (a Approval) Leaves() bool { return a != Never && a != ByTool }
 
-// Approvals are the rules that a call stands under: that of its agent, and those of the agents
-// above it. Each of them must let it pass.
+// Approvals are the rules for a call: its agent's, and its ancestors'. Each of them must let
+// it pass.
 type Approvals []Approval
 
 // Leaves reports whether a person may be asked for what leaves the profile.
@@ -104,8 +104,8 @@ func (o order) beats(other order) bool {
 	return cmp.Or(cmp.Compare(o[0], other[0]), cmp.Compare(o[1], other[1]), cmp.Compare(o[2], other[2])) > 0
 }
 
-// nearest is the binding that is nearest to a call among those that say something; nil for
-// none. Of two that are as near the first counts.
+// nearest returns the binding nearest to a call for which says is true; nil if there is
+// none. Of two equally near ones the first counts.
 func (s *Set) nearest(tenant, agent, tool string, says func(Binding) bool) *Binding {
 	var found *Binding
 	var best order

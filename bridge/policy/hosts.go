@@ -11,7 +11,7 @@ import (
 // anyHost is the rule of mode open.
 var anyHost = Host{Host: "*"}
 
-// rules are those of a profile, with that of its mode.
+// rules returns the rules of a profile, including its mode's.
 func (p Profile) rules() []Host {
 	switch rank(p.Mode) {
 	case rankNet:
@@ -22,7 +22,7 @@ func (p Profile) rules() []Host {
 	return nil
 }
 
-// ports are those of a rule.
+// ports returns the ports of a rule.
 func (h Host) ports() []int {
 	if len(h.Ports) == 0 {
 		return []int{80, 443}

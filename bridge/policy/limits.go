@@ -18,7 +18,7 @@ type bound struct {
 	floor bool
 }
 
-// bounds are the limits of a file next to those of a profile.
+// bounds pairs the limits of a file with a profile's.
 func bounds(from limits, p *Profile) []bound {
 	l := &p.Limits
 	return []bound{

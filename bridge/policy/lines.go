@@ -16,7 +16,7 @@ type FileError struct {
 	Line int
 	// Key is the key, with dots and, from 0, the numbers of list entries.
 	Key string
-	// Problem says what is wrong and what is allowed.
+	// Problem says what is wrong, and the allowed values.
 	Problem string
 }
 

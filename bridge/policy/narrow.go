@@ -110,7 +110,7 @@ func (n *narrowing) narrow(t table) error {
 	return nil
 }
 
-// inside adds to what is protected and hidden.
+// inside adds protected and hidden paths.
 func (n *narrowing) inside(t table) error {
 	for _, l := range []struct {
 		field   string
@@ -131,7 +131,7 @@ func (n *narrowing) inside(t table) error {
 	return nil
 }
 
-// places leaves those of the profile that the file names.
+// places limits the profile's places to the ones that the file names.
 func (n *narrowing) places(key string, written, have []string, to *[]string) {
 	if written == nil {
 		return
@@ -152,7 +152,7 @@ func (n *narrowing) places(key string, written, have []string, to *[]string) {
 	*to = left
 }
 
-// hosts leaves those of the profile that the file names.
+// hosts limits the profile's hosts to the ones that the file names.
 func (n *narrowing) hosts(list []allow) error {
 	if list == nil {
 		return nil

@@ -42,11 +42,11 @@ type Host struct {
 	// Host is a name, such as api.github.com, or *. and the end of names: *.npmjs.org is
 	// every name below npmjs.org, not itself. Lower case.
 	Host string
-	// Ports are those that can be reached. Empty: 80 and 443.
+	// Ports are the reachable ports. Empty: 80 and 443.
 	Ports []int
 	// Paths are the beginnings of paths that may be asked for. Empty: all.
 	Paths []string
-	// Methods are those that may be used, in capitals. Empty: all.
+	// Methods are the allowed methods, in capitals. Empty: all.
 	Methods []string
 	// Address is where to connect to in place of what the name leads to, such as
 	// 10.1.2.3:8443; it may be in a private network. Empty: what the name leads to, if that
@@ -104,7 +104,7 @@ const (
 )
 
 // ErrUnattended: the request is denied because no person could be asked.
-var ErrUnattended = errors.New("policy: nobody could be asked")
+var ErrUnattended = errors.New("policy: there is no approver to ask")
 
 // Capability is one thing beyond a profile: never a command line, never the arguments of
 // one call.

@@ -74,8 +74,8 @@ func nobody(string, string) string { return "" }
 // Set is what the operator wrote.
 func (r *Resolver) Set() *Set { return r.set }
 
-// Approvals say which calls of an agent's tool need approval: a child's are at least those of
-// every agent above.
+// Approvals say which calls of an agent's tool need approval: a child's rules are at least as
+// strict as those of its ancestors.
 func (r *Resolver) Approvals(scope kv.Scope, tool string) Approvals {
 	all := Approvals{r.set.Approval(scope.Tenant, scope.Owner, tool)}
 	if !r.set.asks {

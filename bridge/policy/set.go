@@ -83,11 +83,11 @@ func (s *Set) Profile(name string) (Profile, bool) {
 	return p, ok
 }
 
-// Bindings are those of the operator, in their order. Do not change them.
+// Bindings returns the operator's bindings, in their order. Callers must not change them.
 func (s *Set) Bindings() []Binding { return s.bindings }
 
 // Parse reads the profiles and bindings of a settings file. All errors are *FileError: they
-// name file, line and key, and what is allowed there.
+// name file, line and key, and the allowed values.
 func Parse(file string, written []byte, opts *Options) (*Set, error) {
 	o := Options{}
 	if opts != nil {
@@ -156,7 +156,7 @@ type reading struct {
 	opts   Options
 	tables map[string]table
 	done   map[string]Profile
-	open   map[string]bool // those that are being resolved
+	open   map[string]bool // profiles being resolved
 	chain  []string        // in their order
 }
 
@@ -333,7 +333,7 @@ func (r *reading) environment(p *Profile, key string, written map[string]string)
 	return nil
 }
 
-// gives says what a place would give away of those that are forbidden; empty for nothing.
+// gives returns the forbidden path that a place would expose; empty for none.
 func gives(place string, forbidden []string) string {
 	for _, mine := range forbidden {
 		if real, err := filepath.EvalSymlinks(mine); err == nil {

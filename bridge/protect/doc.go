@@ -10,8 +10,8 @@
 //   - A [Runner] is a sandbox's runner that passes it both, remembers which repositories
 //     programs have made themselves, and has the audit say what programs were kept from.
 //
-// The sandbox refuses a call before anything is changed: nothing is put back, nothing is
-// watched, and what persons and other programs do beside a tool is theirs.
+// The sandbox refuses a call before anything is changed: nothing is put back or watched,
+// and changes by people and other programs during a call are not affected.
 //
 // Caveats: which repositories were made by programs is forgotten when the server ends; they
 // are then kept as any other. Repositories that lie deep among many folders are found by their

@@ -17,8 +17,8 @@ import (
 
 const (
 	gitFolder = ".git"
-	// lookEvery is how long the repositories that were found below a workspace are taken for
-	// those that there are. What lies in them is kept all the same.
+	// lookEvery is how long the list of repositories found below a workspace is reused.
+	// Known repositories stay protected in any case.
 	lookEvery = 30 * time.Second
 	// maxFolders and maxDepth bound the look for them, folders near the top first.
 	maxFolders = 1500
@@ -273,7 +273,7 @@ func (w *workspace) behind(name string) {
 	}
 }
 
-// relative is a place as a name in the workspace; empty for one that is outside.
+// relative returns a place as a name in the workspace; empty if it is outside.
 func (w *workspace) relative(place string) string {
 	top, err := filepath.Abs(w.root.Name())
 	if err != nil {

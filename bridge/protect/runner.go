@@ -78,7 +78,7 @@ func (r *Runner) Run(ctx context.Context, job sandbox.Job, streams sandbox.Strea
 	job.Policy.Protect = r.paths(job.Root, paths, own)
 	out, err := r.Runner.Run(ctx, job, streams)
 	r.remember(out.Made)
-	r.tell(job, out)
+	r.report(job, out)
 	return out, err
 }
 
@@ -102,12 +102,12 @@ func (r *Runner) remember(made []sandbox.Folder) {
 	r.own = slices.Clone(r.own[max(0, len(r.own)-maxOwn):])
 }
 
-// tell adds to the log and the audit what a program was kept from.
-func (r *Runner) tell(job sandbox.Job, out sandbox.Outcome) {
+// report adds the refused accesses of a program to the log and the audit.
+func (r *Runner) report(job sandbox.Job, out sandbox.Outcome) {
 	if len(out.Refused) == 0 {
 		return
 	}
-	r.opts.Logger.Warn("a program was kept from what is protected", "workspace", job.Root.Name(), "scope", job.Scope.String(), "paths", out.Refused)
+	r.opts.Logger.Warn("refused a program access to protected files", "workspace", job.Root.Name(), "scope", job.Scope.String(), "paths", out.Refused)
 	if r.opts.Audit == nil {
 		return
 	}

@@ -95,7 +95,7 @@ func (w *workspace) program(line, repository string) {
 	}
 }
 
-// named is a path of settings as a name in the workspace; empty for one that is outside.
+// named returns a path in settings as a name in the workspace; empty if it is outside.
 func (w *workspace) named(value, from string) string {
 	if value == "" || strings.ContainsAny(value, "\x00*") || strings.HasPrefix(value, "-") {
 		return ""

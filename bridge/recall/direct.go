@@ -24,9 +24,9 @@ func readerOf(a *gather.Ask) *converter.Reader {
 	return &converter.Reader{Agent: a.Scope.Owner, Instructors: a.Settings.Sources.Instructors}
 }
 
-// direct are the agent's direct messages of the session, in their order, as far as their
-// share of the tasks' cap goes, and the ids of those that had no room. A prompt of no
-// session of its own shows those of all.
+// direct returns the agent's direct messages of the session, in order, within their share
+// of the tasks' cap, and the ids of messages that did not fit. A prompt without a session
+// shows messages of all sessions.
 func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []entry, left []string, err error) {
 	if t.Messages == nil || a.Settings.Excludes(settings.Tasks) {
 		return nil, nil, nil

@@ -1,8 +1,8 @@
-// Package recall finds what a prompt says beside its history in memory, in the tiers of
-// tasks, among events and in the workspace. Each of its types is a source of package
-// context/assemble/gather:
+// Package recall finds the content of a prompt other than its history: in memory, in the
+// tiers of tasks, among events and in the workspace. Each of its types is a source of
+// package context/assemble/gather:
 //
-//   - [UserMemory]: what is remembered of the user.
+//   - [UserMemory]: records about the user.
 //   - [Knowledge]: records of the kind `knowledge`, or a base outside.
 //   - [Playbooks]: the record of the kind `playbook` that fits best.
 //   - [Notes]: AGENTS.md, and records of the kind `note`.

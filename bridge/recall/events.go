@@ -41,9 +41,9 @@ type heard struct {
 	score float64
 }
 
-// events are those of the agent and of its parent in the session that count most, oldest
-// first. What other agents emit is not shown: as messages it would put words into the
-// agent's mouth.
+// events returns the most important events of the agent and its parent in the session,
+// oldest first. Events of other agents are not shown: as messages they would read as the
+// agent's own words.
 func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]entry, uint64, error) {
 	actions := a.Settings.Sources.EventActions
 	if len(actions) == 0 {
@@ -91,8 +91,8 @@ func (t *Tasks) last(ctx context.Context, a *gather.Ask, topic string) ([]events
 	return store.Page(ctx, a.View, scope, from, store.Limit{Events: lastEvents, Bytes: 4 * store.MaxPageBytes})
 }
 
-// taskOf is an event as the task that it tells of; false where its payload is no object.
-// One that names no task has the event's id.
+// taskOf returns the task that an event reports; false if its payload is no object. A task
+// without an id gets the event's id.
 func taskOf(e *events.Event) (session.Task, bool) {
 	var payload map[string]json.RawMessage
 	if e.PayloadKind != events.JSON || json.Unmarshal(e.Payload, &payload) != nil || payload == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// UserMemory finds what is remembered of the user of a prompt.
+// UserMemory finds records about the user of a prompt.
 type UserMemory struct {
 	Store Store
 	Terms Terms
@@ -26,8 +26,8 @@ type UserMemory struct {
 // Name is that of the section.
 func (m *UserMemory) Name() string { return settings.UserMemory }
 
-// userFilter keeps out the kinds that have sections of their own. Unlike != for each, it
-// reads the few records of these and not all others.
+// userFilter keeps out the kinds with separate sections. Unlike != for each, it reads the
+// few records of these kinds, not all others.
 const userFilter = `NOT (kind = "` + KindKnowledge + `" OR kind = "` + KindPlaybook + `" OR kind = "` + KindNote +
 	`" OR kind = "` + KindSkill + `" OR kind = "` + kindTask + `")`
 

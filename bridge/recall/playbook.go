@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// playbookCandidates is how many of those that fit in words are looked at: some are
-	// for other tasks, or too old.
+	// playbookCandidates is how many of the records that match by words are examined: some
+	// are for other tasks, or too old.
 	playbookCandidates = 20
 	// maxUses bounds the uses that wait to be counted. More are not counted.
 	maxUses = 256

@@ -21,7 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// The kinds of records that sections of their own show. User memories are all others.
+// The kinds of records that separate sections show. User memories are all others.
 const (
 	KindKnowledge = "knowledge"
 	KindPlaybook  = playbook.Kind
@@ -143,15 +143,15 @@ func (s *searching) ask(ctx context.Context, words string, share float64) error 
 }
 
 const (
-	// maxSentences bounds the sentences of a text that are asked alone, because in the
-	// whole each counts little beside all the words that no record has.
+	// maxSentences bounds the sentences of a text that are queried alone: in the whole text
+	// each counts little among all the words that no record has.
 	maxSentences = 3
 	// minSentence is the length in bytes of the shortest that is.
 	minSentence = 12
 )
 
-// asked are the queries that a text makes: the whole, and of several sentences those that
-// matter most, which are questions, then what stands last, then first.
+// asked returns the queries made from a text: the whole, and its most important sentences:
+// questions, then the last one, then the first.
 func asked(s string) []string {
 	whole := strings.TrimSpace(clipped(s))
 	if whole == "" {
@@ -225,7 +225,7 @@ func userScope(a *gather.Ask) (kv.Scope, bool) {
 	return kv.Scope{Tenant: a.Scope.Tenant, Kind: kv.OwnerUser, Owner: a.Settings.UserID}, true
 }
 
-// scopesOf are those of the agent and of the user.
+// scopesOf returns the scopes of the agent and of the user.
 func scopesOf(a *gather.Ask) []kv.Scope {
 	scopes := []kv.Scope{a.Scope}
 	if user, named := userScope(a); named {

@@ -45,9 +45,9 @@ const (
 // their saving and at most settings.MaxSkills: the text is what the model reads while
 // the skill is active, the metadata say name, description and tools.
 //
-// Skills stand in the system message. So only the agent's own records are skills, not
-// those of a user, which other agents write, too; and none that a tool printed, that was
-// read on the web, or that a model or an import wrote without an approval.
+// Skills stand in the system message. So only the agent's own records are skills, not a
+// user's records, which other agents write, too. Records from tool output or the web are no
+// skills, and neither are unapproved records of a model or an import.
 func SkillsOf(ctx context.Context, from Lister, scope kv.Scope) ([]settings.Skill, error) {
 	var all []settings.Skill
 	listing := memory.Listing{Filter: skillFilter, PageSize: settings.MaxSkills}

@@ -108,7 +108,8 @@ func (t *Tasks) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bo
 	return found, err == nil, err
 }
 
-// tasks are those of L2, where settings ask for them, and of L1, each oldest first.
+// tasks returns the tasks of L2, if the settings ask for them, and of L1, each oldest
+// first.
 func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []entry, err error) {
 	view := t.Tiers.At(a.View)
 	room, asked := recentTasks, recentTasks

@@ -16,8 +16,8 @@ import (
 const (
 	// agentsWait bounds how long a prompt waits for another server.
 	agentsWait = time.Second
-	// agentsFresh is how long it is remembered where a workspace is, and what another server
-	// said: a prompt may show what was written there by so much later.
+	// agentsFresh is how long the place of a workspace and another server's answer are
+	// cached: prompts may show changes by that much later.
 	agentsFresh = 2 * time.Second
 	// maxAgentsKept bounds the workspaces of which that is remembered.
 	maxAgentsKept = 256

@@ -62,7 +62,7 @@ type Parts struct {
 
 // Stats are what a Sweeper has done since it was made.
 type Stats struct {
-	// RecordsAge and SessionsAge are those of Options.
+	// RecordsAge and SessionsAge are from Options.
 	RecordsAge, SessionsAge time.Duration
 	// Records and Sessions are how many it has deleted, Results the offloaded results that
 	// went with sessions.

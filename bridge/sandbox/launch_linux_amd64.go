@@ -169,15 +169,15 @@ func (s *launched) started() error {
 	if err != nil {
 		return err
 	}
-	var told inner.Started
+	var started inner.Started
 	if n == 0 {
 		return errGone
 	}
-	if err := json.Unmarshal(text[:n], &told); err != nil {
+	if err := json.Unmarshal(text[:n], &started); err != nil {
 		return err
 	}
-	if told.Error != "" {
-		return errors.New(told.Error)
+	if started.Error != "" {
+		return errors.New(started.Error)
 	}
 	if s.process, err = descriptor(rights[:oob]); err != nil {
 		return err

@@ -104,7 +104,7 @@ func gaps(c Confinement) []string {
 	}
 	list := []string{
 		"kernel faults: all share one kernel",
-		"no cgroup bounds memory and processes, but a look every 25 ms: they can be exceeded for that long; a server that is started in a cgroup of its own (`systemd-run --scope -p MemoryMax=4G -p TasksMax=2000`, a container's limits) keeps the machine from it",
+		"no cgroup bounds memory and processes, but a look every 25 ms: they can be exceeded for that long; a server that is started in its own cgroup (`systemd-run --scope -p MemoryMax=4G -p TasksMax=2000`, a container's limits) keeps the machine from it",
 	}
 	switch c.Tier {
 	case TierNamespaces:

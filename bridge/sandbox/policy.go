@@ -45,7 +45,7 @@ type Mode string
 const (
 	// ModeRead: the workspace can be read; no network.
 	ModeRead Mode = "read"
-	// ModeWork: the workspace can be changed, but for what is protected; no network.
+	// ModeWork: the workspace can be changed, except protected paths; no network.
 	ModeWork Mode = "work"
 	// ModeNet: work, and the hosts of a list, by the job's Network.
 	ModeNet Mode = "net"
@@ -69,7 +69,7 @@ type Policy struct {
 	// Own are repositories that programs have made, as Outcome.Made names them: what Protect
 	// keeps of others can be changed in these.
 	Own []Folder
-	// Limits bound the job. Zero fields are those of DefaultLimits.
+	// Limits bound the job. Zero fields take the values of DefaultLimits.
 	Limits Limits
 }
 
@@ -94,9 +94,9 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Protected returns the paths of a workspace that give commands to others than the tool,
-// with more rights than it has: those of commands.Table. git itself works: it commits,
-// branches and merges.
+// Protected returns the paths of a workspace whose content others run with more rights than
+// the tool has: the paths of commands.Table. git itself works: it commits, branches and
+// merges.
 func Protected() []string { return commands.Paths() }
 
 // Path is where programs without a slash in their name are looked for.

@@ -32,7 +32,7 @@ type process struct {
 	ended   chan struct{}
 }
 
-// diagnostic keeps the beginning of what is written to it.
+// diagnostic keeps the first bytes written to it.
 type diagnostic struct {
 	mu   sync.Mutex
 	text []byte // guarded by mu

@@ -140,8 +140,7 @@ func workspaceOf(root *os.Root) (inner.Folder, identity, error) {
 	return inner.Folder{Path: path, Dev: stat.Dev, Ino: stat.Ino}, who, nil
 }
 
-// resolved are places without links in their names; those that are not there are left
-// out.
+// resolved returns places with links resolved, leaving out missing ones.
 func resolved(places []string) []string {
 	var out []string
 	for _, place := range places {

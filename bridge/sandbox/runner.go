@@ -77,8 +77,7 @@ type Network interface {
 	Serve(l net.Listener)
 }
 
-// Streams are those of the program. They are used until Run returns, by goroutines of
-// their own.
+// Streams are the streams of the program. Separate goroutines use them until Run returns.
 type Streams struct {
 	// Stdin is read until its end. Default: nothing to read.
 	Stdin io.Reader

@@ -13,6 +13,6 @@
 // Stars keep the length and leave JSON valid. A stream gives the same as its whole text would,
 // wherever its chunks end; what may be the beginning of a secret waits for the next chunk.
 //
-// Caveats: what is encrypted, compressed, reversed or cut into pieces of less than MinBytes is
+// Caveats: encrypted, compressed or reversed secrets, and pieces shorter than MinBytes, are
 // not found.
 package secret

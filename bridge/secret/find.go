@@ -66,7 +66,7 @@ func (m *Mask) find(data []byte, end bool) (found []span, open int) {
 	return merged(found), open
 }
 
-// merged sorts spans, and makes one of those that touch.
+// merged sorts spans, and joins touching ones.
 func merged(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	out := spans[:0]

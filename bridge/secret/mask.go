@@ -23,7 +23,7 @@ type Mask struct {
 	tables []*table // the operator's, and a tenant's
 }
 
-// table is what is looked for of some values.
+// table holds the patterns to search for of some values.
 type table struct {
 	likely [1 << 16 / 64]uint64 // which hashes the windows have
 	window map[uint64]struct{}  // each MinBytes bytes of the parts of a value, in lower case

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// maxValue bounds what is looked for of one value.
+// maxValue bounds the searched part of one value.
 const maxValue = 64 << 10
 
 var (
@@ -167,7 +167,7 @@ func secretName(name string) bool {
 }
 
 var (
-	// ordinaryNames are those of variables and headers that hold no secret, in lower case.
+	// ordinaryNames are names of variables and headers without secrets, in lower case.
 	ordinaryNames = []string{
 		"path", "home", "user", "username", "logname", "shell", "term", "pwd", "lang", "language", "tz", "editor", "pager", "tmpdir", "display", "hostname", "debug",
 		"accept", "accept-encoding", "accept-language", "cache-control", "connection", "content-type", "host", "origin", "referer", "user-agent", "mcp-protocol-version",
@@ -222,7 +222,7 @@ func plainWord(text string) bool {
 // words are the ordinary words of a part.
 type words []span
 
-// wordsOf are those of a part in which something else stands as well.
+// wordsOf returns the words of a part that also contains other text.
 func wordsOf(part string) (found words) {
 	for from := 0; from < len(part); {
 		to := from

@@ -5,7 +5,8 @@ import "io"
 const (
 	// readBytes is how much of a stream is looked through at once.
 	readBytes = 32 << 10
-	// beforeBytes of what was passed on are looked at again: what begins in them may go on.
+	// beforeBytes of the text passed on are searched again: a secret may begin there and
+	// continue.
 	beforeBytes = 16 * maxEscape
 	// maxWaiting bounds what waits for what follows.
 	maxWaiting = 16 * maxEscape
@@ -14,7 +15,7 @@ const (
 // stream masks what comes in parts.
 type stream struct {
 	mask   *Mask
-	buffer []byte // what was passed on, up to before, and what was not
+	buffer []byte // text passed on, up to before, and text still held
 	before int
 }
 
@@ -75,7 +76,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Writer masks what is written on its way. Close passes on what waits, and does not close to.
+// Writer returns a writer that masks secrets on their way. Its Close passes on held text, and
+// does not close to.
 func (m *Mask) Writer(to io.Writer) io.WriteCloser {
 	if m == nil {
 		return passing{to}

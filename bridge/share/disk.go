@@ -73,10 +73,9 @@ func (q *Quota) Watch(d Disk) (stop func() error) {
 	}
 }
 
-// measure measures all tenants. Where sizes leave out what was written lately, that stays
-// counted until it decides whether somebody may store more; where they count what was
-// deleted, the files are rewritten of tenants that are over their share and have deleted
-// some.
+// measure measures all tenants. If sizes leave out recent writes, these stay counted as
+// long as they could decide whether a tenant may store more. If sizes include deleted data,
+// the files of tenants that are over their share and have deleted some are rewritten.
 func (q *Quota) measure(ctx context.Context, d Disk, sizer kv.Sizer) error {
 	counted := q.counted()
 	sizes, total, err := d.sizes(ctx, sizer)
@@ -125,8 +124,8 @@ func (q *Quota) counted() map[string]int64 {
 	return counted
 }
 
-// matters reports whether what was counted is a large part of what a tenant may still store,
-// or of what it stores over its share.
+// matters reports whether the counted bytes are a large part of a tenant's remaining room,
+// or of its excess over its share.
 func (q *Quota) matters(counted map[string]int64) bool {
 	rooms := q.all()
 	for tenant, n := range counted {

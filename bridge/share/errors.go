@@ -13,7 +13,7 @@ var ErrExhausted = errors.New("share: exhausted")
 // stored bytes.
 var ErrQuota = errors.New("share: quota exceeded")
 
-// Whose says what is used up: all units, or the share of a tenant or an agent.
+// Whose says whose units are used up: all, or a tenant's or an agent's share.
 type Whose string
 
 // The values of Whose.
@@ -25,7 +25,7 @@ const (
 
 // ExhaustedError says which share was used up. It is an ErrExhausted.
 type ExhaustedError struct {
-	// Pool and Setting are those of the pool's options.
+	// Pool and Setting are from the pool's options.
 	Pool, Setting string
 	// Whose says whose share it is, and Name which tenant or agent.
 	Whose Whose

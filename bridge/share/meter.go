@@ -85,8 +85,7 @@ func (m *Meter) Close() {
 	m.taken.Store(0)
 }
 
-// adjust takes as many steps as are used, or gives back those that are not. The
-// caller holds mu.
+// adjust takes as many steps as are used, or releases unused ones. The caller holds mu.
 func (m *Meter) adjust() error {
 	steps := (max(m.used.Load(), 0) + m.step - 1) / m.step
 	want := steps * m.step

@@ -107,8 +107,7 @@ type placed struct {
 	before *placed
 }
 
-// With returns a context in which Pause finds the place, beside those that it finds
-// in ctx.
+// With returns a context in which Pause finds the place, in addition to the places in ctx.
 func With(ctx context.Context, p *Place) context.Context {
 	if p == nil {
 		return ctx
@@ -132,8 +131,8 @@ func Pause(ctx context.Context) (resume func()) {
 	}
 }
 
-// Split takes n units out of the place and returns them as one of their own, at most all
-// of them. Nobody can get in between. It is not for places that are paused.
+// Split takes n units out of the place and returns them as a separate place; n is at most
+// all of them. The split is atomic. The place must not be paused.
 func (p *Place) Split(n int64) *Place {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()

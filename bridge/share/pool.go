@@ -74,7 +74,7 @@ type agent struct {
 	tenant *tenant
 	name   string
 	queue  []*waiter
-	// places are those that stand for it, of no units among them.
+	// places counts its places, including ones of no units.
 	places int
 }
 

@@ -14,7 +14,7 @@ const (
 	recount = linger / 10
 )
 
-// Presence knows which tenants are active: those that took something within the last
+// Presence knows which tenants are active: tenants that took something within the last
 // second (linger). Pools and rates of one server share it. All methods are safe for
 // concurrent use; a nil Presence counts one tenant.
 type Presence struct {

@@ -13,7 +13,8 @@ type Quota struct {
 	name, setting string
 	rooms         atomic.Pointer[map[string]*room]
 	rest          time.Time // until when no files are rewritten; belongs to who measures
-	// due gets a token when what was counted has become so much that it should be measured.
+	// due gets a token when the count since the last measurement is large enough for a new
+	// one.
 	due chan struct{}
 }
 
@@ -23,8 +24,8 @@ type room struct {
 	since              *since
 }
 
-// half is half of what a tenant may still store, as it was measured. What is counted is more
-// than what is stored in the end, so it is measured before that is used up.
+// half is half of a tenant's measured remaining room. Counted bytes exceed the bytes stored
+// in the end, so a new measurement is made before the room is used up.
 func (r *room) half() int64 { return (r.limit - r.size) / 2 }
 
 // since is what a tenant has done since it was measured.
@@ -33,16 +34,16 @@ type since struct {
 	deletes atomic.Bool
 }
 
-// NewQuota returns a quota. name says in the plural what is measured, and setting is what
-// an operator raises for more.
+// NewQuota returns a quota. name is the measured unit, in the plural, and setting is the
+// setting that raises the quota.
 func NewQuota(name, setting string) *Quota {
 	return &Quota{name: name, setting: setting, due: make(chan struct{}, 1)}
 }
 
-// Measured sets how much of total each tenant uses. A tenant may use what the others leave
-// of 15/16 of total, and its max-min fair share (Level) of that where they leave less. alone
-// says that there is one tenant only, which may use all of total. Of what was counted since
-// the measurement before, counted says how much is in sizes.
+// Measured sets how much of total each tenant uses. A tenant may use the part of 15/16 of
+// total that the others leave, or, if that is less, its max-min fair share (Level). alone
+// says that there is only one tenant, which may use all of total. counted is the part of
+// the bytes counted since the previous measurement that sizes include.
 func (q *Quota) Measured(sizes map[string]int64, total int64, alone bool, counted map[string]int64) {
 	all := make([]int64, 0, len(sizes))
 	for _, size := range sizes {

@@ -6,10 +6,9 @@
 // [Face] is the protocol: it converts a message of the agent into calls of the stream's
 // methods, and what the stream hands it into messages.
 //
-// Events go to the bus in the order in which they were published, those that came
-// while the bus was busy together. Answers come in the order of what they answer, and
-// before calls and events. Everything that waits is bounded; where there is no room
-// the agent's messages are not read on.
+// Events go to the bus in the order of publication; events that came while the bus was busy
+// go together. Answers come in the order of their requests, and before calls and events.
+// All queues are bounded; when one is full, the agent's messages are not read.
 //
 // A [Progress] marks what the stream was sent, so that the agent's next stream can be
 // sent the rest.

@@ -207,8 +207,8 @@ func (p *Progress) note(d *events.Delivery) {
 	}
 }
 
-// forget drops the half of the topics that was silent longest. As far as the log
-// can tell from then on, what they had was sent.
+// forget drops the half of the topics that was silent longest. From then on the log counts
+// their events as sent.
 func (p *Progress) forget() {
 	topics := slices.SortedFunc(maps.Keys(p.topics), func(a, b string) int {
 		return cmp.Compare(p.topics[a].last, p.topics[b].last)

@@ -55,9 +55,9 @@ type Config struct {
 	Requests *share.Pool
 	// Progress marks what is sent. Default nil: nothing does.
 	Progress *Progress
-	// PublishTime is how long publishes that were read may still take once the stream
-	// has ended from another cause than the agent's closing of its side. Default 0:
-	// those that the bus does not have yet are dropped.
+	// PublishTime is how long publishes already read may still take once the stream has
+	// ended, unless the agent closed its side. Default 0: publishes that the bus does not
+	// have yet are dropped.
 	PublishTime time.Duration
 	// Stopping is closed when the server begins to stop. Default nil: the context of
 	// Run ends then.
@@ -79,9 +79,9 @@ type Stream[A any] struct {
 // meterStep is how many bytes a stream takes at once of the share of its agent.
 const meterStep = 64 << 10
 
-// sendTime is how long a stream that ends waits for its sender to note what it has
-// just sent: what is not noted is sent again on the agent's next stream. A sender that
-// stands in a send is freed only by the end.
+// sendTime is how long an ending stream waits for its sender to record its last sends:
+// unrecorded ones are sent again on the agent's next stream. A sender blocked in a send is
+// freed only by the end.
 const sendTime = 500 * time.Millisecond
 
 // New returns a stream that is not served yet.
@@ -93,9 +93,8 @@ func New[A any](face Face[A], c Config) *Stream[A] {
 	}
 }
 
-// Publish queues an event for the bus, also one that is refused, so that the answers
-// keep the order of the publishes. It waits while there is no room; the error is the
-// cause of ctx.
+// Publish queues an event for the bus, even a refused one, so that the answers keep the
+// order of the publishes. It waits while the queue is full; the error is the cause of ctx.
 func (s *Stream[A]) Publish(ctx context.Context, p Publication[A]) error {
 	return s.pending.publish(ctx, p)
 }
@@ -215,8 +214,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// emit gives what was published to the bus, in order, until no more comes. What was
-// published while a commit was under way shares the next one.
+// emit passes publishes to the bus, in order, until the end. Publishes made during a commit
+// share the next one.
 func (s *Stream[A]) emit(ctx context.Context) {
 	var e emitter[A]
 	var batch []Publication[A]

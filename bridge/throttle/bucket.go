@@ -10,7 +10,7 @@ type bucket struct {
 	at              time.Time // of left
 	tenants         map[string]*group
 	parts           int       // of all tenants
-	swept           time.Time // when those that do not call were dropped
+	swept           time.Time // when unused buckets were last dropped
 }
 
 // group are the agents of a tenant that call.

@@ -52,7 +52,7 @@ func (r Rule) amount() string {
 // Is makes errors.Is(err, ErrLimited) true.
 func (e *LimitedError) Is(target error) bool { return target == ErrLimited }
 
-// Limits are rules with what was used of them. All methods are safe for concurrent use; nil
+// Limits are rules with their current use. All methods are safe for concurrent use; nil
 // Limits have no rules.
 type Limits struct {
 	now func() time.Time
@@ -61,7 +61,7 @@ type Limits struct {
 	rules []*counted
 }
 
-// counted is a rule with what was used of it. The mutex of the Limits guards it.
+// counted is a rule with its current use. The mutex of the Limits guards it.
 type counted struct {
 	Rule
 	buckets map[owner]*bucket     // of a rate

@@ -4,7 +4,7 @@
 //
 //   - L1, the last ones as they are: the end of the session's tasks in the log.
 //   - L2, the important ones: records of tier 2.
-//   - L3, summaries of those that were important once: records of tier 3.
+//   - L3, summaries of formerly important ones: records of tier 3.
 //   - L4, long-term memory, where one session finds what another one did: records
 //     of tier 4.
 //

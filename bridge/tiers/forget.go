@@ -17,8 +17,8 @@ type Forgetting struct {
 	// Tiers have L2 and L3, Blobs the offloaded results.
 	Tiers *Tiers
 	Blobs *blob.Store
-	// All says that sessions forget it that have no settings of their own, Forgets whether
-	// one with settings does.
+	// All says that sessions without their own settings forget it; Forgets reports whether
+	// a session with settings does.
 	All     bool
 	Forgets func(ctx context.Context, scope kv.Scope, sessionID string) (bool, error)
 }
@@ -26,10 +26,10 @@ type Forgetting struct {
 // Forgotten is how much of it there was.
 type Forgotten struct{ Results, Tasks int }
 
-// Run forgets what was recorded before. Call it before anything is served. The log, what
-// was promoted to long-term memory, archived, pinned or marked as important, and what others
-// name stays; a result that went reads as collected. Where it is interrupted, the next run
-// goes on.
+// Run deletes the task tiers and results of earlier runs. Call it before the server serves.
+// The log stays, and so does everything promoted to long-term memory, archived, pinned,
+// marked as important or named elsewhere; a deleted result reads as collected. After an
+// interruption the next run goes on.
 func (f Forgetting) Run(ctx context.Context) (Forgotten, error) {
 	var all Forgotten
 	for scope, err := range f.Tiers.log.Scopes(ctx) {
@@ -57,7 +57,7 @@ func (f Forgetting) Run(ctx context.Context) (Forgotten, error) {
 	return all, nil
 }
 
-// sessions are those of an owner that forget.
+// sessions returns the sessions of an owner that forget.
 func (f Forgetting) sessions(ctx context.Context, scope kv.Scope) (map[string]bool, error) {
 	gone := make(map[string]bool)
 	sets := []iter.Seq2[string, error]{f.Tiers.log.ConfiguredSessions(ctx, scope)}
@@ -80,7 +80,7 @@ func (f Forgetting) sessions(ctx context.Context, scope kv.Scope) (map[string]bo
 	return gone, nil
 }
 
-// ForgetSession deletes L2 and L3 of a session, but for what is pinned there.
+// ForgetSession deletes L2 and L3 of a session, except pinned records.
 func (t *Tiers) ForgetSession(ctx context.Context, scope kv.Scope, session string) error {
 	_, err := Forgetting{Tiers: t}.tasks(ctx, sessionKey{scope, session})
 	return err

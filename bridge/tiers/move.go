@@ -136,7 +136,7 @@ func (t *Tiers) members(ctx context.Context, p sessionKey, tier int) ([]record.R
 	return members(ctx, t.store.List, p, tier)
 }
 
-// members are those that list has.
+// members returns the records that list yields.
 func members(ctx context.Context, list func(context.Context, kv.Scope, memory.Listing) (memory.Page, error), p sessionKey, tier int) ([]record.Record, error) {
 	listing := memory.Listing{
 		Filter:   "kind = " + quoted(Kind) + " AND session_id = " + quoted(p.session),

@@ -95,8 +95,7 @@ func (t *Tiers) L2(ctx context.Context, scope kv.Scope, sessionID string, n int)
 	return first(members, n), err
 }
 
-// L3 returns up to n summaries of a session, those that entered last first. An n
-// below one means all.
+// L3 returns up to n summaries of a session, last entered first. An n below one means all.
 func (t *Tiers) L3(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]record.Record, error) {
 	members, err := t.members(ctx, sessionKeyOf(scope, sessionID), tierSummary)
 	sortByMoved(members)

@@ -26,7 +26,7 @@ type Summary struct {
 	Parameters string `json:"parameters"`
 	Result     string `json:"result"`
 	Status     string `json:"status"`
-	// Tags are those of the task, or action and status where it has none.
+	// Tags are the tags of the task, or action and status if it has none.
 	Tags         []string  `json:"tags"`
 	Importance   float64   `json:"importance"`
 	CreateTime   time.Time `json:"created_at"`

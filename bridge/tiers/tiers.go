@@ -42,8 +42,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Tiers are the tiers of all agents. They keep no state of their own: the log and the
-// records hold all of it. All methods are safe for concurrent use.
+// Tiers are the tiers of all agents. They keep no lasting state: the log and the records
+// hold all of it. All methods are safe for concurrent use.
 type Tiers struct {
 	log    *session.Log
 	store  *memory.Store
@@ -51,7 +51,7 @@ type Tiers struct {
 	opts   Options
 
 	mu    sync.Mutex
-	turns map[sessionKey]*turn // guarded by mu; of those that promote or wait to
+	turns map[sessionKey]*turn // guarded by mu; of sessions that promote or wait to
 }
 
 // sessionKey is a session of an agent.

@@ -37,8 +37,7 @@ func (v View) L1(ctx context.Context, scope kv.Scope, sessionID string, n int) (
 }
 
 // L2 returns up to n important tasks of a session, the most important first and the
-// newest among equals: whole, or what their records say of those that the log does not
-// have any more.
+// newest among equals: whole, or as in their records if the log no longer has them.
 func (v View) L2(ctx context.Context, scope kv.Scope, sessionID string, n int) ([]session.Task, error) {
 	members, err := members(ctx, v.records.List, sessionKeyOf(scope, sessionID), tierWorking)
 	if err != nil {

@@ -28,7 +28,7 @@ type Input struct {
 	// Profile is what the call may do. The zero Profile is that of a caller who has none:
 	// the workspace, and no network.
 	Profile policy.Profile
-	// ListedPrograms lets the call run no programs but those of a list, though it is confined:
+	// ListedPrograms lets the call run only the programs of a list, although it is confined:
 	// agents of loom.v1 ask their users about others.
 	ListedPrograms bool
 	// Room is what the call may add to the workspace; nil for any amount.
@@ -133,8 +133,8 @@ type Output struct {
 	// Brief stands for the result with callers who take one JSON value and keep no bytes,
 	// where that is not the result itself. Default nil: it is.
 	Brief any
-	// Tier is how the process that the tool started was confined, for the audit; empty where
-	// it started none. It counts beside an error, too.
+	// Tier is how the process that the tool started was confined, for the audit; empty if it
+	// started none. It is valid together with an error, too.
 	Tier string
 	// Written describes a file that the call has written; nil when it wrote none.
 	Written *Written
@@ -143,12 +143,12 @@ type Output struct {
 	Join *Join
 }
 
-// Join is what is committed together with a step: both or neither.
+// Join is a change that is committed together with a step: both or neither.
 type Join struct {
-	// Refs and Blind are those of a kv.Request.
+	// Refs and Blind are as in kv.Request.
 	Refs, Blind []kv.Ref
-	// Stage does the work under the rules of kv.Stage, given the number of the step. An
-	// error of its own leaves the step unrecorded, too.
+	// Stage does the work under the rules of kv.Stage, given the number of the step. If it
+	// returns an error, the step is not recorded either.
 	Stage func(ctx context.Context, tx *kv.Tx, step uint64) error
 	// End hears once what came of the commit: nil when it was made, kv.ErrUnknownOutcome
 	// where it is unknown. Nil: it is not asked for.

@@ -35,8 +35,8 @@ const CategoryMCP = "mcp"
 // Foreign reports whether others than the server say what the tool is called, and what it does.
 func (o Offer) Foreign() bool { return o.AgentID != "" || o.Category == CategoryMCP }
 
-// NameForm says how those who run models write the name of a tool, and whether they take
-// it at all.
+// NameForm returns how model providers write the name of a tool, and whether they accept it
+// at all.
 type NameForm func(name string) (written string, taken bool)
 
 // CatalogueOptions adjusts a Catalogue. The zero value is the default.
@@ -44,14 +44,13 @@ type CatalogueOptions struct {
 	// Form is how models call tools: of two names with one form only one can be had.
 	// Default: by their names.
 	Form NameForm
-	// Absent gives a tool that answers in the place of one that is not here, or nil.
-	// No list shows it. Default: none does.
+	// Absent returns a tool that answers in the place of a missing one, or nil. No list
+	// shows it. Default: no such tool.
 	Absent func(name string) *Tool
 }
 
-// Catalogue says which tool a name means, and which tools there are: those of the
-// server's registry, which win, and those of suppliers. All methods but Add are safe for
-// concurrent use.
+// Catalogue resolves and lists tools: the tools of the server's registry, which win, and
+// the tools of suppliers. All methods but Add are safe for concurrent use.
 type Catalogue struct {
 	registry  *Registry
 	form      NameForm
@@ -75,8 +74,8 @@ func NewCatalogue(r *Registry, opts *CatalogueOptions) *Catalogue {
 	return c
 }
 
-// Add puts the tools of a supplier behind those that are there. Call it before anybody
-// else uses the catalogue.
+// Add puts the tools of a supplier behind the existing ones. Call it before any other use
+// of the catalogue.
 func (c *Catalogue) Add(s Supplier) { c.suppliers = append(c.suppliers, s) }
 
 // Own returns the tool of the server that a name or an alias means.
@@ -110,8 +109,8 @@ func (c *Catalogue) Lookup(tenant, name string) (*Tool, error) {
 	return c.registry.Lookup(name)
 }
 
-// All yields the tools of the server, then those of suppliers that have the name of no
-// tool before them.
+// All yields the tools of the server, then the suppliers' tools whose name no earlier tool
+// has.
 func (c *Catalogue) All(tenant string) iter.Seq[Offer] {
 	return func(yield func(Offer) bool) {
 		for _, d := range c.registry.List() {

@@ -71,7 +71,7 @@ func behind(schema *jsonschema.Schema) *jsonschema.Schema {
 	return nil
 }
 
-// allTypes are those of JSON, in the words of JSON Schema.
+// allTypes are the types of JSON, as JSON Schema names them.
 var allTypes = []string{"null", "boolean", "number", "integer", "string", "array", "object"}
 
 // typesOf are the types that a schema may allow: too many rather than too few.

@@ -25,7 +25,7 @@ type Part struct {
 // would fail, or that it can't be shown.
 type Preview func(ctx context.Context, in Input) ([]Part, error)
 
-// PartNamed returns the content of a part; false when there is none of the name.
+// PartNamed returns the content of a part; false if there is no such part.
 func PartNamed(parts []Part, name string) ([]byte, bool) {
 	for _, p := range parts {
 		if p.Name == name {

@@ -22,8 +22,7 @@ const DefaultMaxTools = 4096
 type Options struct {
 	// MaxTools bounds how many tools can be added. Default DefaultMaxTools.
 	MaxTools int
-	// Levels are those of some tools by their registered names, in place of what their
-	// descriptors say.
+	// Levels overrides the levels in the descriptors of some tools, by registered name.
 	Levels map[string]int
 }
 

@@ -18,14 +18,14 @@ const (
 	MaxSchemaDepth = 64
 	// MaxSchemaValues bounds the values of one.
 	MaxSchemaValues = 4096
-	// MaxSchemasValues bounds those of all that one agent gives.
+	// MaxSchemasValues bounds the values of all schemas of one agent.
 	MaxSchemasValues = 1 << 14
 )
 
 // Schemas checks the schemas of one agent's tools, one after another. Its zero
 // value is ready.
 type Schemas struct {
-	values int // of those that were checked
+	values int // values of the checked schemas
 }
 
 // Check returns what is wrong with a schema, as a sentence without its subject;
@@ -42,7 +42,7 @@ func (s *Schemas) Check(text json.RawMessage) error {
 	case values > MaxSchemaValues:
 		return fmt.Errorf("has more than %d values", MaxSchemaValues)
 	case s.values > MaxSchemasValues:
-		return fmt.Errorf("has too many values: those of one agent have at most %d together", MaxSchemasValues)
+		return fmt.Errorf("has too many values: the schemas of one agent may have %d together", MaxSchemasValues)
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(text, &object) != nil || object == nil {

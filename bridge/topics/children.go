@@ -61,24 +61,24 @@ type spawnResult struct {
 	Error    string `json:"error"`
 }
 
-// Teller notifies children and parents by events, as a children.Spawner asks for it.
-type Teller struct{ Bus *events.Bus }
+// Notifier is the children.Notifier that notifies children and parents by events.
+type Notifier struct{ Bus *events.Bus }
 
-var _ children.Teller = Teller{}
+var _ children.Notifier = Notifier{}
 
 // Spawned notifies a child of its spawn.
-func (t Teller) Spawned(ctx context.Context, c *children.Child) error {
-	return t.tell(ctx, c.Tenant, spawnedEvent(c), c.ID)
+func (t Notifier) Spawned(ctx context.Context, c *children.Child) error {
+	return t.emit(ctx, c.Tenant, spawnedEvent(c), c.ID)
 }
 
 // Returned notifies a parent that its child has a result.
-func (t Teller) Returned(ctx context.Context, c *children.Child) error {
-	return t.tell(ctx, c.Tenant, returnedEvent(c), c.ID)
+func (t Notifier) Returned(ctx context.Context, c *children.Child) error {
+	return t.emit(ctx, c.Tenant, returnedEvent(c), c.ID)
 }
 
-// tell emits a durable event once for each child. An agent whose id no topic can hold is
-// left out.
-func (t Teller) tell(ctx context.Context, tenant string, e events.Event, child string) error {
+// emit emits a durable event once for each child. An agent whose id fits into no topic is
+// skipped.
+func (t Notifier) emit(ctx context.Context, tenant string, e events.Event, child string) error {
 	if e.Check() != nil {
 		return nil
 	}
@@ -187,7 +187,7 @@ func Hears(agent string) func(e *events.Event) bool {
 	}
 }
 
-// readKeys reads a payload that has no other keys than those of what it is read into.
+// readKeys decodes a payload into a struct, and refuses unknown keys.
 func readKeys(e *events.Event, into any, required ...string) error {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(e.Payload, &keys) != nil || keys == nil {

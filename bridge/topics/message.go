@@ -55,8 +55,9 @@ func (s Sender) Send(ctx context.Context, tenant string, m messages.Message) (me
 	return sent, nil
 }
 
-// told is a message as the payload of an event: a task with the action node.message.
-type told struct {
+// messagePayload is a message as the payload of an event: a task with the action
+// node.message.
+type messagePayload struct {
 	TaskID       string           `json:"task_id"`
 	Action       string           `json:"action"`
 	SourceAgent  string           `json:"source_agent"`
@@ -82,7 +83,7 @@ type messageParameter struct {
 // telling is the event for the target of a message. It is the same for the same
 // message.
 func telling(m *messages.Message) (events.Event, events.EmitOptions) {
-	t := told{
+	t := messagePayload{
 		TaskID: m.TaskID, Action: nodeMessage, SourceAgent: m.Source, TargetAgent: m.Target,
 		Parameters: messageParameter{
 			Content: m.Content, ContextRole: string(m.Role), Priority: &m.Priority, NodeID: m.Node, Metadata: m.Metadata,
@@ -131,7 +132,7 @@ func messageOf(e *events.Event) (messages.Message, error) {
 	}
 	var given messageParameter
 	if err := decodeStrictly(p.Parameters, &given); err != nil {
-		return messages.Message{}, refuse("payload.parameters", "are not those of a message: "+err.Error())
+		return messages.Message{}, refuse("payload.parameters", "do not fit a message:  "+err.Error())
 	}
 	switch {
 	case p.SourceAgent != "" && p.SourceAgent != e.Source:

@@ -31,11 +31,11 @@ type Rules struct {
 // spawner make children.
 func NewRules(tasks Tasks, box Messenger, spawner Spawner) *Rules { return &Rules{tasks, box, spawner} }
 
-// Admit does what the topic of an event asks for, before the bus takes the event: it
-// refuses what is reserved with a *ReservedError, keeps loom.v1's answers out of the
-// store, adds the task that an event of the native API is, to the tasks of the
-// event's source, and sends the message that it is. An event that is not stored is no
-// task. The event was checked.
+// Admit applies the rules of an event's topic before the bus takes the event. It refuses
+// reserved topics with a *ReservedError, and keeps loom.v1's answers out of the store. It
+// adds a task event of the native API to the tasks of the event's source, and sends a
+// message event as a message. A volatile event adds no task. The event must be checked
+// already.
 func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error {
 	// A result that comes again is no new one.
 	if r.spawner != nil && e.Topic != Result {
@@ -44,7 +44,7 @@ func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts 
 		}
 	}
 	if writer.Of(ctx) != writer.Program && instructs(e.Topic) {
-		return refuse("topic", "is "+e.Topic+", which asks and tells as a program does: a model's tool emits on another topic")
+		return refuse("topic", "is "+e.Topic+", which is reserved for programs: a model's tool must emit on another topic")
 	}
 	if !opts.Legacy && !strings.HasPrefix(e.Topic, agentPrefix) && strings.ContainsFunc(e.Topic, unicode.IsSpace) {
 		return refuse("topic", "holds a blank; words of a topic are separated by dots, as in prices.btc")

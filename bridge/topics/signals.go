@@ -50,7 +50,7 @@ func (s Signals) Update(ctx context.Context, scope kv.Scope, sessionID string, u
 	for _, e := range w.Risks() {
 		for i := range u.Change.Signals {
 			if u.Change.Signals[i].ID == e.ID {
-				s.tell(ctx, scope, sessionID, e)
+				s.emit(ctx, scope, sessionID, e)
 				break
 			}
 		}
@@ -58,8 +58,9 @@ func (s Signals) Update(ctx context.Context, scope kv.Scope, sessionID string, u
 	return w, nil
 }
 
-// tell emits a volatile event. One without a taker is no error: the next prompt has it.
-func (s Signals) tell(ctx context.Context, scope kv.Scope, sessionID string, e working.Event) {
+// emit emits a volatile event. An event without a reader is no error: the next prompt shows
+// it.
+func (s Signals) emit(ctx context.Context, scope kv.Scope, sessionID string, e working.Event) {
 	event := events.Event{Topic: Interrupts(scope.Owner), Type: "interrupt", Source: scope.Owner, SessionID: sessionID}
 	event.Payload, _ = json.Marshal(map[string]string{ // texts are JSON
 		"session_id": sessionID, "event_id": e.ID, "type": e.Type, "summary": e.Summary, "urgency": e.Urgency.String(),

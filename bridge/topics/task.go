@@ -104,7 +104,7 @@ func (p *taskPayload) read(e *events.Event) error {
 	return p.addParameters(e.Payload)
 }
 
-// addParameters makes parameters of the fields that are none of a task's.
+// addParameters makes parameters from the fields that a task does not have.
 func (p *taskPayload) addParameters(payload json.RawMessage) error {
 	var rest map[string]json.RawMessage
 	if isNull(payload) || json.Unmarshal(payload, &rest) != nil {
@@ -145,7 +145,7 @@ var taskFields = []string{
 	"result", "tags", "importance", "created_at", "create_time",
 }
 
-// resultText is a result as text; one that is no text is its JSON.
+// resultText returns a result as text; a non-text result as its JSON.
 func resultText(result json.RawMessage) string {
 	var text string
 	if isNull(result) || json.Unmarshal(result, &text) == nil {

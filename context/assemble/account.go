@@ -16,8 +16,8 @@ import (
 // maxRefs bounds the names that a section's account lists.
 const maxRefs = 64
 
-// sections are the account of all sections: those that stand in the prompt, in its
-// order, then those that do not: cut to nothing, failed, and without anything to show.
+// sections returns the account of all sections: first the sections in the prompt, in its
+// order, then the absent ones: cut to nothing, failed or empty.
 func (t *task) sections(b *render.Builder) []Section {
 	pieces := make(map[string]*inject.Piece, len(t.prepared.Pieces))
 	for i := range t.prepared.Pieces {

@@ -23,8 +23,8 @@ import (
 
 // Limits and defaults of a request.
 const (
-	// DefaultMaxTokens is the budget of a request that names none, for a model whose window
-	// nobody knows.
+	// DefaultMaxTokens is the budget of a request without one, for a model whose window is
+	// unknown.
 	DefaultMaxTokens = 8192
 	// DefaultToolResultTokens bounds what a prompt shows of one result. What is
 	// over it can be read by the reference that stands in its place.
@@ -59,19 +59,19 @@ type Options struct {
 	// Models is the table that the counter has, whose ratios usage reports
 	// correct. Default is the one that comes with package tokens.
 	Models *tokens.Models
-	// Templates of lines are laid over those of each preset. Default none.
+	// Templates of lines override the ones of each preset. Default none.
 	Templates step.Templates
-	// OnBatch is called for each batch of folds after it was stored, by the call that
-	// folded. It must not block. Default: nobody is told.
+	// OnBatch is called for each batch of folds after it is stored, by the call that
+	// folded. It must not block. Default: no notification.
 	OnBatch func(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch)
-	// Engine is what the log reads from. A prompt is read as of one moment of it. Default:
-	// each part is read as it is just then.
+	// Engine is the engine that the log reads from. A prompt is read from one snapshot of
+	// it. Default: no snapshot; each part is read on its own.
 	Engine read.Snapshots
 	// Foresee adds what the gatherer and the functions here read of the Engine. Default:
 	// that is not known.
 	Foresee func(along *kv.Reads, scope kv.Scope, sessionID string)
-	// Gatherer finds what stands in prompts beside the history; it needs the Engine.
-	// Default: nothing does.
+	// Gatherer finds the parts of prompts other than the history; it needs the Engine.
+	// Default: prompts have only the history.
 	Gatherer *gather.Gatherer
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
@@ -168,7 +168,7 @@ func (a *Assembler) Assemble(ctx context.Context, r Request) (Prompt, error) {
 			live = true
 		default:
 			if t != nil {
-				t.tell(ctx, p.Receipt.Batch, err)
+				t.report(ctx, p.Receipt.Batch, err)
 			}
 			return p, err
 		}
@@ -251,7 +251,7 @@ func (t *task) made(ctx context.Context) (Prompt, error) {
 // the second time only the digits differ.
 const maxFigures = 3
 
-// drafted makes a draft within the budget, or within the window where nobody gave one.
+// drafted makes a draft within the budget, or within the window if the call has no budget.
 func (t *task) drafted(ctx context.Context, s *fold.Source) (*draft, error) {
 	fixed, err := t.fixed(ctx)
 	if err != nil {
@@ -284,8 +284,8 @@ func (t *task) drafted(ctx context.Context, s *fold.Source) (*draft, error) {
 	return t.lastResort(ctx, s, fixed, d, err)
 }
 
-// tell reports a batch of a call that did not fail; nil is none.
-func (t *task) tell(ctx context.Context, b *fold.Batch, err error) {
+// report calls OnBatch for the batch of a successful call; nil means no batch.
+func (t *task) report(ctx context.Context, b *fold.Batch, err error) {
 	if err == nil && b != nil && !t.r.DryRun && t.a.onBatch != nil {
 		t.a.onBatch(ctx, t.r.Scope, t.r.SessionID, *b)
 	}

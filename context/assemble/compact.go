@@ -41,9 +41,9 @@ type CompactRequest struct {
 	// MaxTokens is the most that the history may take; zero is no bound. With Text it
 	// bounds the lines of earlier steps in history.StyleReduction.
 	MaxTokens int
-	// Summary is what the caller says of the folded part. It stands at the head of
-	// the fold, beside its lines, and replaces none of them. Empty says nothing;
-	// one that is blank or takes more than history.DefaultSummaryTokens is left out.
+	// Summary is the caller's summary of the folded part. It stands at the head of the
+	// fold, before its lines, and replaces none of them. Empty adds nothing; a blank one,
+	// or one that takes more than history.DefaultSummaryTokens is left out.
 	Summary string
 	// DryRun shows what would be folded, and stores nothing.
 	DryRun bool
@@ -95,7 +95,7 @@ func (a *Assembler) Compact(ctx context.Context, r CompactRequest) (Compaction, 
 			return Compaction{}, t.overflow(nil, fixed{hard: r.MaxTokens}, overflow)
 		}
 		if !errors.Is(err, session.ErrFoldsChanged) {
-			t.tell(ctx, c.Batch, err)
+			t.report(ctx, c.Batch, err)
 			return Compaction{Batch: c.Batch, Folds: c.Folds, SummaryProblem: c.Problem, Tokens: t.tally.Tokens(c.Tokens)}, err
 		}
 		if err := t.moment.Again(ctx); err != nil {
@@ -186,7 +186,7 @@ func (a *Assembler) Conclude(ctx context.Context, r ConcludeRequest) (Concluded,
 	for range maxRaces {
 		var c fold.Compacted
 		if c, err = t.folding.Conclude(ctx, own); !errors.Is(err, session.ErrFoldsChanged) {
-			t.tell(ctx, c.Batch, err)
+			t.report(ctx, c.Batch, err)
 			return Concluded{Batch: c.Batch, Problem: c.Problem}, err
 		}
 		if err := t.moment.Again(ctx); err != nil {

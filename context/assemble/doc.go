@@ -7,8 +7,8 @@
 //   - A [Prompt] is the answer: system, tools, the history, and the goal last,
 //     in one [Format].
 //   - A [Part] is one of these four with its tokens.
-//   - A [Receipt] is the account of it: what was folded and why, what is as it
-//     was in the prompt before, and what it should cost.
+//   - A [Receipt] is the account of it: what was folded and why, which part is unchanged
+//     since the previous prompt, and what it should cost.
 //   - An [OverflowError] refuses a prompt over its budget and names what takes
 //     most. Nothing is ever left out without a reference to make it fit.
 //   - A [UsageReport] says what a provider counted, from which the next prompt
@@ -40,15 +40,14 @@
 //   - Content blocks of a provider stay as they came; calls and results within
 //     them are paired like others.
 //
-// What is brought together is folded together, or not at all. The policy of the
-// session, or of the call, says what is folded:
+// A group is folded as a whole or not at all. The policy of the session, or of the call,
+// says what is folded:
 //
-//   - The ledger, the default, shows each result whole up to a limit, but lines
-//     that the prompt shows already only by reference. It folds old turns in
-//     batches, when that pays or the budget forces it (see package history). A
-//     fold stands as one user message where they stood. It is stored before
-//     anybody sees it, and can be undone.
-//   - Append_only shows everything, and repeats what is repeated.
+//   - The ledger, the default, shows each result whole up to a limit, but lines that the
+//     prompt shows already only by reference. It folds old turns in batches, when that pays
+//     or the budget forces it (see package history). A fold stands as one user message
+//     where they stood. It is stored before a prompt shows it, and can be undone.
+//   - Append_only shows everything, including repeats.
 //   - A preset has fixed rules. Messages and recent calls stand where they stood, and
 //     each run of older calls between them is one user message with a line for each.
 //     Calls of messages stay messages, without what they wrote; results are what was
@@ -56,12 +55,12 @@
 //     are text. Its boundary moves in batches, too, unless it is to be literal.
 //
 // All of them are made of the one log, so that a policy may change with any
-// call. User and system messages, and what is pinned, are never folded, cut or
-// deduplicated, but for what is done before a prompt is refused: under the ledger
-// a talk that is longer than the budget begins in its middle, and says how to read
-// what was before; a goal, or a newest message of the user, that is too long is cut in
-// its middle. The newest results, which the model has not seen, are never
-// folded where a part of each fits: they are shortened together, each to a fair share.
+// call. User and system messages and pinned entries are never folded, cut or deduplicated,
+// except as the last resort before a prompt is refused: under the ledger a talk that is
+// longer than the budget begins in its middle, and says how to read what was before; a
+// goal, or a newest message of the user, that is too long is cut in its middle. The newest
+// results, which the model has not seen, are never folded where a part of each fits: they
+// are shortened together, each to a fair share.
 //
 // Prompts grow at the end only, until a receipt reports a batch: everything
 // before the goal, up to a turn that is still open, is a byte prefix of the next
@@ -70,10 +69,9 @@
 // to fit. A report that can't be true is not believed, and none makes a prompt be
 // refused that fits without it.
 //
-// A prompt reads the folds and what is not folded, so it takes about as long in
-// a session of ten thousand steps as in one of a thousand. More than is held at
-// once is folded as it is read. Only few prompts hold much text at a time; others
-// that need to wait.
+// A prompt reads the folds and the unfolded entries, so it takes about as long in a session
+// of ten thousand steps as in one of a thousand. Entries beyond the memory limit are folded
+// while they are read. Only few prompts may hold much text at a time; the others wait.
 //
 // Caveats: the last prompts of each session are remembered in memory, for
 // StableTokens and for usage reports; a restart forgets them. A preset shows what

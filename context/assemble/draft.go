@@ -27,9 +27,9 @@ type draft struct {
 }
 
 // Drafts of one prompt. A second one leaves the reserve free, a third makes up for sizes
-// that did not add up. Only where none fits yet are there more: what stands around the
-// history takes more beside one that ends otherwise, and a provider may count less than is
-// counted here, so that one step back is not enough.
+// that did not add up. More are made only while none fits: the parts around the history may
+// grow with another end of the history, and a provider may count less than we do, so one
+// step back is not enough.
 const maxDrafts, maxMisfits = 3, 8
 
 // fit makes a draft within the budget. Before a prompt is refused it is counted

@@ -20,7 +20,7 @@ func (a *Assembler) Figures(ctx context.Context, scope kv.Scope, sessionID strin
 	return working.Figures{Pressure: last.Pressure, Budget: last.Free, Errors: t.moment.End.Errors(), Depth: a.depthOf(ctx, scope)}, nil
 }
 
-// depthOf is how many parents an agent has above it; 0 where nobody knows.
+// depthOf returns the number of an agent's ancestors; 0 if unknown.
 func (a *Assembler) depthOf(ctx context.Context, scope kv.Scope) int {
 	if a.depth == nil {
 		return 0
@@ -28,8 +28,8 @@ func (a *Assembler) depthOf(ctx context.Context, scope kv.Scope) int {
 	return a.depth(ctx, scope)
 }
 
-// withFigures lays the prompt out again if its dashboard shows other figures than those of
-// a draft; false where it shows them already, or none.
+// withFigures lays the prompt out again if its dashboard's figures differ from the draft's;
+// false if they are equal or it shows none.
 func (t *task) withFigures(d *draft) bool {
 	if !t.showsWorking() {
 		return false

@@ -33,13 +33,12 @@ func (f fixed) tokens() int {
 
 // What is believed of a usage report.
 const (
-	// A ratio of what the provider counted to what is counted here beyond these is
-	// no tokenizer's: the report is of another prompt.
+	// A ratio of the provider's count to ours outside these bounds can't come from a
+	// tokenizer: the report is of another prompt.
 	minRatio, maxRatio = 0.2, 5
 	// An answer that adds answerSpread times as much to the next prompt as its
-	// record does, or answerSpread less, is not what was recorded: thoughts are
-	// counted with it that are not sent again. answerSlack of it are for frames of
-	// calls.
+	// record does, or answerSpread less, does not match the record: it includes thoughts
+	// that are not sent again. answerSlack of it are for frames of calls.
 	answerSpread = 1.5
 	answerSlack  = 64
 	// doubtfulSpread is the share of a prediction from which on its reserve says

@@ -55,13 +55,12 @@ type Request struct {
 	// MaxBytes bounds the text of all messages, however few tokens it has and
 	// whatever the format adds; zero is no bound.
 	MaxBytes int
-	// Tools are the caller's own, offered beside those that are served. All are offered in
-	// the order of their names.
+	// Tools are the caller's own tools, offered in addition to the served ones. All are
+	// ordered by name.
 	Tools []Tool
 	// WithoutTools offers none, also none of the caller's.
 	WithoutTools bool
-	// Settings say what this prompt is made of, over those of the session; nil is as
-	// those say.
+	// Settings override the session's settings for this prompt; nil: the session's apply.
 	Settings *settings.Prompt
 	// TurnID names the turn of the model that the prompt is for. Default: the place of
 	// the newest message of the user.
@@ -71,7 +70,7 @@ type Request struct {
 	// DryRun stores nothing: the prompt is the one that would be made, and what
 	// would be folded is folded in it.
 	DryRun bool
-	// History are settings for this call, laid over those of the session.
+	// History overrides the session's history settings for this call.
 	History session.Config
 }
 

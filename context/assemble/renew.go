@@ -95,11 +95,11 @@ func (a *Assembler) renew(ctx context.Context, r RenewRequest) (Renewed, error) 
 	if err := t.folding.Store(ctx, s, d.Draft, t.requestID); err != nil {
 		return Renewed{}, err
 	}
-	t.tell(ctx, d.Batch, nil)
+	t.report(ctx, d.Batch, nil)
 	return Renewed{Sprint: d.Renewal.Snapshot.Sprint, Batch: d.Batch}, nil
 }
 
-// windowState reads what a renewal before left to prompts beside the history.
+// windowState reads what an earlier renewal left to prompts in addition to the history.
 func (t *task) windowState() error {
 	if !t.rules.Renews() {
 		return nil
@@ -113,8 +113,8 @@ func (t *task) windowState() error {
 }
 
 // evict makes room in a fresh window whose history is as short as it can be: first skills
-// are shown by their names, then what is known of the user and the task gives way, what is
-// worth least first. False where nothing is left to evict.
+// are reduced to their names, then knowledge about the user and the task is dropped, least
+// valuable first. False where nothing is left to evict.
 func (t *task) evict(over int) (bool, error) {
 	if !t.folding.Misses {
 		return false, nil
@@ -160,13 +160,13 @@ func (t *task) rearranged() (err error) {
 	return t.tally.Err
 }
 
-// isMemory reports whether a section is of what is known of the user and the task.
+// isMemory reports whether a section holds knowledge about the user and the task.
 func isMemory(name string, phase inject.Phase) bool {
 	return phase == inject.UserContext && name != settings.SkillTexts && name != settings.Working &&
 		name != settings.Tasks && name != settings.Events && name != settings.Messages
 }
 
-// memoryTokens is what the prompt shows of what is known.
+// memoryTokens returns the tokens of the knowledge sections.
 func (t *task) memoryTokens() int {
 	n := 0
 	for i := range t.prepared.Arranged.Pieces {
@@ -177,8 +177,8 @@ func (t *task) memoryTokens() int {
 	return n
 }
 
-// trim caps the sections of what is known so that together they take what is left to them,
-// the last of them first.
+// trim caps the knowledge sections, the last one first, so that together they fit into
+// their budget.
 func (t *task) trim(all []inject.Injection) []inject.Injection {
 	if t.shrunk.Memory == 0 {
 		return all

@@ -11,7 +11,7 @@ import (
 )
 
 // What is done before a prompt is refused: a talk that is longer than the window begins in
-// its middle, and what is asked is cut in its own.
+// its middle, and the request is cut in its own middle.
 
 // cutTries is how often that is cut shorter where sizes did not add up: some layouts show
 // it more than once.

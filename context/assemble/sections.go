@@ -120,7 +120,7 @@ func (t *task) injections() []inject.Injection {
 }
 
 // showsWorking reports whether the prompt shows what the agent noted. In the layout of three
-// phases goal and plan have sections of their own, and it is shown where it says more.
+// phases goal and plan are separate sections, so it is shown only if it says more.
 func (t *task) showsWorking() bool {
 	switch t.table.Name {
 	case settings.Partitioned:
@@ -131,7 +131,7 @@ func (t *task) showsWorking() bool {
 	return false
 }
 
-// plan is what a section of its own shows: nothing where the working state has it.
+// plan returns the plan for its separate section: empty if the working state shows it.
 func (t *task) plan() working.Plan {
 	if t.table.Name == settings.Partitioned {
 		return nil
@@ -198,7 +198,7 @@ func (t *task) textTools() {
 	for i := range t.served {
 		foreign[t.served[i].Name] = t.served[i].Foreign
 	}
-	for i := range t.ownTools { // which win over those that are served
+	for i := range t.ownTools { // which override served tools
 		foreign[t.ownTools[i].Name] = false
 	}
 	for i := range t.r.Tools {

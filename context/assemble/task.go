@@ -45,9 +45,9 @@ type task struct {
 	skillTools []string
 	// ownTools are the caller's own tools.
 	ownTools []Tool
-	// served are those that the agent can call.
+	// served are the served tools that the agent can call.
 	served []Served
-	// text and others are the tools as text: the server's and the caller's own, and those of
+	// text and others are the tools as text: the server's and the caller's, and those of
 	// others.
 	text, others []tokens.Tool
 	tools        toolset
@@ -56,8 +56,8 @@ type task struct {
 	shrunk    fold.Window
 	swapped   []string
 	requestID string
-	// window is what the prompt may take where it does not fit MaxTokens, because
-	// nobody gave a budget; 0 is no more.
+	// window is what the prompt may take where it does not fit MaxTokens, because the call
+	// has no budget; 0: no more than MaxTokens.
 	window int
 	// back is what comes back of folded results.
 	back inject.Injection
@@ -162,7 +162,7 @@ func invalidConfig(err error) error {
 	return err
 }
 
-// prices are those of the settings, or of the model, or the defaults.
+// prices returns the prices of the settings, of the model, or the defaults, in this order.
 func (a *Assembler) prices(model string, own history.Prices) history.Prices {
 	if own != (history.Prices{}) {
 		return own

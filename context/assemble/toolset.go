@@ -138,8 +138,8 @@ type Served struct {
 // levelsShown are the levels whose tools stand in prompts by default.
 var levelsShown = []int{1}
 
-// offered are the tools of the prompt: those of the served ones that the settings and
-// the active skills choose, and the caller's own, which win.
+// offered returns the tools of the prompt: the served tools that the settings and active
+// skills choose, and the caller's own, which override them.
 func (t *task) offered() []Tool {
 	if t.r.WithoutTools {
 		return nil

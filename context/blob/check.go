@@ -35,8 +35,8 @@ type check struct {
 	found   func(error)
 	decoder Store // only its unpack is used
 
-	chunks map[[sha256.Size]byte]bool  // those that are there
-	blobs  map[[sha256.Size]byte]int64 // sizes of those that have a manifest
+	chunks map[[sha256.Size]byte]bool  // existing chunks
+	blobs  map[[sha256.Size]byte]int64 // sizes of the blobs that have a manifest
 	paths  map[string]bool             // of entries
 	used   Usage                       // what the manifests come to
 }

@@ -306,7 +306,7 @@ func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, look *references,
 // plan lists what a commit deletes.
 type plan struct {
 	entries []Entry
-	refs    []string // those that go with their last entry
+	refs    []string // blobs that go with their last entry
 	bytes   int64
 }
 
@@ -348,7 +348,7 @@ func (c *collection) shared(ctx context.Context, from kv.Getter, ref string, goi
 	return false, nil
 }
 
-// stage deletes what is planned and notes the names that were collected.
+// stage deletes the planned entries and notes the collected names.
 func (c *collection) stage(ctx context.Context, tx *kv.Tx, p plan) error {
 	if len(p.entries) == 0 {
 		return nil

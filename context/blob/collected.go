@@ -17,7 +17,7 @@ type Collected struct {
 	// size.
 	Refs  []string
 	Bytes int64
-	// Kept counts what was not deleted.
+	// Kept counts the blobs that were not deleted.
 	Kept Kept
 	// Orphans is the number of deleted chunks that no blob had, OrphanBytes their bytes
 	// in the store.

@@ -55,7 +55,7 @@ type erasing struct {
 	chunks map[string]bool // that what stays is made of
 }
 
-// learn sorts the owner's results: those of the session, and those that stay.
+// learn sorts the owner's results: results of the session, and results that stay.
 func (x *erasing) learn(ctx context.Context) error {
 	if x.Subject.Session == "" && len(x.Steps) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (x *erasing) learn(ctx context.Context) error {
 		}
 		m, got := decodeManifest(values[0])
 		if got != nil {
-			continue // whoever reads it is told
+			continue // a reader gets the error
 		}
 		for _, hash := range m.chunks {
 			x.chunks[string(hash[:])] = true

@@ -30,8 +30,8 @@ var (
 	ErrInvalid = errors.New("blob: invalid input")
 )
 
-// CollectedError says what was collected, and when. It is an ErrCollected and
-// an ErrNotFound.
+// CollectedError identifies the collected blob and the time. It is an ErrCollected and an
+// ErrNotFound.
 type CollectedError struct {
 	Name string
 	Time time.Time

@@ -74,8 +74,8 @@ type Results struct {
 }
 
 // Find searches the owner's archive. It reads every archived blob that the
-// filters let through; those that are no text are found by name and tags. It takes
-// turns with other searches as Search does; too many are a *turn.BusyError.
+// filters let through; binary blobs are found by name and tags. It queues with other
+// searches as Search does; too many give a *turn.BusyError.
 func (s *Store) Find(ctx context.Context, scope kv.Scope, q Query) (Results, error) {
 	if err := q.check(); err != nil {
 		return Results{}, err

@@ -10,9 +10,9 @@ import (
 )
 
 // Forget deletes the owner's blobs that were made in some sessions, expired or not, and
-// returns how many paths went. What is in long-term memory, archived, marked as important,
-// or named by a memory record or an open session that is none of them stays. It works in
-// small commits, as Collect does. Call it before anything is served.
+// returns how many paths it deleted. It keeps blobs that are in long-term memory, archived,
+// marked as important, or named by a memory record or by an open session other than those.
+// It works in small commits, as Collect does. Call it before the server serves.
 func (s *Store) Forget(ctx context.Context, scope kv.Scope, gone map[string]bool) (int, error) {
 	c := collection{store: s, scope: scope, sessions: others{gone, s.opts.Sessions}}
 	for after, more := "", true; more; {

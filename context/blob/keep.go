@@ -20,7 +20,7 @@ import (
 const (
 	// PersistentFolder is where the paths of promoted blobs lie.
 	PersistentFolder = mention.PersistentFolder
-	// ArchiveFolder is where those of archived ones lie.
+	// ArchiveFolder is the folder of archived blobs.
 	ArchiveFolder = mention.ArchiveFolder
 	// MaxAliases bounds the paths that one blob has had.
 	MaxAliases = 16
@@ -105,8 +105,8 @@ func (s *Store) raise(e *Entry, tier Tier) {
 	e.Tier, e.PromoteTime = tier, now
 }
 
-// Renew begins the time of a blob again, as if it had been stored now. Errors are
-// those of Lookup.
+// Renew begins the time of a blob again, as if it had been stored now. It returns the
+// errors of Lookup.
 func (s *Store) Renew(ctx context.Context, scope kv.Scope, name string) (Entry, error) {
 	return s.change(ctx, scope, name, "", "", func(e *Entry) string {
 		e.Time = s.now().UTC().Truncate(time.Microsecond)
@@ -128,8 +128,8 @@ type Archiving struct {
 }
 
 // Archive puts a blob into the archive, where it stays, and gives it the path
-// "archive/{category}/{name}". Its earlier paths go on leading to it. Errors are
-// those of Lookup, and *invalid.Error.
+// "archive/{category}/{name}". Its earlier paths go on leading to it. It returns the errors
+// of Lookup, and *invalid.Error.
 func (s *Store) Archive(ctx context.Context, scope kv.Scope, name string, a Archiving) (Entry, error) {
 	if a.Category == "" {
 		a.Category = DefaultArchive
@@ -196,7 +196,7 @@ func (s *Store) change(ctx context.Context, scope kv.Scope, name, requestID, ask
 	return changed.seen(scope.Owner, s.now()), nil
 }
 
-// readEntry reads the entry of a home path; one that is gone is ErrNotFound.
+// readEntry reads the entry of a home path; a missing one gives ErrNotFound.
 func readEntry(ctx context.Context, from kv.Getter, scope kv.Scope, home string) (Entry, error) {
 	values, err := from.Get(ctx, kv.Blobs, pathKey(scope, home))
 	if err != nil {

@@ -26,8 +26,8 @@ type Filter struct {
 	OneTier bool
 	// Archived selects those in the archive.
 	Archived bool
-	// WithoutClosed leaves out those of closed sessions, unless they are in the archive or
-	// in long-term memory.
+	// WithoutClosed leaves out blobs of closed sessions, except archived ones and ones in
+	// long-term memory.
 	WithoutClosed bool
 }
 

@@ -155,10 +155,9 @@ func refHash(ref string) []byte {
 	return hash
 }
 
-// unstaged counts, for each owner, the bytes that uploads have written ahead and
-// that no blob has yet: those of uploads that go on, and of uploads that were given
-// up, which stay on disk until they are a day old. It knows those of this process
-// alone. The zero value is ready.
+// unstaged counts, for each owner, the bytes that uploads have written ahead and that no
+// blob has yet. They belong to running uploads, and to abandoned ones, which stay on disk
+// until they are a day old. It knows only uploads of this process. The zero value is ready.
 type unstaged struct {
 	mu     sync.Mutex
 	owners map[kv.Scope]unstagedBytes // guarded by mu
@@ -181,7 +180,7 @@ func (u *unstaged) of(scope kv.Scope, now time.Time) int64 {
 	return u.owners[scope].bytes
 }
 
-// add counts bytes; fewer than none are those that a blob has now.
+// add counts bytes; a negative number are bytes that a blob has now.
 func (u *unstaged) add(scope kv.Scope, bytes int64, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -199,7 +198,7 @@ func (u *unstaged) add(scope kv.Scope, bytes int64, now time.Time) {
 	u.owners[scope] = owner
 }
 
-// aheadBytes are those that one upload has written ahead, until it is staged.
+// aheadBytes are the bytes that one upload has written ahead, until it is staged.
 type aheadBytes struct {
 	bytes int64
 	once  sync.Once

@@ -9,8 +9,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 )
 
-// Sessions knows which sessions are open: those need what their steps have made and
-// what is named in them. Its method must be safe for concurrent use.
+// Sessions knows the open sessions: they need the blobs that their steps have made and the
+// blobs named in them. Its method must be safe for concurrent use.
 type Sessions interface {
 	// IsOpen reports whether a session of the owner is open. An empty id is the session
 	// of callers that name none. It may read other keys than by from.Get only if one

@@ -185,14 +185,14 @@ func (g *grep) inTurn(part func() error) error {
 	if errors.Is(err, errStopped) {
 		return err
 	}
-	if stopped := g.tell(); stopped != nil {
+	if stopped := g.flush(); stopped != nil {
 		return stopped
 	}
 	return err
 }
 
-// tell yields the hits. It must not be called in a turn.
-func (g *grep) tell() error {
+// flush yields the hits. It must not be called while holding a turn.
+func (g *grep) flush() error {
 	if len(g.found) == 0 {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (g *grep) part() error {
 	return nil
 }
 
-// drop forgets what was looked through. The line numbers are counted already.
+// drop removes the searched text. Its line numbers are counted already.
 func (g *grep) drop(n int) {
 	g.text = g.text[:copy(g.text, g.text[n:])]
 	g.offset += int64(n)
@@ -331,7 +331,7 @@ func (g *grep) pause() error {
 		return g.scan.work.Pause(g.ctx)
 	}
 	g.scan.work.End()
-	if err := g.tell(); err != nil {
+	if err := g.flush(); err != nil {
 		return err
 	}
 	return g.scan.work.Begin(g.ctx)

@@ -26,8 +26,8 @@ const (
 	// ResultsFolder is where the whole of compressed tool results lies, each under
 	// its own ref: the first digits of the hash of what the tool gave.
 	ResultsFolder = mention.ResultsFolder
-	// MaxPathBytes bounds the path of an entry, which stands in two keys. A path that
-	// is asked for has room for a number besides.
+	// MaxPathBytes bounds the path of an entry, which stands in two keys. A requested path
+	// may get a number appended, within this bound.
 	MaxPathBytes = 512
 	numberBytes  = len("_1000")
 )
@@ -121,9 +121,9 @@ func checkPath(p string) error {
 	return nil
 }
 
-// freePath returns a path or, when it is taken, the numbered form behind one that is
-// taken: the first free one while nothing was collected between them. It asks for
-// twice as many paths as the number has bits, not for each one.
+// freePath returns a path or, if it is taken, a free numbered form that follows a taken
+// one. This is the first free form unless blobs in between were collected. It looks up
+// twice as many paths as the number has bits, instead of each one.
 func freePath(ctx context.Context, tx *kv.Tx, scope kv.Scope, wanted string) (string, error) {
 	taken := func(n uint64) (bool, error) {
 		p := numbered(wanted, n)

@@ -17,7 +17,7 @@ const (
 	MaxAdaptive = 3000
 )
 
-// DefaultResultTokens bounds what is not compressed, in tokens.
+// DefaultResultTokens is the size, in tokens, up to which a result is not compressed.
 const DefaultResultTokens = 3000
 
 // The sizes of the strategies: how many hits of a search, lines of a file and lines of a
@@ -76,8 +76,8 @@ type Options struct {
 	// Adaptive takes AdaptiveThreshold of the result's pressure in place of
 	// DefaultThreshold. Default false.
 	Adaptive bool
-	// ResultTokens bounds what is not compressed. Default DefaultResultTokens;
-	// negative is no bound.
+	// ResultTokens is the size up to which a result is not compressed. Default
+	// DefaultResultTokens; negative is no bound.
 	ResultTokens int
 }
 
@@ -138,7 +138,7 @@ type Compressed struct {
 	// Strategy is how it was compressed, None when it was not.
 	Strategy Strategy
 	// ContentKind is what the content is, in the words of package blob: text,
-	// json, log, image, audio or binary. Empty for what was compressed before.
+	// json, log, image, audio or binary. Empty for results compressed by older versions.
 	ContentKind string
 	// Chars is the length of the content in characters.
 	Chars int

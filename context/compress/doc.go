@@ -16,8 +16,7 @@
 // more characters; no character is cut in two; the work is in proportion to the
 // length of the result, whatever it holds.
 //
-// Caveats: the caller stores the whole before anybody sees the short form. A
-// text that looks like a short form is one like any other: what was compressed
-// is known by Compressed.IsCompressed and given by Result.IsCompressed, never by the
-// text.
+// Caveats: the caller stores the whole before it shows the short form. A text that looks
+// like a short form is treated like any other: only the flags Compressed.IsCompressed and
+// Result.IsCompressed count, never the text.
 package compress

@@ -3,8 +3,8 @@
 //
 // The nouns:
 //
-//   - A [Dialect] is whose blocks they are: OpenAI's of Chat and of Responses,
-//     Anthropic's, Gemini's parts, and those of MCP.
+//   - A [Dialect] is the format of blocks: OpenAI's of Chat and of Responses, Anthropic's,
+//     Gemini's parts, and MCP's.
 //   - A [Part] is one block, in words that all dialects share: a text, an image, a
 //     file, a call, the result of one, a thought. It keeps the block as it came.
 //

@@ -92,7 +92,7 @@ func Identified(blocks json.RawMessage, id func(*Part) string) json.RawMessage {
 	})
 }
 
-// Joined is the blocks of one list and, behind them, those of another.
+// Joined returns the blocks of a, followed by the blocks of b.
 func Joined(a, b json.RawMessage) json.RawMessage {
 	return list(slices.Concat(elements(a), elements(b)))
 }
@@ -201,7 +201,7 @@ func (p *Part) withOutput(change func(string) string) json.RawMessage {
 	return nil
 }
 
-// Without returns blocks without those that drop wants gone, nil for none. All others
+// Without returns the blocks for which drop is false, nil if there are none. All others
 // stay byte for byte.
 func Without(blocks json.RawMessage, drop func(*Part) bool) json.RawMessage {
 	raw := elements(blocks)
@@ -270,7 +270,7 @@ func (p *Part) WithoutField(name string) json.RawMessage {
 	return text.CanonicalJSON(object)
 }
 
-// HasOthers reports whether the block has other fields than those of some names.
+// HasOthers reports whether the block has fields other than the named ones.
 func (p *Part) HasOthers(names ...string) bool {
 	return slices.ContainsFunc(fieldsOf(p.Raw), func(f field) bool { return !slices.Contains(names, f.name) })
 }
@@ -278,7 +278,7 @@ func (p *Part) HasOthers(names ...string) bool {
 // FieldText is a field of the block that is a text, or empty.
 func (p *Part) FieldText(name string) string { return fieldsOf(p.Raw).text(name) }
 
-// elements are those of a JSON array; nil for all else.
+// elements returns the elements of a JSON array; nil for other values.
 func elements(blocks json.RawMessage) []json.RawMessage {
 	var raw []json.RawMessage
 	if len(blocks) == 0 || json.Unmarshal(blocks, &raw) != nil {

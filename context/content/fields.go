@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// fields are those of a block, in its order.
+// fields are the fields of a block, in its order.
 type fields []field
 
 type field struct {

@@ -40,7 +40,7 @@ func adopt(parts []Part) {
 
 // reader reads the blocks of one message.
 type reader struct {
-	// calls and results count those of Gemini without an id, by their names.
+	// calls and results count Gemini's calls and results without an id, by name.
 	calls, results map[string]int
 }
 

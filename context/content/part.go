@@ -7,8 +7,7 @@ type Dialect uint8
 
 // The dialects.
 const (
-	// Shared is a text as OpenAI's Chat, Anthropic and MCP have it, and what nobody
-	// knows.
+	// Shared is a text as OpenAI's Chat, Anthropic and MCP have it, or an unknown block.
 	Shared Dialect = iota
 	// Chat is OpenAI's Chat Completions.
 	Chat
@@ -72,7 +71,7 @@ type Part struct {
 	Unnamed bool
 	// Custom says of a Call that its Arguments are any text, not JSON.
 	Custom bool
-	// Arguments are those of a Call, as its dialect has them: JSON, or any text.
+	// Arguments are the arguments of a Call, as its dialect has them: JSON, or any text.
 	Arguments string
 	// Parts are the content of a Result, and of a Said.
 	Parts []Part

@@ -55,8 +55,8 @@ type Item struct {
 type Place struct{ Position, Task uint64 }
 
 // Sessions yields a summary of each session of the scope that has an entry or a
-// task and comes behind an id, in order of the ids' bytes, those that are closed only if
-// they are asked for. No id is before all. An error comes last, with a zero Summary.
+// task and comes behind an id, in byte order of the ids; closed ones only if closed is set.
+// An empty id comes before all. An error comes last, with a zero Summary.
 func (r *Reader) Sessions(ctx context.Context, scope kv.Scope, after string, closed bool) iter.Seq2[session.Summary, error] {
 	return func(yield func(session.Summary, error) bool) {
 		if err := scope.Validate(); err != nil {
@@ -139,8 +139,8 @@ func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, ne
 	}
 }
 
-// end is the place behind all of a session: what is added later does not turn up in
-// the middle of a reading from there.
+// end returns the place behind the whole session: later additions do not appear in a
+// reading from there.
 func (r *Reader) end(ctx context.Context, scope kv.Scope, sessionID string) (Place, error) {
 	sum, err := r.log.Summary(ctx, scope, sessionID)
 	if err != nil {

@@ -7,7 +7,7 @@
 //     them is the caller's, who knows where the whole can be read.
 //   - ErrorLines are the lines that say what went wrong.
 //   - Identifiers are the names: paths, failures, numbers, links and symbols, the
-//     best first. A Ranking adds up those of many texts.
+//     best first. A Ranking adds up the names of many texts.
 //   - Quoted distinguishes letters of escapes from letters of names.
 //
 // The package is pure.

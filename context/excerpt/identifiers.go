@@ -116,8 +116,8 @@ func (g gatherer) run(text string, start, end int, has byteKind) {
 	}
 }
 
-// maxSymbolBytes bounds a name that is no path: longer ones are those of built
-// packages, tokens and digests, which are not written again.
+// maxSymbolBytes bounds a name that is no path: longer ones are names of built packages,
+// tokens and digests, which are not written again.
 const maxSymbolBytes = 64
 
 // noise says what looks like an identifier but names nothing that a later
@@ -165,7 +165,7 @@ func placed(rest string) bool {
 }
 
 const (
-	// addressDigits are those of an address in memory at least, as programs print it.
+	// addressDigits is the least number of digits of a printed memory address.
 	addressDigits = 9
 	// addressKinds is how many different ones it has at least; a constant has fewer.
 	addressKinds = 5
@@ -228,7 +228,7 @@ func (r *Ranking) AddOne(id Identifier) {
 }
 
 // AddBest counts the best of one text's identifiers: so many paths, and so many
-// others. ranked has the best first. It returns those that it counted.
+// others. ranked has the best first. It returns the counted ones.
 func (r *Ranking) AddBest(ranked []Identifier, limit, paths int) []Identifier {
 	var best []Identifier
 	for _, id := range ranked {

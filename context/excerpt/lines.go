@@ -24,9 +24,8 @@ func (r Range) Of(text string) string { return text[r.From:r.To] }
 
 // ErrorLines returns the lines of a text that say what went wrong, in order and
 // without their ends: the first and the last ones with one of the words that
-// isErrorWord knows, and the last one that names what was raised, such as
-// "ValueError: bad date". Lines over 2,000 bytes are none. It reads the text in one
-// pass.
+// isErrorWord knows, and the last one that names an exception, such as "ValueError: bad
+// date". Lines over 2,000 bytes are skipped. It reads the text in one pass.
 func ErrorLines(text string) []Range {
 	var found []Range
 	var last [LastErrorLines]Range
@@ -59,7 +58,7 @@ func ErrorLines(text string) []Range {
 	return found
 }
 
-// raisedLine is the last line that names what was raised.
+// raisedLine returns the last line that names an exception.
 func raisedLine(text string) (raised Range, ok bool) {
 	for _, kind := range []string{"Error: ", "Exception: "} {
 		for from := 0; ; {

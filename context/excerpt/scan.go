@@ -62,7 +62,7 @@ func is(b byte, kind byteKind) bool { return kinds[b]&kind != 0 }
 
 // runs calls found for each longest run of identifier bytes in text, that is of
 // letters, digits and _./:-, that may hold something, with the kinds of its bytes.
-// The letter of an escape, as in JSON, is none of them.
+// The letter of an escape, as in JSON, does not count.
 func runs(text string, found func(start, end int, has byteKind)) {
 	var quoted Quoted
 	for i := 0; i < len(text); {

@@ -15,8 +15,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// writeBlobs writes the offloaded results of the agent or the session, and those of
-// other sessions that the session's steps refer to.
+// writeBlobs writes the offloaded results of the agent or the session, and results of other
+// sessions that the session's steps refer to.
 func (w *writer) writeBlobs(ctx context.Context) error {
 	for found, err := range w.Results(ctx) {
 		if err == nil {

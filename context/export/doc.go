@@ -7,6 +7,6 @@
 //     damaged is left out and reported.
 //
 // Nothing is written to the store. It is read entry by entry, so that an export may
-// take hours and still needs no snapshot of that age: what is written meanwhile may
-// be in it or not.
+// take hours and still needs no snapshot of that age: data written meanwhile may be
+// missing.
 package export

@@ -96,7 +96,7 @@ func (t *Tree) link(from, name string) error {
 	return nil
 }
 
-// prepare makes the folders above a file and takes away what is replaced.
+// prepare makes the folders above a file and removes the file that it replaces.
 func (t *Tree) prepare(name string) error {
 	local := filepath.FromSlash(name)
 	if !filepath.IsLocal(local) || path.Clean(name) != name || name == "." || t.made[name] {

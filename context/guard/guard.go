@@ -20,8 +20,8 @@ var openings = []string{
 	"[calling ", "[direct message", "[delegation ", "[parent plan", "[from ", "[tool result",
 }
 
-// foldMarks are how lines begin that stand for what was folded, cut or shown before, and
-// say where it is. In lower case, without the number that some begin with.
+// foldMarks are the beginnings of lines that replace folded, cut or repeated text and say
+// where it is. In lower case, without the number that some begin with.
 var foldMarks = []string{
 	"[earlier steps", "[earlier call", "[folded", "[lines with", "[old tool result", "[summary of", "[turn ", "[image at",
 	"[...", "[… ", "full data:", "full output:", "full text of", "full text:",
@@ -155,8 +155,8 @@ func isRuler(line []byte) bool {
 	return slices.ContainsFunc(rulers, func(ruler string) bool { return string(line) == ruler })
 }
 
-// marksFold reports whether a line, as visible returns it, looks like one that stands for
-// what was folded, cut or shown before.
+// marksFold reports whether a line, as visible returns it, looks like a line that replaces
+// folded, cut or repeated text.
 func marksFold(line []byte) bool {
 	if begins(line, foldMarks) {
 		return true

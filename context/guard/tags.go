@@ -81,8 +81,8 @@ func Tags(s string, tags []string) string {
 	return b.String()
 }
 
-// maxSkipped bounds what is looked through for the name of a tag. What hides more than
-// that is taken for one.
+// maxSkipped bounds the text that is searched for the name of a tag. Anything longer counts
+// as a tag.
 const maxSkipped = 32
 
 // isTag reports whether what follows a "<" is one of those tags, opening or closing, as

@@ -182,9 +182,9 @@ func (p *pass) finish(made []Fold, current *run) []Fold {
 	return append(made, f)
 }
 
-// lined is the fold of a run's lines, without its entries, behind so many others
-// of its batch. The first of a batch has the caller's summary beside the lines,
-// if it is shorter with it.
+// lined is the fold of a run's lines, without its entries, behind so many other folds of
+// its batch. The first fold of a batch has the caller's summary before its lines, if that
+// makes it shorter.
 func (p *pass) lined(r *run, behind int) Fold {
 	header := p.l.opts.Header
 	if behind+len(p.live) > 0 {
@@ -290,7 +290,7 @@ func (p *pass) writer(stay *names) *writer {
 	return &writer{count: p.l.count, seen: seen, actions: make(map[string]string), ranked: make(map[string][]excerpt.Identifier)}
 }
 
-// namesOf is what folds show, put together once for all that is written beside
+// namesOf collects the names that folds show, once for everything that is written next to
 // them.
 func (p *pass) namesOf(folds []Fold) *names {
 	each := make([]*names, len(folds))

@@ -86,7 +86,7 @@ func (c *Compactor) bare(s step.Step) string {
 	return b.String()
 }
 
-// Observed is what was observed of a result, with where the whole lies.
+// Observed returns the observation of a result, with the reference of the whole.
 func (c *Compactor) Observed(s step.Step) string {
 	return s.ToObservationBy(c.preset.Reference, c.reader)
 }
@@ -116,14 +116,14 @@ func (c *Compactor) Result(a *Act, whole string, bare bool) string {
 	return whole
 }
 
-// repeats reports whether what was observed is the whole result, on one line.
+// repeats reports whether the observation is the whole result, on one line.
 func repeats(s step.Step, result string) bool {
 	_, said, found := strings.Cut(s.Observation, " → ")
 	return found && said == text.OneLine(result)
 }
 
-// line is a step in one line. One of somebody's own template that is no shorter
-// than the whole gives way to the call as it was made.
+// line returns a step as one line. If a custom template's line is no shorter than the whole
+// step, the call as it was made is used instead.
 func (c *Compactor) line(s step.Step) string {
 	line := c.preset.Templates.Compact(s).Summary
 	if c.preset.Templates.Owns(s.ToolName) && c.count(line) >= c.count(c.Full(s)) {
@@ -253,8 +253,7 @@ func (c *Compactor) earlier(runs [][]Act, omit int, out []bool) []string {
 	return c.counted(runs, out)
 }
 
-// counted says of each run how many acts there were, and shows those that are
-// protected.
+// counted replaces each run by the number of its acts, and shows the protected ones.
 func (c *Compactor) counted(runs [][]Act, out []bool) []string {
 	kept := make([]bool, len(out))
 	for _, i := range c.protected(slices.Concat(runs...)) {
@@ -282,8 +281,8 @@ func (c *Compactor) total(texts []string) int {
 	return n
 }
 
-// omitted says of each older act whether it is among the n that are left out: the
-// oldest first, but those that are protected last.
+// omitted says of each older act whether it is among the n left out: oldest first,
+// protected acts last.
 func (c *Compactor) omitted(runs [][]Act, n int) []bool {
 	acts := slices.Concat(runs...)
 	out := make([]bool, len(acts))

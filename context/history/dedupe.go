@@ -130,7 +130,7 @@ func (s *shown) display(i int) {
 	}
 }
 
-// addEntry remembers what an entry shows beside its output. The words and the
+// addEntry records the texts that an entry shows other than its output. The words and the
 // arguments of a turn are listed apart from the output, which has its reference.
 func (s *shown) addEntry(e *Entry) {
 	if e.Ref == "" {
@@ -257,8 +257,8 @@ func textBytes(lines []line) int {
 	return n
 }
 
-// longest returns the longest piece that the lines begin with; of equals the
-// one that is the same byte for byte, then the first.
+// longest returns the longest piece that the lines begin with; among equals the one that is
+// identical byte for byte, then the first.
 func (s *shown) longest(lines []line) (best piece) {
 	if !anchors(lines[0].key) {
 		return piece{}

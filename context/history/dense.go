@@ -27,8 +27,8 @@ const (
 )
 
 // densify makes older folds denser until all folds take about limit tokens:
-// the newest stay as they are within half of it, the others are made again
-// of what was recorded of their entries.
+// the newest stay as they are within half of it, the others are made again from the digests
+// of their entries.
 func (p *pass) densify(limit int) error {
 	stay, older := p.split(max(limit, 0) / 2)
 	if len(older) == 0 {
@@ -292,8 +292,8 @@ func (w *writer) short(s *digestStep) string {
 }
 
 // summary covers all steps in about limit tokens: how many calls of which
-// tools, how many failed, the newest lines that say why, and the best of what
-// they named. older are the steps that have no line of their own.
+// tools, how many failed, the newest lines that say why, and the best of the names in them.
+// older are the steps without a separate line.
 func (w *writer) summary(d *digest, older []digestStep, limit int) string {
 	text := d.first + "–" + d.last + ": " + toolCounts(d.tools)
 	if d.failed > 0 {

@@ -33,15 +33,16 @@ const (
 // digestNames bounds the names of a digest by class.
 var digestNames = [excerpt.Classes]int{excerpt.Path: 1200, excerpt.Failure: 100, excerpt.Number: 500, excerpt.Link: 100, excerpt.Symbol: 900}
 
-// digest is what a fold keeps of its entries beside its text, so that a denser
-// fold can be made of it later without reading them again. It is made of
-// entries, or put together of digests, never of the text of folds.
+// digest is what a fold keeps of its entries in addition to its text, so that a denser fold
+// can be made later without reading them again. It is made from entries or other digests,
+// never from the text of folds.
 type digest struct {
 	// first and last are the references of the first and the last step.
 	first, last string
 	failed      int
 	tools       map[string]int
-	// said are lines of failures, in order; those of steps stand there.
+	// said are lines of failures outside steps, in order; failures of steps are in the
+	// steps.
 	said  []string
 	names *excerpt.Ranking
 	// steps are the newest, in order.

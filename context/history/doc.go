@@ -33,8 +33,7 @@
 //     "| ", and the fold says so. A fold, and a batch, stay small enough to be
 //     stored, whatever was written.
 //
-// Caveats: what folds are made of are texts of tools and models. A text may look
-// like a mark; the folded entries are named by the folds, never by the text.
-// Reasoning is not kept: of what the model said beside its calls only names
-// stay.
+// Caveats: folds are made from texts of tools and models. A text may look like a mark, so
+// the folds name the folded entries, never the text. Reasoning is not kept: of the model's
+// words with its calls only names stay.
 package history

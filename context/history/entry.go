@@ -45,8 +45,7 @@ type Entry struct {
 	// Label is what an overflow calls the entry, such as "message 7 (user)".
 	// Empty is Ref.
 	Label string
-	// Text is what was said: the message, or the model's words beside its
-	// calls.
+	// Text is the text of the message, or the model's words before its calls.
 	Text string
 	// Calls are what a Turn asks for. A Step has one.
 	Calls []Call
@@ -81,7 +80,7 @@ type Entry struct {
 	// too.
 	Failed bool
 	// CallID is the call that a Result answers; empty answers the first call
-	// that has no result. Of a Step it is the id of its own call.
+	// that has no result. For a Step it is the id of its own call.
 	CallID string
 	// TurnID holds the Steps of one model turn together; empty stands alone.
 	TurnID string
@@ -95,9 +94,9 @@ type Entry struct {
 	// is, and it never folds. Its call and results, or its turn, don't fold
 	// either.
 	Pinned bool
-	// ExtraTokens is what the entry takes in a prompt beside its texts and the
-	// frames of messages: images, ids, names. It may be negative, where texts
-	// counted together take less.
+	// ExtraTokens are the entry's tokens in a prompt other than its texts and the frames of
+	// messages: images, ids, names. It may be negative, because texts counted together may
+	// take less.
 	ExtraTokens int
 }
 

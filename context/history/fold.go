@@ -37,9 +37,9 @@ func (r Reason) String() string {
 const (
 	// LevelLines has a line for each call, with all evidence.
 	LevelLines = 1
-	// LevelDense has short lines for the newer steps and one summary of all. It is
-	// made, when older folds grew too many, of what was recorded of their entries,
-	// never of their text.
+	// LevelDense has short lines for the newer steps and one summary of all. It is made
+	// when there are too many older folds, from the digests of their entries, never from
+	// their text.
 	LevelDense = 2
 )
 
@@ -169,9 +169,9 @@ func (f *Fold) cover(spans []Span) {
 	}
 }
 
-// Live returns the folds that stand in a prompt, in the order of their places:
-// those that no later, denser fold stands for, too. The argument is in the
-// order in which they were made and stays as it is.
+// Live returns the folds that stand in a prompt, in the order of their places: the folds
+// that no later, denser fold replaces. The argument is in the order in which they were made
+// and stays as it is.
 func Live(folds []Fold) []Fold {
 	order := make([]*Fold, 0, len(folds))
 	for i := range folds {

@@ -33,7 +33,7 @@ func category(tool string) string {
 	return tool
 }
 
-// action is an act in full: its sign and what was observed. A pinned one shows its
+// action returns an act in full: its sign and its observation. A pinned one shows its
 // result, too.
 func (c *Compactor) action(a *Act) string {
 	sign := "✓"

@@ -135,8 +135,8 @@ type Layout struct {
 // The boundary moves, to where the preset as written would have it, when leaving
 // it has cost as much as moving it, or when the layout is over its budget. If it
 // still is then, the oldest results that are shown are left out, then the oldest
-// lines. A conversation that takes less as it is is shown so at last. opts are
-// those of a Ledger.
+// lines. Finally, a conversation that takes less unfolded is shown unfolded. opts are the
+// options of a Ledger.
 func (c *Compactor) Show(conv Conversation, opts *Options) Layout {
 	v := newView(c, conv, opts)
 	if conv.Literal {
@@ -280,8 +280,8 @@ type writing struct {
 	*view
 	mark  Mark
 	shown []Shown
-	// text is what was written last, if that may go on: text of a preset taken
-	// literally is one message.
+	// text is the message written last, if more may be added to it: the text of a literal
+	// preset is one message.
 	text strings.Builder
 	// behind says what the last text was: lines, or an act in full.
 	behind what

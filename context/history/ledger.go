@@ -21,8 +21,8 @@ const (
 	// for one session with an unknown end; a little more breaks the cached
 	// prefix less often for hardly any cost.
 	DefaultPatience = 1.7
-	// DefaultBatchTokens are counted as written again by each batch, beside
-	// those that are, so that batches do not come for a few tokens.
+	// DefaultBatchTokens is added to the tokens that each batch writes again, so that a
+	// batch does not come for a few tokens.
 	DefaultBatchTokens = 2000
 	// DefaultFoldShare of the budget may be folds; then the older ones are
 	// folded again, denser.
@@ -41,7 +41,7 @@ type Prices struct {
 	Input, CachedInput, CacheWrite float64
 }
 
-// DefaultPrices are those of a provider that charges for writing its cache.
+// DefaultPrices returns the prices of a provider that charges for writing its cache.
 func DefaultPrices() Prices { return Prices{Input: 1, CachedInput: 0.1, CacheWrite: 1.25} }
 
 // Options adjusts a Ledger. Nil and zero fields mean the defaults.
@@ -121,12 +121,12 @@ type History struct {
 	// Entries are the session's entries in order. Those that stand in a fold may
 	// be left out.
 	Entries []Entry
-	// Folds are all folds of the session that were not undone, in the order in
-	// which they were made; those that a later one stands for may be left out.
+	// Folds are all folds of the session that were not undone, in the order in which they
+	// were made; folds that a later one replaces may be left out.
 	Folds []Fold
-	// Batch is the number of the last batch: of those that were not undone, or, where
-	// no number is to be given twice, of all. Through is the last position that
-	// batches decided about. Folds have both where none is left out.
+	// Batch is the number of the last batch that was not undone, or of the last batch at
+	// all where numbers must be unique. Through is the last position that batches decided
+	// about. Complete Folds imply both.
 	Batch, Through uint64
 	// Budget is the most tokens that the history may take; 0 is no bound.
 	Budget int
@@ -165,8 +165,8 @@ type Item struct {
 	Tokens, Original int
 }
 
-// View is a history as a prompt shows it. It belongs to the caller; the entries
-// are those that were given.
+// View is a history as a prompt shows it. It belongs to the caller; the entries are the
+// given ones.
 type View struct {
 	// Items are in order.
 	Items []Item

@@ -17,9 +17,9 @@ const laterHeader = "[Folded as above]"
 // What a line of a fold keeps.
 const (
 	// resultIdentifiers and resultPaths of one result stand in its line,
-	// turnIdentifiers and turnPaths of what the model said beside its calls. A file
-	// that was read has hundreds of names, and any of them may be written again long
-	// after; they take a fifth of it. What lists more paths can be asked again.
+	// turnIdentifiers and turnPaths of the model's words with its calls. A file that was
+	// read has hundreds of names, and any of them may be written again long after; they
+	// take a fifth of it. A result that lists more paths can be requested again.
 	resultIdentifiers = 800
 	resultPaths       = 200
 	turnIdentifiers   = 50
@@ -45,7 +45,7 @@ type writer struct {
 	cut map[string]bool
 	// calls and cuts are how many calls were written, and cut.
 	calls, cuts int
-	// actions are those of turns without calls, by what was said.
+	// actions are the actions of turns without calls, by their text.
 	actions map[string]string
 	// ranked has the identifiers of longer texts, which are asked for twice.
 	ranked map[string][]excerpt.Identifier
@@ -289,8 +289,8 @@ const (
 	cutsAhead = 20
 )
 
-// chooseCuts decides which of the atoms' calls are cut. calls and cuts are
-// those of the folds before.
+// chooseCuts decides which of the atoms' calls are cut. calls and cuts count those of the
+// earlier folds.
 func (w *writer) chooseCuts(entries []Entry, atoms []atom, calls, cuts int) {
 	var long []string
 	for _, a := range atoms {

@@ -17,8 +17,8 @@ const DefaultMemoBytes = 64 << 20
 const (
 	// memoTextBytes: shorter texts are read again sooner than they are looked up.
 	memoTextBytes = 1 << 10
-	// memoNameBytes is about what a name or a line takes, beside the text that it
-	// is a part of; memoFixedBytes a text, whatever it says.
+	// memoNameBytes is roughly the memory of a name or a line, without the text it is a
+	// part of; memoFixedBytes is the fixed memory of a text.
 	memoNameBytes  = 48
 	memoFixedBytes = 512
 )

@@ -4,7 +4,7 @@ package history
 type pass struct {
 	l *Ledger
 	h History
-	// folds are those of the history and those made by this pass.
+	// folds are the history's folds and the folds made by this pass.
 	folds []Fold
 	// live are the folds that stand in the prompt, in order.
 	live []Fold

@@ -38,8 +38,8 @@ type Results uint8
 
 // The choices.
 const (
-	// ResultsObservation shows what was observed of results that a preset hides, and
-	// the others whole. The default.
+	// ResultsObservation shows the observation of results that a preset hides, and the
+	// others whole. The default.
 	ResultsObservation Results = iota + 1
 	// ResultsOmit shows none: calls become text.
 	ResultsOmit
@@ -107,8 +107,7 @@ type Preset struct {
 	// GroupLines bounds the lines of StyleGrouped. Default DefaultGroupLines,
 	// and 27 from more than 100 steps on.
 	GroupLines int
-	// NoGroups gives each older step of StyleGrouped a line of its own. Default
-	// false.
+	// NoGroups gives each older step of StyleGrouped its own line. Default false.
 	NoGroups bool
 	// ShowReads shows what fs:read_file read all the same, as long as its step is in
 	// full. Default false.
@@ -116,8 +115,7 @@ type Preset struct {
 	// Results is what stands for the results of calls in full. Default
 	// ResultsObservation.
 	Results Results
-	// Budget shares out the window of prompts for which nobody says how long they
-	// may be. Default none.
+	// Budget divides the window for prompts without a given limit. Default none.
 	Budget Budget
 	// Layout and Rendering are the order of the sections of prompts and how they offer
 	// tools, as package settings calls them. Default: as without a preset.
@@ -158,7 +156,7 @@ var presets = sync.OnceValue(func() []Preset {
 			Observation: step.ObservationFull, Offload: step.OffloadCompressor, ShowReads: true, Results: ResultsCompressed,
 			KeepOnWrite: true, Budget: Budget{Recent: 150_000, Response: 50_000}, Layout: "three_phase", Rendering: "text",
 		},
-		// A long window in five parts, whose history gives way by levels of pressure.
+		// A long window in five parts, whose history shrinks by levels of pressure.
 		{
 			Name: "partitioned", Style: StyleLevels, Templates: step.DesignTemplates(), Reference: step.ReferenceHint,
 			Observation: step.ObservationFull, Offload: step.OffloadReduction, ShowReads: true, Results: ResultsFull,

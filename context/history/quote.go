@@ -22,7 +22,7 @@ const (
 // lineBreaks are all that some reader takes for the end of a line.
 const lineBreaks = "\n\r\v\f\u0085\u2028\u2029"
 
-// quoted is a text on lines of its own, behind a line feed.
+// quoted returns a text on separate lines, behind a line feed.
 func quoted(text string) string { return "\n" + QuoteMark + inline(text) }
 
 // inline is a text that begins within a line; its other lines are marked.
@@ -105,7 +105,7 @@ func errorLines(output string) []string {
 	return lines
 }
 
-// errorLines are those of the entry's output and evidence.
+// errorLines returns the error lines of the entry's output and evidence.
 func (e *Entry) errorLines() []string {
 	return append(errorLines(e.Output), errorLines(e.Evidence)...)
 }

@@ -16,13 +16,13 @@ type Mark struct {
 	Seen int
 	// Bare of the calls are shown without their results, where they are no lines.
 	Bare int
-	// Omitted of those that are lines are left out.
+	// Omitted is how many of the lines are left out.
 	Omitted int
 	// Whole of the calls are shown as they are, without the preset.
 	Whole int
 	// Left are left out, in presets that show messages.
 	Left int
-	// Lost calls stand as text there, because nobody answered them.
+	// Lost is how many calls stand as text there, because they have no result.
 	Lost int
 	// Window is what levels of pressure did, in the form of package window.
 	Window string
@@ -223,9 +223,8 @@ func (v *view) hasWhole() bool {
 }
 
 // withoutResults leaves the results of the oldest calls out until the layout takes
-// no more than aim. Once it fits, it stops before the newest turn, whose results
-// nobody has seen yet, and before a result that is much larger than what is aimed
-// for.
+// no more than aim. Once it fits, it stops before the newest turn, whose results the model
+// has not seen yet, and before a result much larger than the remaining excess.
 func (v *view) withoutResults(out Layout, aim int) Mark {
 	m, left := out.Mark, out.Tokens
 	newest := v.newest()

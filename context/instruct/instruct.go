@@ -40,7 +40,7 @@ const (
 	Import
 )
 
-// names are those of the kinds, in order.
+// names are the names of the kinds, in order.
 var names = []string{"operator", "program", "parent", "instructor", "agent", "model", "tool", "import"}
 
 // Names are the names of the kinds.
@@ -67,11 +67,11 @@ type Row struct {
 	Source Source
 	// About says what it is, for people.
 	About string
-	// Writers can write it, Instructors are those of them whose words instruct. Removers may
-	// change, replace and remove it.
+	// Writers can write it; the words of Instructors, a subset of them, count as
+	// instructions. Removers may change, replace and remove it.
 	Writers, Instructors, Removers Who
-	// Role is where the words of an instructor stand, Otherwise where those of others do,
-	// always framed.
+	// Role is the role of an instructor's words, Otherwise the role of all others' words,
+	// which are always framed.
 	Role, Otherwise session.Role
 	// Frame says how it is distinguished from the words of others.
 	Frame string

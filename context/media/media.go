@@ -74,8 +74,7 @@ func signatures() []signature {
 	}
 }
 
-// TypeOf is the format of bytes that are no text, by how they begin; empty when it
-// is none of the known ones.
+// TypeOf returns the format of binary bytes, by how they begin; empty if it is unknown.
 func TypeOf(head []byte) string {
 	for _, s := range signatures() {
 		if len(head) >= s.at && bytes.HasPrefix(head, []byte(s.start)) && bytes.HasPrefix(head[s.at:], []byte(s.bytes)) {

@@ -92,7 +92,7 @@ func (r *Reader) view(ctx context.Context, scope kv.Scope, t target) (blob.Entry
 	return r.made(ctx, scope, e.Step.SessionID, t)
 }
 
-// made describes what is not stored as it is read.
+// made describes forms that are not stored but made on reading.
 func (r *Reader) made(ctx context.Context, scope kv.Scope, sessionID string, t target) (blob.Entry, error) {
 	c, err := r.content(ctx, scope, sessionID, t)
 	if err != nil {

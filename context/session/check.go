@@ -64,7 +64,7 @@ func (c *check) gone(ctx context.Context, tag byte, read func(value []byte) (uin
 	err := c.walk(ctx, tag, func(rest, value []byte) error {
 		session, _, err := kv.CutEscaped(rest)
 		if err != nil {
-			return nil // agree tells
+			return nil // agree reports it
 		}
 		if gone, err := read(value); err == nil && gone > 0 {
 			last[session] = gone

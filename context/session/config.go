@@ -44,8 +44,8 @@ type Config struct {
 	// Literal lets a preset's boundary move with every step instead of in
 	// batches; nil means the default.
 	Literal *bool
-	// Prices are those of the model; all zero means the default. Input is
-	// positive otherwise.
+	// Prices are the prices of the model; all zero means the default. Input is positive
+	// otherwise.
 	Prices history.Prices
 	// ExpectedTurns is how many more turns the session will have.
 	ExpectedTurns int
@@ -213,7 +213,7 @@ func (l *Log) once(ctx context.Context, scope kv.Scope, requestID string, digest
 	}})
 }
 
-// requestDigest tells requests with the same id apart.
+// requestDigest distinguishes requests with the same id.
 func requestDigest(method, session string, content []byte) [32]byte {
 	return sha256.Sum256(append(kv.AppendEscaped(kv.AppendEscaped(nil, method), session), content...))
 }

@@ -9,10 +9,9 @@
 //     1, 2, 3 … without a gap.
 //   - An [Entry] is a [Message] of the conversation or a step.
 //   - Steps also have a number, which counts over all sessions of the agent.
-//   - [Folds] are what stands in a session's prompts in place of entries. Each
-//     fold is an entry of a journal beside the log, and so is its undoing; what
-//     counts of the journal is found without reading all of it. Package history
-//     makes folds; this one only keeps them.
+//   - [Folds] stand in a session's prompts in place of entries. Each fold is an entry of a
+//     journal next to the log, and so is its undo; the live folds are found without reading
+//     the whole journal. Package history makes folds; this one only keeps them.
 //   - A [Task] is a unit of work that the agent took up. The tasks of a session
 //     are counted apart from its entries, so that readers of the conversation
 //     does not meet them. A [Tally] says the outcome of them.
@@ -21,9 +20,9 @@
 //     away by the commit of its step. One that is found when the server starts
 //     belongs to a call with an unknown outcome.
 //
-// Entries are only ever added, and so are those of the journal: folding hides
-// entries from prompts and nothing else, and [Log.Undo] shows them again.
-// [Log.End] says that a session is over; an entry added later opens it again.
+// Entries of the log and of the journal are only ever added: folding only hides entries
+// from prompts, and [Log.Undo] shows them again. [Log.End] says that a session is over; an
+// entry added later opens it again.
 //
 // Functions named Stage… add to a transaction of the caller, who commits it
 // together with other things; all others commit for themselves.

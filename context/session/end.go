@@ -98,7 +98,7 @@ type Summary struct {
 	// Ended reports whether it was ended and nothing was recorded since.
 	Ended bool
 	// Closed reports whether it is ended, or nothing was recorded for Options.CloseAfter.
-	// Everything in it stays readable, and what is recorded opens it again.
+	// Everything in it stays readable, and recording in it opens it again.
 	Closed bool
 }
 
@@ -162,15 +162,15 @@ const (
 	maxDeletedBytes = 4 << 20
 )
 
-// tagsOfPrompts are those of context/assemble/past: records, texts, generations.
+// tagsOfPrompts are the tags of context/assemble/past: records, texts, generations.
 const tagsOfPrompts = "pxr"
 
-// Delete takes a session out of the log if nothing was recorded in it since a moment and no
-// tool call of it is under way, and reports whether it did: entries, tasks, folds, settings,
-// working state and the prompts that were recorded. Its steps are not found any more, and
-// their numbers, like its positions, are given to no others: what is recorded later under
-// its id goes on behind them. It works in small commits; the oldest entries go first, so
-// that one that was broken off, or that something is recorded beside, leaves the rest whole.
+// Delete removes a session from the log, and reports whether it did. It does so only if
+// nothing was recorded in the session since before and no tool call of it is running. It
+// deletes entries, tasks, folds, settings, working state and recorded prompts. Numbers of
+// its steps and positions are not assigned again: later entries under its id continue
+// behind them. It works in small commits, oldest entries first, so an interruption or a
+// concurrent append leaves the rest whole.
 func (l *Log) Delete(ctx context.Context, scope kv.Scope, session string, before time.Time) (bool, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
@@ -331,7 +331,7 @@ func (d *deletion) full(bytes int) bool {
 	return false
 }
 
-// prompts deletes what was recorded of prompts. The parts of a text go together.
+// prompts deletes the records of prompts. The parts of a text go together.
 func (d *deletion) prompts(ctx context.Context, tx *kv.Tx) error {
 	const part = 2 // bytes of its number
 	var text []byte

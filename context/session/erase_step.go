@@ -47,7 +47,7 @@ type erasedStep struct {
 	values map[string][]byte
 }
 
-// read works it out; false where there is no such step, or none of the session.
+// read determines the step; false if there is no such step in the session.
 func (s *erasedStep) read(ctx context.Context, within string) (found bool, err error) {
 	s.values = make(map[string][]byte)
 	places, err := s.from.Get(ctx, kv.Log, stepKey(s.scope, s.number))
@@ -80,8 +80,9 @@ func (s *erasedStep) read(ctx context.Context, within string) (found bool, err e
 	return true, nil
 }
 
-// StepTasks are the ids of the tasks that were recorded with a step, whose records in memory go
-// with it; none where there is no such step, or none of the session, unless that is empty.
+// StepTasks returns the ids of the tasks that were recorded with a step, whose memory records
+// are erased with it. It returns none if there is no such step, or if the step is not of the
+// given session.
 func StepTasks(ctx context.Context, from erase.Reader, scope kv.Scope, number uint64, session string) ([]string, error) {
 	s := &erasedStep{from: from, scope: scope, number: number}
 	_, err := s.read(ctx, session)

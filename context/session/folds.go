@@ -29,8 +29,7 @@ const (
 // and for reading only.
 type Folds struct {
 	// Live are the folds that stand there, in the order in which they were made:
-	// without those that were undone, and without those that a later, denser one
-	// stands for.
+	// without undone folds, and without folds that a later, denser one replaces.
 	Live []history.Fold
 	// Marks are the boundaries of presets, by name; nil when there are none.
 	Marks map[string]history.Mark
@@ -230,7 +229,7 @@ func (l *Log) Undo(ctx context.Context, scope kv.Scope, session string, batch ui
 		return err
 	})
 	if errors.Is(err, ErrNothingToUndo) {
-		return Undone{}, err // it says itself what was asked for
+		return Undone{}, err // it names the request itself
 	}
 	if err != nil {
 		return Undone{}, fmt.Errorf("session: undo: %w", err)

@@ -109,8 +109,8 @@ func distinct(texts []string) []string {
 // presets are the names of the marks in order.
 func (s foldState) presets() []string { return slices.Sorted(maps.Keys(s.marks)) }
 
-// maxCachedFoldBytes bounds the folds that a log remembers: those of about a
-// hundred long sessions.
+// maxCachedFoldBytes bounds the folds that a log caches: enough for about a hundred long
+// sessions.
 const maxCachedFoldBytes = 48 << 20
 
 // foldCache remembers the live folds of sessions, so that a prompt reads only
@@ -171,8 +171,7 @@ func (c cachedFolds) missing(numbers []uint64) []uint64 {
 	})
 }
 
-// with returns the folds of all numbers; read are those of the missing ones, in
-// order.
+// with returns the folds of all numbers; read are the folds that the cache lacks, in order.
 func (c cachedFolds) with(numbers []uint64, read []history.Fold) []history.Fold {
 	all := make([]history.Fold, 0, len(numbers))
 	for _, n := range numbers {

@@ -155,8 +155,8 @@ func (l *Log) IntentIn(ctx context.Context, from kv.Getter, scope kv.Scope, id s
 	return Intent{}, false, nil
 }
 
-// Intents yields the intents of all agents of all tenants, by tenant; those of an
-// agent by id. One that can't be read is an ErrDamaged in its place, and the others
+// Intents yields the intents of all agents of all tenants, ordered by tenant, and by id
+// within an agent. An unreadable one yields an ErrDamaged in its place, and the others
 // still come; any other error comes last. With an error the Intent is zero.
 func (l *Log) Intents(ctx context.Context) iter.Seq2[Intent, error] {
 	return func(yield func(Intent, error) bool) {
@@ -232,8 +232,8 @@ func (l *Log) WrittenHash(ctx context.Context, scope kv.Scope, path string) (str
 	return hex.EncodeToString(value), len(value) > 0, nil
 }
 
-// StageWrittenHash notes what was written to a path; an empty hash, or one that
-// is not hex, forgets it. The request names the log's Ref, in Refs or in Blind.
+// StageWrittenHash notes the hash of the content written to a path; an empty hash, or one
+// that is not hex, forgets it. The request names the log's Ref, in Refs or in Blind.
 func (l *Log) StageWrittenHash(tx *kv.Tx, scope kv.Scope, path, sha string) {
 	value, err := hex.DecodeString(sha)
 	if err != nil || len(value) == 0 {

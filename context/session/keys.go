@@ -18,7 +18,7 @@ const (
 	tagStep    = 'n' // number: where the step stands
 	tagCounter = 'c' // the agent's last step number
 	tagHead    = 's' // session: its last position
-	tagWritten = 'w' // hash of a path: hash of what was written there
+	tagWritten = 'w' // hash of a path: hash of the content written there
 	tagJournal = 'f' // session, number: an entry of the journal of folds
 	tagFolds   = 'h' // session: what its prompts show in place of entries
 	tagConfig  = 'o' // session: its settings

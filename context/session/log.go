@@ -25,8 +25,8 @@ type Options struct {
 	// Now gives the time of messages, and of steps that have none. Default
 	// time.Now.
 	Now func() time.Time
-	// Defaults are the settings of sessions that have none of their own. Default:
-	// those of package assemble.
+	// Defaults are the settings of sessions without their own. Default: the defaults of
+	// package assemble.
 	Defaults Config
 	// CloseAfter is how long nothing is recorded in a session before it is closed, and
 	// EndAfter before it needs its blobs no more, though it was not ended; negative: never.
@@ -54,7 +54,7 @@ type Log struct {
 	onEnd    func(scope kv.Scope, session string)
 	settle   func(ctx context.Context, scope kv.Scope)
 	folds    foldCache
-	// closeAfter and endAfter are those of Options.
+	// closeAfter and endAfter are from Options.
 	closeAfter, endAfter time.Duration
 	// entryCache has the entries that prompts read.
 	entryCache entryCache
@@ -262,8 +262,8 @@ func (l *Log) Entries(ctx context.Context, scope kv.Scope, sessionID string) ite
 }
 
 // Before yields the entries of a session that stand before a position, the newest
-// first; 0 is behind them all, where those that earlier calls read are not read again. The
-// entries are for reading only. An error comes last, with a zero Entry.
+// first; 0 is behind them all; from there, entries that earlier calls read come from the
+// cache. The entries are for reading only. An error comes last, with a zero Entry.
 func (l *Log) Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[Entry, error] {
 	if position > 0 {
 		return l.entries(ctx, scope, sessionID, position, true, nil)
@@ -367,12 +367,13 @@ func (l *Log) Sessions(ctx context.Context, scope kv.Scope, after string) iter.S
 	return l.sessions(ctx, scope.Key(tagEntry), after)
 }
 
-// TaskSessions is Sessions for those that have a task.
+// TaskSessions is Sessions, limited to sessions with a task.
 func (l *Log) TaskSessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error] {
 	return l.sessions(ctx, scope.Key(tagTask), after)
 }
 
-// ConfiguredSessions is Sessions for those that have settings of their own, from the first.
+// ConfiguredSessions is Sessions, limited to sessions with their own settings, from the
+// first.
 func (l *Log) ConfiguredSessions(ctx context.Context, scope kv.Scope) iter.Seq2[string, error] {
 	return l.sessions(ctx, scope.Key(tagConfig), "")
 }

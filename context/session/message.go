@@ -185,7 +185,7 @@ func (l *Log) stageMessages(ctx context.Context, tx *kv.Tx, scope kv.Scope, sess
 	return l.stageEntries(ctx, tx, scope, session, entries)
 }
 
-// messagesDigest tells appends with the same request id apart.
+// messagesDigest distinguishes appends with the same request id.
 func messagesDigest(session string, msgs []Message) [32]byte {
 	content := kv.AppendEscaped(nil, session)
 	for i := range msgs {
@@ -292,8 +292,8 @@ func (m Message) largest() string {
 	return "content"
 }
 
-// mediaBytes are the bytes of the images, sounds and files among blocks, those of results
-// included.
+// mediaBytes returns the bytes of the images, sounds and files among blocks, including
+// blocks of results.
 func mediaBytes(blocks json.RawMessage) int {
 	return mediaOf(content.Parse(blocks))
 }
@@ -349,7 +349,7 @@ func checkExtra(text json.RawMessage, fields []string) string {
 	}
 	for _, name := range fields {
 		if _, ok := extra[name]; ok {
-			return fmt.Sprintf("holds %s, which has a field of its own", name)
+			return fmt.Sprintf("holds %s, which has its own field", name)
 		}
 	}
 	return ""

@@ -14,7 +14,7 @@ import (
 
 // Renewal is a window that begins anew; without a snapshot only a boundary that moves.
 type Renewal struct {
-	// Made are folds that come with it, as those of AppendFolds.
+	// Made are folds appended with it, as by AppendFolds.
 	Made []history.Fold
 	// Snapshot is what the agent was at. Its Sprint is the one behind that of Sprint, and
 	// its Working what Taken keeps of the session's.

@@ -46,7 +46,7 @@ const (
 	TaskCompleted = "completed"
 )
 
-// otherImportance is that of an action without one of its own.
+// otherImportance is the importance of an action without its own.
 const otherImportance = 0.5
 
 // ImportanceOf is how important a task of an action is by default, from 0
@@ -187,7 +187,7 @@ func checkTaskTags(tags []string) string {
 	for _, tag := range tags {
 		switch {
 		case tag == "" || len(tag) > MaxTaskTagBytes:
-			return fmt.Sprintf("hold one that is not 1 to %d bytes", MaxTaskTagBytes)
+			return fmt.Sprintf("hold a tag that is not 1 to %d bytes long", MaxTaskTagBytes)
 		case !utf8.ValidString(tag) || strings.IndexByte(tag, 0) >= 0:
 			return "hold one with NUL or that is not UTF-8"
 		}

@@ -33,8 +33,8 @@ func tallyKey(scope kv.Scope, session string) []byte {
 	return kv.AppendEscaped(scope.Key(tagTally), session)
 }
 
-// Tally says how far the tasks of a session have moved up. Whoever moves them
-// keeps it; the log counts the tasks and notes what was filled in.
+// Tally says how far the tasks of a session have moved up. The code that moves them keeps
+// it; the log counts the tasks and notes the filled-in fields.
 type Tally struct {
 	// Last is the number of the session's last task.
 	Last uint64
@@ -44,8 +44,8 @@ type Tally struct {
 	// Filled are the numbers, ascending, of tasks up to Through that got their
 	// result later, which the tiers above don't have yet.
 	Filled []uint64
-	// Second and Third are how many tasks are in those tiers, or more: what was
-	// deleted there is not told.
+	// Second and Third are how many tasks are in those tiers, or more: deletions are not
+	// subtracted.
 	Second, Third int
 	// Moved counts the tasks that ever entered the third tier.
 	Moved uint64

@@ -21,10 +21,10 @@ const (
 	// MaxPartsBytes bounds the stored values of a session that is exported or imported, all
 	// of which are in memory meanwhile.
 	MaxPartsBytes = 64 << 20
-	// MaxRestBytes bounds what a session that is imported has beside its entries.
+	// MaxRestBytes bounds the data of an imported session other than its entries.
 	MaxRestBytes = 8 << 20
-	// MaxStepGap bounds how far the numbers of imported steps may lie beyond those that the
-	// agent has, since the steps between take a key each.
+	// MaxStepGap bounds how far the numbers of imported steps may lie beyond the agent's
+	// own, since each number in between takes a key.
 	MaxStepGap = 100_000
 )
 
@@ -42,10 +42,10 @@ var (
 type Part struct {
 	// Kind says what it is, such as entry or task.
 	Kind string
-	// Number tells those apart of which a session has several: the position of an entry,
-	// the number in a journal, of a task, of a sprint; else zero.
+	// Number distinguishes parts of the same kind: the position of an entry, the number in
+	// a journal, of a task, of a sprint; else zero.
 	Number uint64
-	// Value is what is stored (memory/FORMAT.md).
+	// Value is the stored value (memory/FORMAT.md).
 	Value []byte
 }
 
@@ -69,7 +69,7 @@ const (
 	partTask     = "task"
 )
 
-// partKinds are those that are exported, in order.
+// partKinds are the exported kinds, in order.
 var partKinds = []kindOfPart{
 	{name: "head", tag: tagHead, counts: true},
 	{name: partEntry, tag: tagEntry, numbered: true},
@@ -250,7 +250,7 @@ func newImporting(ctx context.Context, scope kv.Scope, session string, all []Par
 		}
 	}
 	if rest > MaxRestBytes {
-		return nil, fmt.Errorf("%w: it has %d bytes beside messages and steps, more than %d", ErrTooLong, rest, MaxRestBytes)
+		return nil, fmt.Errorf("%w: it has %d bytes other than messages and steps, more than %d", ErrTooLong, rest, MaxRestBytes)
 	}
 	return m, nil
 }
@@ -473,8 +473,8 @@ func free(ctx context.Context, from kv.Getter, key []byte, what string, args ...
 	return err
 }
 
-// stage writes the session. Numbers of steps that nobody has get an empty place, which a later
-// import may take.
+// stage writes the session. Unused step numbers get an empty place, which a later import may
+// fill.
 func (m *importing) stage(tx *kv.Tx) {
 	last, here := m.before, make(map[uint64]bool)
 	for i := range m.parts {

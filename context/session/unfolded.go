@@ -16,8 +16,8 @@ import (
 
 // How Unfolded reads what it does not know.
 const (
-	// shortStretch is how many entries in a row are fetched by their keys, together with
-	// those of other short stretches, rather than each stretch by a seek.
+	// shortStretch is how many entries in a row are fetched by key, together with other
+	// short stretches, rather than with a seek for each stretch.
 	shortStretch = 8
 	// maxFetched bounds the entries that are fetched at once, and with that the
 	// memory that they take.
@@ -25,8 +25,8 @@ const (
 )
 
 // Unfolded yields the entries of a session that stand in none of the folds, in
-// order. It does not read what is folded, nor what an earlier call read, so it takes as
-// long as what is new, and a little for each stretch. The entries are for reading only. An
+// order. It reads neither folded entries nor entries that an earlier call read, so its cost
+// is the new entries, plus a little for each stretch. The entries are for reading only. An
 // error comes last, with a zero Entry.
 func (l *Log) Unfolded(ctx context.Context, scope kv.Scope, session string, folds []history.Fold) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
@@ -53,7 +53,7 @@ type reading struct {
 	known *cachedEntries
 	// last is the position of the newest entry, gone that of the newest deleted one.
 	last, gone uint64
-	// wanted are positions to fetch before what is yielded next.
+	// wanted are positions to fetch before the next entry is yielded.
 	wanted []uint64
 }
 
@@ -210,7 +210,7 @@ func within(spans []history.Span, position uint64) bool {
 	return at < len(spans) && spans[at].First <= position
 }
 
-// stretches returns what is not folded, up to a position.
+// stretches returns the unfolded spans, up to a position.
 func stretches(folded []history.Span, last uint64) []history.Span {
 	var left []history.Span
 	next := uint64(1)
@@ -233,11 +233,12 @@ func stretches(folded []history.Span, last uint64) []history.Span {
 }
 
 const (
-	// maxCachedEntryBytes bounds the entries that a log remembers: those of some hundred
-	// long sessions. Where it does not suffice, the tenant that takes most of it gives way.
+	// maxCachedEntryBytes bounds the entries that a log caches: enough for some hundred
+	// long sessions. When it is full, entries of the tenant with the largest share are
+	// evicted.
 	maxCachedEntryBytes = 64 << 20
-	// maxSessionEntryBytes bounds those of one session: a prompt of many times the window
-	// of any model.
+	// maxSessionEntryBytes bounds the entries of one session: a prompt of many times the
+	// window of any model.
 	maxSessionEntryBytes = maxCachedEntryBytes / 8
 	// entryBytes is about what an entry takes in addition to its stored form.
 	entryBytes = 512
@@ -264,8 +265,8 @@ func (c entryCache) of(j journal) *cachedEntries {
 	return known
 }
 
-// keep stores what was added to the cached state of a session, without what stands in
-// spans if that takes much.
+// keep stores the additions to the cached state of a session, without the entries in spans
+// if they take much.
 func (c entryCache) keep(j journal, known *cachedEntries, folded []history.Span) {
 	if size, changed := known.trim(folded); changed {
 		c.sessions.Put(j.scope.Tenant, j, known, size)

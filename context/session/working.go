@@ -29,8 +29,8 @@ func (l *Log) Working(ctx context.Context, scope kv.Scope, session string) (work
 // WorkingUpdate changes what an agent is at.
 type WorkingUpdate struct {
 	Change working.Change
-	// Known are the names of skills that the agent has beside those that the session
-	// declares.
+	// Known are the names of skills that the agent has in addition to the ones that the
+	// session declares.
 	Known []string
 	// RequestID makes the call safe to repeat.
 	RequestID string
@@ -131,7 +131,7 @@ func allKnown(field string, names, known []string) error {
 	return nil
 }
 
-// Skills are those that the settings declare. They are not to be changed.
+// Skills returns the skills that the settings declare. Callers must not change them.
 func (c Config) Skills() []settings.Skill {
 	if c.Prompt == nil {
 		return nil

@@ -11,8 +11,8 @@ type Layout string
 
 // The layouts.
 const (
-	// ThreePhase has what is stable first, then what is known of the user and the
-	// subject, the history, and what changes with every prompt at the end.
+	// ThreePhase has stable sections first, then knowledge about the user and the subject,
+	// the history, and at the end the parts that change with every prompt.
 	ThreePhase Layout = "three_phase"
 	// TaskContext has recent tasks, then knowledge, and the current task last.
 	TaskContext Layout = "task_context"
@@ -37,7 +37,7 @@ const (
 	AsText Rendering = "text"
 )
 
-// Position is where the runtime sections stand beside the newest user message.
+// Position is the place of the runtime sections relative to the newest user message.
 type Position string
 
 // The positions.
@@ -63,8 +63,8 @@ type Prompt struct {
 	UserID    string    `json:"user_id,omitempty"`
 	Limits    Limits    `json:"limits,omitzero"`
 	Variation Variation `json:"variation,omitzero"`
-	// Injections are sections of the caller's. Those of a call stand beside those below,
-	// and take the place of one with the same name.
+	// Injections are sections of the caller. A call's injections are added to the
+	// session's, and replace those of the same name.
 	Injections []Injection `json:"injections,omitempty"`
 	// OutputTokens are left of the budget to the answer.
 	OutputTokens int `json:"output_tokens,omitempty"`
@@ -74,7 +74,7 @@ type Prompt struct {
 type Tools struct {
 	// None leaves out all of them.
 	None bool `json:"none,omitempty"`
-	// Levels are those of the server's own tools. Default: 1.
+	// Levels are the levels of the server's own tools. Default: 1.
 	Levels []int `json:"levels,omitempty"`
 	// Names are names of tools, or patterns with `*`, of the server and of agents.
 	Names []string `json:"names,omitempty"`
@@ -94,21 +94,21 @@ type Sources struct {
 	// EventActions are the actions of events that may be shown.
 	EventActions []string `json:"event_actions,omitempty"`
 	// Instructors are the agents whose direct messages have the role that they ask for, and
-	// whose plans and tasks that they tell of instruct.
+	// whose plans and reported tasks count as instructions.
 	Instructors []string `json:"instructors,omitempty"`
 }
 
-// Example shows what is asked, and what is to be answered.
+// Example shows a question and its answer.
 type Example struct {
 	Input  string `json:"input"`
 	Output string `json:"output"`
 }
 
-// Skill is something an agent can be told to do.
+// Skill is a set of instructions that can be activated for an agent.
 type Skill struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
-	// Text is what the model is told while the skill is active.
+	// Text is shown to the model while the skill is active.
 	Text string `json:"text,omitempty"`
 	// Tools are names of tools that stand in prompts while it is active.
 	Tools []string `json:"tools,omitempty"`
@@ -122,8 +122,8 @@ type Limits struct {
 	Total int `json:"total,omitempty"`
 	// Sections are caps by name.
 	Sections map[string]int `json:"sections,omitempty"`
-	// Shared is how many tokens system prompt and tools may take together; 0 where each
-	// has a cap of its own. It is the preset's.
+	// Shared is how many tokens system prompt and tools may take together; 0: each has its
+	// own cap. It is the preset's.
 	Shared int `json:"-"`
 }
 

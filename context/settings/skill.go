@@ -28,9 +28,9 @@ func IsToolName(name string) bool {
 }
 
 // SkillOf is the skill that a record of SkillKind holds: the text of the record, and in
-// its metadata name, description and tools. Without a name there it is called as the
-// record's key. Name and description are made one line, and what is too long is cut; a
-// record without a name, or with one that is too long, is no skill.
+// its metadata name, description and tools. Without a name there, the record's key is the
+// name. Line breaks in name and description are removed and long ones are cut. A record
+// without a name, or with too long a name, is no skill.
 func SkillOf(body, key string, metadata json.RawMessage) (Skill, bool) {
 	var m struct{ Name, Description, Tools json.RawMessage }
 	_ = json.Unmarshal(metadata, &m) // metadata of another form say nothing

@@ -14,8 +14,8 @@ type Action struct {
 	// Args are the arguments. A command, or an input that is no JSON object, stands
 	// under "command" or "input".
 	Args map[string]any
-	// Text is the action as the model wrote it, without what it said before, fences,
-	// and line feeds beside tags.
+	// Text is the action as the model wrote it, without the text before it, fences, and
+	// line feeds next to tags.
 	Text string
 }
 
@@ -29,7 +29,7 @@ const maxActionBytes = 256 << 10
 var (
 	// fence is a fenced block with its language.
 	fence = regexp.MustCompile("(?ms)^[ \t]*```([\\w+-]*)[^\n]*\n(.*?)^[ \t]*```")
-	// actionLine and inputLine are those of thought/action formats.
+	// actionLine and inputLine match the lines of thought/action formats.
 	actionLine = regexp.MustCompile(`(?m)^Action:[ \t]*(.*)$`)
 	inputLine  = regexp.MustCompile(`(?ms)^Action Input:[ \t]*(.*?)(?:^Observation:|\z)`)
 	// calledForm is "name[input]" or "name(input)".
@@ -134,8 +134,8 @@ func actionInTag(text string) (Action, bool) {
 	return actionOf(language, body)
 }
 
-// tagged are the arguments in the body of a tag: parameters in tags of their own, or
-// one input.
+// tagged returns the arguments in the body of a tag: parameters in nested tags, or one
+// input.
 func tagged(body string) map[string]any {
 	found := parameter.FindAllStringSubmatch(body, -1)
 	if len(found) == 0 {

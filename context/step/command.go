@@ -20,8 +20,8 @@ const (
 	// unknownExit is the exit code of a command that failed and has none: it did
 	// not run to its end.
 	unknownExit = -1
-	// maxRestBytes of other values stand beside what a program printed. A result
-	// with more is no program's output.
+	// maxRestBytes bounds the other values in a program's output. A result with more is not
+	// treated as one.
 	maxRestBytes = 512
 	// stderrMark parts what a program said to its user from its output.
 	stderrMark = "[stderr]"
@@ -34,14 +34,13 @@ type printed struct {
 	// isBody says that stdout is the result's body.
 	isBody bool
 	exit   *int64
-	// untold says that exit is no figure of the result: its text leaves it out.
-	untold bool
+	// onlyComplaint says that exit is no figure of the result: its text leaves it out.
+	onlyComplaint bool
 	// rest is everything else in the result.
 	rest map[string]any
 	// saidBytes is how much of stderr stands in the result.
 	saidBytes int
-	// keys are where stdout and stderr stand in the result, those that are empty
-	// aside.
+	// keys are the keys of non-empty stdout and stderr in the result.
 	keys   []string
 	result *Result
 }
@@ -64,7 +63,7 @@ func outputOf(result *Result) (printed, bool) {
 // hasExit reports whether a result says how a command ended.
 func hasExit(result *Result) bool { return readPrinted(result).exit != nil }
 
-// short reports whether there is little in the result besides what was printed.
+// short reports whether the result holds little other than the printed output.
 func (p *printed) short() bool {
 	return len(p.rest) == 0 || len(text.SpacedJSON(p.rest)) <= maxRestBytes
 }
@@ -198,7 +197,7 @@ const exitLine = "exit "
 // headline is the exit code and all other values of the result.
 func (p *printed) headline() string {
 	line := ""
-	if p.exit != nil && !p.untold {
+	if p.exit != nil && !p.onlyComplaint {
 		line = exitLine + plainText(*p.exit)
 	}
 	if len(p.rest) > 0 {
@@ -220,7 +219,7 @@ func (r *Reducer) command(c Call) reading {
 	if p.exit == nil {
 		p.exit = new(int64)
 		if c.Result.Failed {
-			*p.exit, p.untold = unknownExit, true
+			*p.exit, p.onlyComplaint = unknownExit, true
 		}
 	}
 	rd := reading{words: map[string]string{"short": shortCommand(c)}}
@@ -232,7 +231,7 @@ func (r *Reducer) command(c Call) reading {
 	if c.Result.Failed || *p.exit != 0 {
 		rd.complaint = new(p.complaint())
 		// The observation says it, so that nothing is left to be shown.
-		rd.told = p.untold && p.stdout.size == 0 && len(p.rest) == 0
+		rd.onlyComplaint = p.onlyComplaint && p.stdout.size == 0 && len(p.rest) == 0
 	}
 	return rd
 }
@@ -280,7 +279,7 @@ func (r *Reducer) complain(c Call, rule *rule, rd *reading, out *Reduced) {
 	default:
 		out.Observation += "\n" + said
 	}
-	if rd.told && !cut {
+	if rd.onlyComplaint && !cut {
 		rd.shown = shown{}
 	}
 }

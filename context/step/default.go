@@ -116,8 +116,7 @@ func (rd *reading) figure(name string, value any) {
 	rd.figures[name] = value
 }
 
-// failure is the rule for the failures of every tool but those that run
-// commands.
+// failure is the rule for the failures of every tool except tools that run commands.
 func (r *Reducer) failure(c Call, rd *reading, out *Reduced) {
 	reason := c.Result.ErrorText
 	if strings.TrimSpace(reason) == "" {

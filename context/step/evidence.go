@@ -66,8 +66,7 @@ func (s shown) parts(cut cutText) []part {
 	}
 }
 
-// hiddenErrors are those of the first and last lines that say what went wrong
-// that are not shown.
+// hiddenErrors returns the first and last error lines that are not shown.
 func (s shown) hiddenErrors(cut cutText) []string {
 	var lines []string
 	parts := s.parts(cut)

@@ -150,7 +150,7 @@ func (d *diff) line(s *survey, line string) {
 	case line[0] == ' ' && startsWithDigit(line[1:]) && strings.Contains(line, " changed"):
 		if files := countBefore(line, "file"); files > 0 {
 			d.sum = [3]int64{files, countBefore(line, "insertion"), countBefore(line, "deletion")}
-			s.tell(line)
+			s.add(line)
 		}
 	}
 }

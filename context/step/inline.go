@@ -161,7 +161,7 @@ func (s Step) CutMark() (mark string, missing int64) {
 	}
 	missing, known := s.Figure(figureLeftOut)
 	if known {
-		sign += strconv.FormatInt(missing, 10) + cutWords // a result may have such words of its own
+		sign += strconv.FormatInt(missing, 10) + cutWords // a result may contain such words itself
 	}
 	start := strings.Index(s.Inline, sign)
 	if start < 0 {

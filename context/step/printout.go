@@ -43,7 +43,7 @@ func (g *search) line(_ *survey, line string) {
 		return
 	}
 	g.matches++
-	if line[:at] == g.last { // those of a file stand together
+	if line[:at] == g.last { // lines of a file stand together
 		return
 	}
 	if g.last = line[:at]; g.files == nil {
@@ -73,7 +73,7 @@ func (b *build) line(s *survey, line string) {
 	case !wrong && !strings.Contains(line, "arning") && !strings.Contains(line, "problem"):
 	case strings.HasPrefix(line, "make: *** "), strings.HasPrefix(line, "make["):
 		if strings.Contains(line, "***") {
-			s.tell(line)
+			s.add(line)
 		}
 	case strings.HasPrefix(line, "error: "), strings.HasPrefix(line, "error["), strings.Contains(line, ": error: "),
 		strings.Contains(line, ": fatal error: "), strings.Contains(line, ": error TS"), strings.HasPrefix(line, "ERROR in "):
@@ -81,7 +81,7 @@ func (b *build) line(s *survey, line string) {
 	case strings.HasPrefix(line, "warning: "), strings.HasPrefix(line, "warning["), strings.Contains(line, ": warning: "):
 		b.warnings++
 	case sums(line):
-		s.tell(line)
+		s.add(line)
 	}
 }
 
@@ -101,15 +101,15 @@ func (b *build) end(s *survey) {
 
 // raised recognizes what a program died of: tracebacks, panics, stack traces.
 type raised struct {
-	// waiting is set behind the head of a Python traceback: what was raised is
-	// the next line that is not indented.
+	// waiting is set behind the head of a Python traceback: the exception is the next line
+	// that is not indented.
 	waiting bool
-	// last is a line that may name what was raised, if a frame follows it.
+	// last is a line that may name the exception, if a frame follows it.
 	last string
 	text string
 }
 
-// maxExceptionBytes bounds what was raised.
+// maxExceptionBytes bounds the text of an exception.
 const maxExceptionBytes = 200
 
 func (r *raised) line(_ *survey, line string) {
@@ -171,8 +171,8 @@ func (l *listed) end(s *survey) {
 	}
 }
 
-// grid recognizes tables: those of databases, which say how many rows there
-// are, and those with a head in capitals.
+// grid recognizes tables: database output, which says how many rows there are, and tables
+// with a head in capitals.
 type grid struct {
 	lines, rows int64
 	said, head  bool

@@ -28,7 +28,7 @@ const (
 	figureDeletions    = "deletions"     //
 	figureErrors       = "errors"        // of compilers and linters
 	figureWarnings     = "warnings"      //
-	figureException    = "exception"     // what was raised at last: text
+	figureException    = "exception"     // the last exception: text
 	figureItems        = "json_items"    // elements of a JSON array
 	figureKeys         = "json_keys"     // keys of a JSON object
 	figureRows         = "rows"          // of a table
@@ -46,14 +46,13 @@ const (
 	maxCounted = 10000
 )
 
-// survey is what was recognized in a text.
+// survey is the result of recognizing the form of a text.
 type survey struct {
 	found map[string]any
 	// telling are lines worth keeping as they are, such as the summary of a test
 	// run and the names of the tests that failed.
 	telling []string
-	// partial says that the text was not all there, so that what is counted by
-	// lines is not known.
+	// partial says that the text was incomplete, so counts of lines are unknown.
 	partial bool
 }
 
@@ -80,8 +79,8 @@ func (s *survey) counted(name string, n int64) {
 	}
 }
 
-// tell keeps a line.
-func (s *survey) tell(line string) {
+// add keeps a line.
+func (s *survey) add(line string) {
 	if line = strings.TrimSpace(line); line != "" && len(s.telling) < maxTelling && !slices.Contains(s.telling, line) {
 		s.telling = append(s.telling, line)
 	}

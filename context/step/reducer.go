@@ -7,7 +7,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// Tools with rules of their own.
+// Tools with their own rules.
 const (
 	ToolReadFile  = "fs:read_file"
 	ToolWriteFile = "fs:write_file"
@@ -26,9 +26,8 @@ const (
 	// complaintChars: so much of what a failed command said stands in its
 	// observation.
 	complaintChars = 500
-	// MaxArgsBytes bounds Step.Args: longer ones are left out, as they would
-	// fill the log with what the minimal arguments say in short. They go into a
-	// blob of their own.
+	// MaxArgsBytes bounds Step.Args: longer ones are left out of the log, where the minimal
+	// arguments say the same in short. They are stored in a separate blob.
 	MaxArgsBytes = 16 << 10
 	// MaxPathBytes bounds a path, and any other text argument that stays, in
 	// minimal arguments and observations; no file system takes a longer one.
@@ -47,7 +46,7 @@ type ObservationStyle uint8
 
 // The observation styles.
 const (
-	// ObservationFull names what was worked on. The default.
+	// ObservationFull names the object of the call, such as a file. The default.
 	ObservationFull ObservationStyle = iota + 1
 	// ObservationDesign is shorter: it leaves out what the arguments say.
 	ObservationDesign
@@ -85,8 +84,8 @@ type Call struct {
 
 // Result is what a tool gave. Missing and mistyped fields count as empty.
 type Result struct {
-	// Form is the form in which it was given. Default FormUnknown: nobody asks for
-	// its bytes again.
+	// Form is the form in which it was given. Default FormUnknown: no reader needs its
+	// exact bytes again.
 	Form Form
 	// MediaType is the format of bytes, where it is known.
 	MediaType string
@@ -99,7 +98,7 @@ type Result struct {
 	// Value is a JSON result that is no object. IsValue says that there is one.
 	Value   any
 	IsValue bool
-	// Refused says that the call was refused, as RefusedBy tells.
+	// Refused says that the call was refused; RefusedBy says by which rule.
 	Refused bool
 	// Failed says that the tool failed; ErrorText says why.
 	Failed    bool
@@ -119,9 +118,8 @@ type Result struct {
 	BodyText, BodyTail string
 	// BodyBinary says that the body is no text.
 	BodyBinary bool
-	// Unjudged says that the result may be anything: a message, of which nobody said
-	// whether the call failed. An exit code, a status or a count that it does not have
-	// is not 0 then.
+	// Unjudged says that the result may be anything: a message that does not say whether
+	// the call failed. A missing exit code, status or count then does not mean 0.
 	Unjudged bool
 
 	// texts are where the texts of Output and Value stand in JSON; nil when that
@@ -138,8 +136,8 @@ type Reduced struct {
 	// Outcome is Succeeded or Failed. A call that did not fail by itself has
 	// failed if its rule says so, as of a command whose exit code is not zero.
 	Outcome Outcome
-	// Given says where the result is as it was given. KeepGiven says that it must
-	// be kept in a blob of its own, whose path is missing in Given.
+	// Given says where the original result is. KeepGiven says that it must be kept in a
+	// separate blob, whose path is missing in Given.
 	Given     Given
 	KeepGiven bool
 	// Offload says that the full result belongs into a blob that the step
@@ -225,7 +223,7 @@ func (r *Reducer) KeptArg(tool string) string { return r.opts.Rules.find(tool).k
 // be said about it.
 func (r *Reducer) Reduce(c Call) Reduced {
 	rule := r.opts.Rules.find(c.Tool)
-	if c.Result.Unjudged && rule.shape.tells != nil && !rule.shape.tells(&c.Result) {
+	if c.Result.Unjudged && rule.shape.complete != nil && !rule.shape.complete(&c.Result) {
 		rule = r.opts.Rules.find(otherTools)
 	}
 	out := Reduced{

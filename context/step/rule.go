@@ -53,9 +53,9 @@ func (t table) rule(name string) (*rule, error) {
 func (r *rule) check() error {
 	switch {
 	case r.offload != offloadText && r.offload != offloadResult && r.offload != offloadNever:
-		return fmt.Errorf("offload %q is none of never, result, text", r.offload)
+		return fmt.Errorf("offload %q is not never, result or text", r.offload)
 	case slices.Contains(r.args, allArgs):
-		return fmt.Errorf("args has %q beside others", allArgs)
+		return fmt.Errorf("args has %q together with others", allArgs)
 	case slices.Contains(r.args, ""):
 		return fmt.Errorf("args has an empty name")
 	}
@@ -155,8 +155,7 @@ func (s size) chars() int64 {
 	return int64(utf8.RuneCountInString(s.text))
 }
 
-// template is a line with placeholders: literal text and names in turn, the
-// text first.
+// template is a line with placeholders: literal text and names alternating, text first.
 type template []string
 
 // parseTemplate reads a line; of no text there is no template.

@@ -99,9 +99,8 @@ func BuiltinRules() Rules {
 	return rules
 }
 
-// With returns the rules with those of a file laid over them. A key that is not
-// known, a placeholder that the tool's results do not have, or a value out of
-// range is an ErrRules.
+// With returns the rules with a file's rules replacing theirs. An unknown key, a
+// placeholder that the tool's results lack, or a value out of range gives ErrRules.
 func (r Rules) With(file []byte) (Rules, error) {
 	var all struct {
 		Tools map[string]table `toml:"tools"`
@@ -156,7 +155,7 @@ func compile(tables map[string]table) (Rules, error) {
 		rules.names[short] = name
 	}
 	for name := range tables {
-		delete(rules.names, name) // it is a name of its own
+		delete(rules.names, name) // it is a tool's own name
 	}
 	return rules, nil
 }

@@ -65,7 +65,7 @@ func TestBadRules(t *testing.T) {
 		"brace":          {"tools.x.observation = 'Did {tool'", "a brace is not closed"},
 		"empty line":     {"tools.x.observation = ''", "observation is empty"},
 		"long line":      {"tools.x.observation = '" + strings.Repeat("x", 2000) + "'", "longer than"},
-		"offload":        {"tools.x.offload = 'some'", `offload "some" is none of never, result, text`},
+		"offload":        {"tools.x.offload = 'some'", `offload "some" is not never, result or text`},
 		"threshold":      {"tools.x.from_lines = 0", "from_lines is 0, not at least 1"},
 		"kind":           {"tools.x.kind = '../up'", `kind "../up" is not`},
 		"no kind":        {"tools.x.kind = ''", `kind "" is not`},

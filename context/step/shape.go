@@ -13,8 +13,8 @@ type shape struct {
 	read    func(r *Reducer, c Call) reading
 	// failures says that it reads what a call gave that failed, too.
 	failures bool
-	// tells reports whether a result has what the line needs; nil is always.
-	tells func(*Result) bool
+	// complete reports whether a result has what the line needs; nil is always.
+	complete func(*Result) bool
 }
 
 // shapes returns all shapes by name.
@@ -22,11 +22,11 @@ func shapes() map[string]shape {
 	return map[string]shape{
 		"file":    {figures: []string{"size", "lines", "type", "sha256"}, read: (*Reducer).file},
 		"written": {figures: []string{"size", "sha256"}, read: (*Reducer).written},
-		"listing": {figures: []string{"count", "files", "dirs"}, read: (*Reducer).listing, tells: hasEntries},
-		"results": {figures: []string{"count"}, read: (*Reducer).results, tells: hasHits},
+		"listing": {figures: []string{"count", "files", "dirs"}, read: (*Reducer).listing, complete: hasEntries},
+		"results": {figures: []string{"count"}, read: (*Reducer).results, complete: hasHits},
 		"search":  {figures: []string{"text", "size", "count"}, read: (*Reducer).search},
-		"page":    {figures: []string{"site", "status", "size"}, read: (*Reducer).page, tells: hasStatus},
-		"command": {figures: []string{"short", "exit_code", "lines", "size"}, read: (*Reducer).command, failures: true, tells: hasExit},
+		"page":    {figures: []string{"site", "status", "size"}, read: (*Reducer).page, complete: hasStatus},
+		"command": {figures: []string{"short", "exit_code", "lines", "size"}, read: (*Reducer).command, failures: true, complete: hasExit},
 		"any":     {figures: []string{"text", "size"}, read: (*Reducer).anything},
 	}
 }
@@ -48,7 +48,7 @@ type reading struct {
 	// unshown says that the result has bytes that no prompt shows, so that it
 	// belongs into a blob.
 	unshown bool
-	// derived says that what is offloaded was taken out of the result.
+	// derived says that the offloaded text was extracted from the result.
 	derived bool
 	// media is the format of a result that is bytes, as they are or written as text.
 	media string
@@ -61,8 +61,8 @@ type reading struct {
 	empty bool
 	// exit is the exit code of what ran; nil without one.
 	exit *int64
-	// told: the complaint is all there is.
-	told bool
+	// onlyComplaint says that the complaint is the whole output.
+	onlyComplaint bool
 	// complaint is what a failed command said; the step has failed if it is not
 	// nil.
 	complaint *string

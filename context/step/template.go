@@ -11,7 +11,7 @@ import (
 // each tool. They never change once made; the zero value has none.
 type Templates struct {
 	byTool map[string]template // by the name with _ for the colon
-	own    map[string]bool     // those that somebody else wrote
+	own    map[string]bool     // tools whose template came from outside the package
 }
 
 // DesignTemplates are the short lines with the most figures: the default.
@@ -52,11 +52,10 @@ func builtinTemplates(lines map[string]string) Templates {
 // Empty reports whether there are no templates.
 func (t Templates) Empty() bool { return len(t.byTool) == 0 }
 
-// Owns reports whether a tool's line is none of those that come with the package.
+// Owns reports whether a tool's line is not one of the package's own.
 func (t Templates) Owns(tool string) bool { return t.own[ruleName(tool)] }
 
-// Over returns the templates of t and, for tools without one there, those of
-// under.
+// Over returns the templates of t and, for tools that t lacks, the ones of under.
 func (t Templates) Over(under Templates) Templates {
 	all := Templates{byTool: maps.Clone(under.byTool), own: maps.Clone(under.own)}
 	if all.byTool == nil {
@@ -73,8 +72,8 @@ func (t Templates) Over(under Templates) Templates {
 	return all
 }
 
-// compactNames are the placeholders that every line may have, beside the
-// arguments and figures of its tool.
+// compactNames are the placeholders that every line may have, in addition to the arguments
+// and figures of its tool.
 func compactNames() map[string]bool {
 	known := make(map[string]bool)
 	for _, name := range []string{

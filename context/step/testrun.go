@@ -2,12 +2,11 @@ package step
 
 import "strings"
 
-// testRun recognizes test runners: those of Go, Python, JavaScript, Rust, Java,
-// Ruby and CMake.
+// testRun recognizes the output of test runners of Go, Python, JavaScript, Rust, Java, Ruby
+// and CMake.
 type testRun struct {
 	counts map[string]int64
-	// seen are results that stand in lines of their own, of runners that print no
-	// sum.
+	// seen counts results on separate lines, for runners that print no sum.
 	passed, failed, skipped int64
 	// ran is how many there were where the sum has only the failures.
 	ran int64
@@ -43,7 +42,7 @@ func (t *testRun) line(s *survey, line string) {
 	switch text := strings.TrimRight(line[from:], " \t="); {
 	case t.result(s, text):
 	case t.summary(text):
-		s.tell(text)
+		s.add(text)
 	}
 }
 
@@ -56,12 +55,12 @@ func (t *testRun) result(s *survey, text string) bool {
 		t.skipped++
 	case strings.HasPrefix(text, "--- FAIL: "):
 		t.failed++
-		s.tell(text)
+		s.add(text)
 	case strings.HasPrefix(text, "FAILED ") && strings.Contains(text, "::"),
 		strings.HasPrefix(text, "ERROR ") && strings.Contains(text, "::"),
 		strings.HasPrefix(text, "test ") && strings.HasSuffix(text, "... FAILED"),
 		strings.HasPrefix(text, "FAIL\t"), strings.HasPrefix(text, "FAIL: "), strings.HasPrefix(text, "● "):
-		s.tell(text)
+		s.add(text)
 	default:
 		return false
 	}

@@ -128,7 +128,7 @@ func (o Original) Media() []Media {
 	if o.Form != FormJSON {
 		return o.plainMedia()
 	}
-	value, err := text.DecodeAll(o.Data) // what is looked for may stand anywhere
+	value, err := text.DecodeAll(o.Data) // the searched value may be anywhere
 	if err != nil {
 		return nil
 	}

@@ -26,8 +26,8 @@ func (r *Reducer) search(c Call) reading {
 	return rd
 }
 
-// hitsOf is how many hits a search has: those of a list, which may be the whole
-// result, else what it says itself. false is that it says nothing.
+// hitsOf returns the number of hits of a search: the length of its list, which may be the
+// whole result, else the number that it states. It is false if there is neither.
 func hitsOf(result *Result) (int64, bool) {
 	for _, key := range []string{"results", "items", "hits", "matches", keyOutput} {
 		if hits, ok := result.Output[key].([]any); ok {

@@ -46,9 +46,8 @@ type Place struct {
 // WholeText is the key of the place of a value that is itself a text.
 const WholeText = ""
 
-// DecodePlaces is DecodeJSON that also says where texts stand: those of the
-// members of the value by their keys, or the value itself by WholeText. places is
-// nil where that is not known.
+// DecodePlaces is DecodeJSON that also returns the places of texts: members of the value by
+// their keys, or the value itself by WholeText. places is nil if they are unknown.
 func DecodePlaces(text []byte) (v any, places map[string]Place, err error) {
 	d := decoder{text: string(text), texts: make(map[string]Place), left: MaxContainers}
 	v, ok := d.value(0)

@@ -47,8 +47,8 @@ func OneLineHead(s string, n int) (head string, cut bool) {
 	return line.String(), false
 }
 
-// Seen returns s without invisible characters: those that OneLine leaves out, and
-// those of control but for tabs and line feeds. Any other line break is a line feed.
+// Seen returns s without invisible characters: the characters that OneLine leaves out, and
+// control characters except tabs and line feeds. Any other line break is a line feed.
 func Seen(s string) string {
 	if !strings.ContainsFunc(s, func(c rune) bool { return unseen(c) || otherBreak(c) }) {
 		return s

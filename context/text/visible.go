@@ -63,7 +63,7 @@ func rewritten(s string, write func(out *strings.Builder, c rune, raw string)) s
 	return out.String()
 }
 
-// hidden reports whether a character has no shape of its own, or one that passes for a space.
+// hidden reports whether a character has no visible shape, or one that looks like a space.
 func hidden(c rune) bool {
 	const blankBraille = 0x2800
 	return !unicode.IsPrint(c) || c == blankBraille || unicode.In(c, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)

@@ -35,8 +35,8 @@ type Count struct {
 	// Exact says that the vocabulary is the model's own and that nothing was
 	// guessed.
 	Exact bool
-	// Anchored says that most of it is what the provider itself reported, and
-	// only what was added since was counted. See Meter.
+	// Anchored says that most of it is the provider's own count, and only later additions
+	// were counted here. See Meter.
 	Anchored bool
 }
 
@@ -62,9 +62,9 @@ type Options struct {
 }
 
 // Counter counts for any model. It remembers counts by the hash of the text,
-// so that a text counted before costs one pass of SHA-256, and those of the last
-// texts and messages by what they are, which costs a tenth of that. All methods
-// are safe for concurrent use.
+// so that a text counted before costs one pass of SHA-256. Counts of the most recent texts
+// and messages are cached by their identity, which costs a tenth of that. All methods are
+// safe for concurrent use.
 type Counter struct {
 	models  *Models
 	memo    *memo

@@ -27,7 +27,7 @@
 //
 // Caveats: invalid UTF-8 counts as the replacement character, byte for byte.
 // Special tokens such as <|endoftext|> are counted as the plain text they are.
-// What models other than OpenAI's count is estimated until usage anchors it: with
-// the vocabulary that is nearest to theirs, and so that no kind of text is counted
-// at less than 95 % of what it is. estimate_test.go has what was measured.
+// Counts for models other than OpenAI's are estimates until usage anchors them: they use
+// the nearest vocabulary, scaled so that no kind of text counts less than 95 % of its real
+// tokens. estimate_test.go has the measurements.
 package tokens

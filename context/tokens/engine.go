@@ -13,8 +13,8 @@ type engine struct {
 	han *vocabulary
 }
 
-// of is the vocabulary of the piece that ends at a place. A piece of letters may
-// begin with a character that is none.
+// of is the vocabulary of the piece that ends at a place. A piece of letters may begin with
+// another character.
 func (e *engine) of(text string, end int) *vocabulary {
 	if e.han == nil || text[end-1] < utf8.RuneSelf {
 		return e.vocabulary

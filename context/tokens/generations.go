@@ -3,9 +3,8 @@ package tokens
 import "sync"
 
 // generations remembers answers up to a weight, in two maps: when the young one is
-// full it becomes the old one, and what was not asked for since is forgotten. That
-// bounds it to twice its limit without keeping an order. It is safe for concurrent
-// use.
+// full it becomes the old one, and entries unused since are dropped. That bounds it to
+// twice its limit without keeping an order. It is safe for concurrent use.
 type generations[K comparable, V any] struct {
 	limit int
 	weigh func(K) int // what of the limit an entry takes

@@ -57,7 +57,7 @@ func (r ImageRule) check() error {
 	case imageArea:
 		ok = r.Pixels > 0 && r.Edge > 0 && r.Edge <= fitSide*fitSide
 	default:
-		return fmt.Errorf("image rule %q is none of tiles, patches, area", r.Rule)
+		return fmt.Errorf("image rule %q is not tiles, patches or area", r.Rule)
 	}
 	if !ok {
 		return fmt.Errorf("image rule %q lacks a number, or has one out of range", r.Rule)

@@ -2,7 +2,7 @@ package tokens
 
 import "crypto/sha256"
 
-// memoKey is what was asked about a text: its count, or its ends.
+// memoKey identifies a cached answer about a text: its count, or its ends.
 type memoKey struct {
 	sum        [sha256.Size]byte
 	encoding   Encoding

@@ -2,7 +2,7 @@ package tokens
 
 import "encoding/json"
 
-// What a prompt costs beside its texts.
+// What a prompt costs in addition to its texts.
 const (
 	// MessageTokens is the frame of each message by the rules of OpenAI and
 	// Anthropic.

@@ -104,15 +104,15 @@ func NewMeter(models *Models) (*Meter, error) {
 	return &Meter{models: models, known: make(map[string]*calibration)}, nil
 }
 
-// calibration describes one model: of whole prompts, and of what is
-// added to one that is anchored.
+// calibration describes one model: for whole prompts, and for additions to an anchored
+// prompt.
 type calibration struct {
 	whole average
-	// added is what added tokens are of those that the rest of the prompt lets
-	// expect.
+	// added is the ratio of added tokens to their number predicted from the rest of the
+	// prompt.
 	added average
 	// exact says that the vocabulary is the model's: tokens are what they are, and
-	// a whole prompt has more of them only by what was not counted.
+	// a whole prompt has more only because of uncounted parts.
 	exact bool
 }
 

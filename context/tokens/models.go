@@ -259,7 +259,7 @@ func set[T any](to, from *T) {
 // check returns what is wrong with the values of an entry.
 func (e entry) check() error {
 	if e.Counter != nil && *e.Counter != OpenAI && *e.Counter != Anthropic && *e.Counter != Estimate {
-		return fmt.Errorf("counter %q is none of openai, anthropic, estimate", *e.Counter)
+		return fmt.Errorf("counter %q is not openai, anthropic or estimate", *e.Counter)
 	}
 	if e.Encoding != nil && engines[*e.Encoding] == nil {
 		return fmt.Errorf("encoding %q is unknown", *e.Encoding)

@@ -43,8 +43,8 @@ func (r recent) text(encoding Encoding, text string) (tokens int, ok bool) {
 	return found.Tokens, ok
 }
 
-// keepText remembers the count of a text. Give it those that were counted
-// before: most texts never are again.
+// keepText remembers the count of a text. Call it for texts that were counted before: most
+// texts are counted only once.
 func (r recent) keepText(encoding Encoding, text string, tokens int) {
 	if len(text) > maxRecentBytes {
 		return
@@ -77,7 +77,7 @@ func (r recent) message(model *Model, m *Message, count func() (Count, error)) (
 	return found, err
 }
 
-// bytes are those of all strings of the message.
+// bytes returns the bytes of all strings of the message.
 func (m *Message) bytes() int {
 	n := len(m.Role) + len(m.Content) + len(m.Blocks) + len(m.Name) + len(m.CallID) + len(m.Extra)
 	for i := range m.Calls {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What tool definitions cost beside their texts, by OpenAI's rule.
+// What tool definitions cost in addition to their texts, by OpenAI's rule.
 const (
 	propertiesTokens = 3 // once, when there are properties
 	propertyTokens   = 3
@@ -27,11 +27,11 @@ type Tool struct {
 	Schema json.RawMessage
 }
 
-// Tools counts tool definitions sent beside the messages; none cost nothing.
-// OpenAI's published rule covers one level of properties: deeper ones are
-// counted by the same rule and make the count an estimate, and so does a schema
-// that is no object or a property that names no type. For the other counters the
-// schema counts as the JSON that it is.
+// Tools counts tool definitions sent with the messages; an empty list costs nothing.
+// OpenAI's published rule covers one level of properties: deeper ones are counted by the
+// same rule and make the count an estimate, and so does a schema that is no object or a
+// property that names no type. For the other counters the schema counts as the JSON that it
+// is.
 func (c *Counter) Tools(model string, tools []Tool) (Count, error) {
 	s := c.sum(model)
 	for _, tool := range tools {

@@ -49,7 +49,7 @@ func newTree(v *vocabulary) (*tree, []token) {
 
 // sorted returns the tokens in the order of their bytes. Numbers sort faster
 // than texts, so the first bytes of a token and its number are packed into one,
-// and only those that begin alike are compared by their bytes.
+// and only tokens with the same first bytes are compared by all bytes.
 func sorted(v *vocabulary) []token {
 	heads := make([]uint64, v.size())
 	for t := range token(v.size()) {

@@ -5,9 +5,8 @@ import "math/bits"
 // wholeSet reports whether a piece is a token by itself, which most are. It keeps
 // the bytes of short tokens in its slots, so that one comparison decides.
 type wholeSet struct {
-	// short has tokens of up to 7 bytes, middle those of up to 15: their bytes,
-	// little-endian, and in the highest byte the length, so that no token is
-	// zero.
+	// short has tokens of up to 7 bytes, middle tokens of up to 15: their bytes,
+	// little-endian, and in the highest byte the length, so that no token is zero.
 	short  []uint64
 	middle [][2]uint64
 	// long has the numbers of longer tokens; noToken is a free slot.

@@ -128,8 +128,8 @@ func (m *Mover) parts(ctx context.Context, scope kv.Scope, id string) (_ []sessi
 	return m.log.At(view).Parts(ctx, scope, id)
 }
 
-// results are the offloaded results of a session, and those of others that its steps lead
-// to, by the path they were made with.
+// results returns the offloaded results of a session, and results of other sessions that
+// its steps refer to, by their original paths.
 func (m *Mover) results(ctx context.Context, scope kv.Scope, id string, parts []session.Part) (map[string]blob.Entry, error) {
 	found := make(map[string]blob.Entry)
 	for after := ""; ; {

@@ -22,7 +22,7 @@ const (
 
 // Errors of imports.
 var (
-	// ErrLine: a line is none of an export, or not the one that has to follow.
+	// ErrLine: a line is not a line of an export, or not the expected next one.
 	ErrLine = errors.New("transfer: line of an export can't be taken")
 	// ErrBusy: other exports and imports under way hold as much as all of them may.
 	ErrBusy = errors.New("transfer: too much is exported and imported at once; try again")

@@ -19,8 +19,8 @@ const (
 	DefaultMaxTenant = 32
 	// DefaultMaxOwner leaves half of a tenant's to its other owners.
 	DefaultMaxOwner = 16
-	// DefaultQuantum is short beside what people notice, and long beside what it
-	// costs to change places.
+	// DefaultQuantum is short compared with what people notice, and long compared with the
+	// cost of switching.
 	DefaultQuantum = 10 * time.Millisecond
 )
 
@@ -129,8 +129,8 @@ func (p *Pool) Enter(tenant, owner string) (*Work, error) {
 	return nil, busy
 }
 
-// find returns a party. A new one waits behind those that are known: who comes and
-// goes must not overtake who stays.
+// find returns a party. A new party queues behind known ones: a party that comes and goes
+// must not overtake one that stays.
 func (p *Pool) find(parties map[string]*party, name string) *party {
 	if parties[name] == nil {
 		parties[name] = &party{last: p.turns, owners: make(map[string]*party)}

@@ -241,7 +241,7 @@ func (p *presser) byScore(visible []*Unit, n int) []*Unit {
 	return order
 }
 
-// unmarked forgets the markers of what is hidden.
+// unmarked drops the markers of hidden entries.
 func (p *presser) unmarked(s State) State {
 	s.Marked = slices.DeleteFunc(slices.Clone(s.Marked), func(m Marker) bool { return s.Hidden(m.Unit) })
 	return s

@@ -36,8 +36,8 @@ type State struct {
 	Sprint  int    `json:"sprint,omitempty"`
 	Since   uint64 `json:"since,omitempty"`
 	Handoff string `json:"handoff,omitempty"`
-	// Memory is how many tokens of what is known a prompt shows at most since then, less
-	// one; 0 is no bound of this kind.
+	// Memory is the most tokens of knowledge that a prompt shows from then on, plus one; 0:
+	// no bound.
 	Memory int `json:"memory,omitempty"`
 }
 

@@ -26,8 +26,8 @@ const (
 	// MaxItems bounds the items of a plan, MaxItemBytes the text of one.
 	MaxItems     = 64
 	MaxItemBytes = 1 << 10
-	// MaxSkills bounds the skills that one change names, and those that are active, or
-	// not, after it; MaxSkillBytes the name of one.
+	// MaxSkills bounds the skills that one change names, and the active and inactive skills
+	// after it; MaxSkillBytes bounds the name of one.
 	MaxSkills     = 64
 	MaxSkillBytes = 128
 	// MaxTokens bounds what prompts show of it.

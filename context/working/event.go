@@ -190,7 +190,7 @@ type Waiting struct {
 	Urgency Urgency
 }
 
-// From groupFrom events on that wait, those of a type with more than groupOver become one.
+// Once groupFrom events wait, events of a type with more than groupOver of them become one.
 const (
 	groupFrom = 10
 	groupOver = 3

@@ -15,7 +15,7 @@ type Evidence struct {
 	Source, Title, Content string
 	// Citation is how to name it; empty is by its Source.
 	Citation string
-	// Score is how much it is worth beside others.
+	// Score is its worth relative to others.
 	Score float64
 }
 

@@ -31,22 +31,22 @@ type Snapshot struct {
 	Sprint int
 	// Time is when that was.
 	Time time.Time
-	// Figures are those of the prompt that did not fit any more.
+	// Figures are the figures of the prompt that did not fit.
 	Figures Figures
 	// Working is what the agent was at, with the last five of its decisions.
 	Working Working
 	// Goal is what it worked towards: that of Working, or what the prompt was asked for.
 	Goal string
-	// Artifacts are the names of what the sprint brought forth, the oldest first, and then
-	// those that were used most, the first most of all.
+	// Artifacts are the names of the sprint's products, oldest first, and then the most
+	// used names, most used first.
 	Artifacts []string
 	// Brief says that the handoff has only the beginnings of goal and progress.
 	Brief bool
 }
 
-// Shorten makes the handoff shorter, for a window that has no room for it: half of the
-// names go, those that were used least first, and with the last of them most of what is
-// said of goal and progress. False where nothing is left to shorten.
+// Shorten makes the handoff shorter, for a window that has no room for it: it drops half of
+// the names, least used first, and with the last of them most of the text on goal and
+// progress. False if nothing is left to shorten.
 func (s *Snapshot) Shorten() bool {
 	if n := len(s.Artifacts); n > 0 {
 		s.Artifacts = s.Artifacts[:n/2]
@@ -120,7 +120,7 @@ func (s *Snapshot) Handoff() string {
 	return b.String()
 }
 
-// shortBody is the beginning of words of others, on lines of their own.
+// shortBody returns the beginning of a text of others, on separate lines.
 func shortBody(s string, chars int) string {
 	head, cut := text.HeadChars(strings.TrimSpace(s), chars)
 	if cut {

@@ -167,7 +167,7 @@ func groupSummary(n int, kind string) string { return fmt.Sprintf("%d %s events"
 // quoted are words of others on one line, behind words of the prompt's own.
 func quoted(s string) string { return guard.Inline(text.OneLine(s)) }
 
-// body are words of others on lines of their own: none of them looks like a section.
+// body returns a text of others on separate lines, none of which looks like a section.
 func body(s string) string {
 	lines := strings.Split(guard.Text(strings.TrimSpace(s)), "\n")
 	for i, line := range lines {

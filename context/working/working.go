@@ -12,8 +12,8 @@ type Working struct {
 	// Plan is how.
 	Plan Plan
 	// Active are the names of the skills that stand in prompts in full, in the order in
-	// which they became active; Inactive of those that the session's settings have
-	// active, but that do not stand there.
+	// which they became active. Inactive are the skills that the session's settings
+	// activate but that prompts leave out.
 	Active, Inactive []string
 	// Progress is what the agent says of how far it is; empty: it said nothing.
 	Progress string
@@ -43,8 +43,8 @@ func (w *Working) Noted() bool {
 		len(w.Questions)+len(w.Evidence)+len(w.Citations) > 0
 }
 
-// Skills are the names of the active skills. first are those that the settings have
-// active.
+// Skills are the names of the active skills. first are the skills that the settings
+// activate.
 func (w *Working) Skills(first []string) []string {
 	names := make([]string, 0, len(first)+len(w.Active))
 	for _, name := range first {
@@ -141,8 +141,8 @@ func (c *Change) Empty() bool {
 		len(c.Activate)+len(c.Deactivate)+len(c.Signals)+len(c.Acknowledge)+len(c.Ask)+len(c.Answered)+len(c.Found) == 0
 }
 
-// Grows reports whether the agent itself adds words of its own: such a change is refused
-// where it makes the text too long. What comes from elsewhere never is.
+// Grows reports whether the agent adds words itself: such a change is refused if it makes
+// the text too long. Changes from elsewhere never are.
 func (c *Change) Grows() bool {
 	return c.Plan != nil || c.Progress != nil || c.Scratchpad != nil || len(c.Ask)+len(c.Found) > 0
 }

@@ -19,7 +19,7 @@ func (d *Domain) openChildren(writer *kv.Writer, o *children.Options) {
 	o.Attached = d.attached
 	d.Children = children.New(children.Deps{
 		Store: d.Family, Writer: writer, Log: d.Log, Hand: d.Hand, Blobs: d.Blobs, Keep: d.Blobs.StageKept, Folders: places.NewFolders(d.Places, d.folders), Forks: d.Assembler,
-		Teller: topics.Teller{Bus: d.Events},
+		Notifier: topics.Notifier{Bus: d.Events},
 		InUse: func(tenant, agent string) bool {
 			_, known := d.Agents.Get(tenant, agent)
 			return known

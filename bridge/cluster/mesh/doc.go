@@ -12,7 +12,7 @@
 //   - A frame is a sealed part of a message. Frames of other groups and other secrets,
 //     of a dead epoch, and such as came before are refused and counted.
 //
-// A message arrives once or never; those of one sender under one topic arrive in order.
-// A nil *Mesh is that of a bridge that is alone: it has no peers, and publishing costs
+// A message arrives once or never; messages of one sender under one topic arrive in order.
+// A nil *Mesh is the mesh of a single bridge: it has no peers, and publishing costs
 // nothing.
 package mesh

@@ -41,8 +41,8 @@ const (
 	// is there again with its next beat. It is less than the lease of a bridge, which is what
 	// other work of the peer waits for.
 	DefaultSilence = 2 * time.Second
-	// takenWithin is how long a peer may take to say that it has got a request, beside
-	// the time that a slow network takes for its bytes.
+	// takenWithin is how long a peer may take to confirm that it has got a request, in
+	// addition to the time that a slow network takes for its bytes.
 	takenWithin   = 5 * time.Second
 	slowestSecond = 4 << 20
 )
@@ -113,16 +113,16 @@ type Transport interface {
 
 // Options adjusts a Mesh. Nil and zero fields mean the defaults.
 type Options struct {
-	// Group names what the bridges share, such as a store: those of other groups are not
-	// heard.
+	// Group names what the bridges share, such as a store: messages of other groups are
+	// ignored.
 	Group string
 	// Secret is what only the bridges of the group know. Default: none, so that anybody who
 	// reaches the transport can be a peer.
 	Secret []byte
 	// MaxMessageBytes bounds one message. Default DefaultMaxMessageBytes.
 	MaxMessageBytes int
-	// QueueMessages bounds what waits under one topic, beside DefaultQueueBytes. Default
-	// DefaultQueueMessages.
+	// QueueMessages bounds the messages that wait under one topic, in addition to
+	// DefaultQueueBytes. Default DefaultQueueMessages.
 	QueueMessages int
 	// MaxServing and MaxAsking bound the requests of peers, and those to peers. Defaults
 	// DefaultMaxServing and DefaultMaxAsking.
@@ -164,9 +164,9 @@ func fill[T ~int | ~int64](field *T, byDefault T) {
 
 // Stats counts what a mesh did.
 type Stats struct {
-	// Peers are those that are there.
+	// Peers is the number of reachable peers.
 	Peers int
-	// Links are the connections by which they are reached: those of the transport.
+	// Links is the number of the transport's connections to them.
 	Links int
 	// Serving are the requests of peers that run.
 	Serving int
@@ -191,14 +191,14 @@ type Traffic struct {
 // Linked is a Transport that says how many connections it has now.
 type Linked interface{ Links() int }
 
-// Mesh is one bridge's end. All methods are safe for concurrent use; those that add
-// handlers come before Open. The methods of a nil *Mesh find no peers.
+// Mesh is one bridge's end. All methods are safe for concurrent use; methods that add
+// handlers must be called before Open. The methods of a nil *Mesh find no peers.
 type Mesh struct {
 	self      Peer
 	opts      Options
 	transport Transport
 	seal      *sealer
-	live      atomic.Pointer[[]Peer] // those that are there, by id
+	live      atomic.Pointer[[]Peer] // reachable peers, by id
 
 	published map[string]*inbox
 	served    map[string]func(ctx context.Context, from Peer, payload []byte) ([]byte, error)
@@ -349,7 +349,7 @@ func (m *Mesh) Close() error {
 // Alone reports whether there is no peer.
 func (m *Mesh) Alone() bool { return m == nil || len(*m.live.Load()) == 0 }
 
-// Peers are those that are there, by id. Do not change them.
+// Peers returns the reachable peers, by id. Callers must not change them.
 func (m *Mesh) Peers() []Peer {
 	if m == nil {
 		return nil

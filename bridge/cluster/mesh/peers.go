@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxGone bounds the bridges that are remembered as gone: those that said goodbye.
+// maxGone bounds the bridges that are remembered as gone after a goodbye.
 const maxGone = 4 * MaxPeers
 
 // beat says that this bridge is there, and looks who is not any more, until Close.
@@ -48,7 +48,7 @@ func (m *Mesh) end(p Peer) {
 	}
 }
 
-// hear notes that a frame came from a peer; false for one that is not to be heard.
+// hear notes that a frame came from a peer; false for a peer to be ignored.
 func (m *Mesh) hear(p Peer, goodbye bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 
 // Limits of messages that arrive in parts.
 const (
-	// maxPartial bounds those of one peer that are not complete, and partialFor how long
-	// one may take.
+	// maxPartial bounds the incomplete messages of one peer, partialFor the time that one
+	// may take.
 	maxPartial = 64
 	partialFor = time.Minute
 )

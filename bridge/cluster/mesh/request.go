@@ -142,7 +142,7 @@ type serving struct {
 }
 
 // errNobodyWaits ends a request whose caller has gone or given up.
-var errNobodyWaits = errors.New("mesh: nobody waits for the answer")
+var errNobodyWaits = errors.New("mesh: no request waits for this answer")
 
 func (s *serving) begin(ctx context.Context, key servedKey, wait time.Duration, most int) (context.Context, bool) {
 	s.mu.Lock()

@@ -24,7 +24,7 @@ const (
 
 type salt [saltBytes]byte
 
-// sealer seals frames and opens those of others. Sealing is for one goroutine at a time,
+// sealer seals frames and opens frames of others. Sealing is for one goroutine at a time,
 // and so is opening.
 type sealer struct {
 	root   []byte
@@ -43,8 +43,8 @@ type sender struct {
 	all, own uint64
 }
 
-// newSealer makes the keys of a group. Without a secret they keep groups apart, and
-// nobody out.
+// newSealer makes the keys of a group. Without a secret they separate groups, but keep no
+// one out.
 func newSealer(group string, secret []byte) (*sealer, error) {
 	root, err := hkdf.Key(sha256.New, secret, nil, "loom mesh 1 frames\x00"+group, sha256.Size)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *sealer) open(sealed []byte) (plain []byte, by *sender, number uint64) {
 	}
 	if s.others[of] == nil { // only who proved to be of the group takes room
 		if len(s.others) >= maxSalts {
-			clear(s.others) // of lives long gone; those that live are learnt again
+			clear(s.others) // of runs long ended; keys of live ones are learned again
 		}
 		s.others[of] = by
 	}

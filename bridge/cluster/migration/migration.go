@@ -44,13 +44,13 @@ type Target interface {
 	Finish(ctx context.Context) error
 }
 
-// Bounds of what is written at once.
+// Bounds of one write.
 const (
 	fillBytes = 1 << 20
 	fillPairs = 2000
 )
 
-// ErrDiffers: what was copied is not what the source holds.
+// ErrDiffers: the copy differs from its source.
 var ErrDiffers = errors.New("migration: the copy differs from its source")
 
 // Count is what one keyspace of a store holds.

@@ -35,9 +35,9 @@ type Embedded struct {
 	running *server.Options
 }
 
-// Embed starts a server that listens for those of other bridges, and joins those at the
-// routes, each host:port; it finds the others by them, and looks for them for ever.
-// Without a secret all must be on this machine.
+// Embed starts a server that listens for the servers of other bridges, and joins the ones
+// at routes, each host:port. Through them it finds the others, and it never stops looking
+// for them. Without a secret all must be on this machine.
 func Embed(listen string, routes []string, o Options) (*Embedded, error) {
 	o = o.withDefaults()
 	host, portText, err := net.SplitHostPort(listen)

@@ -1,5 +1,5 @@
 // Package peers joins the bus, the directory of agents and the children of a bridge with
-// those of the other bridges on the store, over a mesh.
+// the other bridges' on the store, over a mesh.
 //
 // Volatile events are sent to all peers, and wake-ups for durable ones. Each bridge
 // announces its agents: a change at once, and all of them to a peer that asks, which it

@@ -113,7 +113,7 @@ func (p *Peers) Open(parts Parts) error {
 	p.mesh.Serve(topicDelete, p.serveDelete)
 	p.mesh.Serve(topicPlace, p.servePlace)
 	p.mesh.OnPeer(p.onPeer)
-	p.running.Go(p.tell)
+	p.running.Go(p.send)
 	return p.mesh.Open()
 }
 
@@ -135,7 +135,7 @@ func (p *Peers) Volatile(tenant string, e *events.Event, legacy bool) {
 
 func (p *Peers) publish(topic string, payload []byte) {
 	if err := p.mesh.Publish(topic, payload); err != nil && p.ctx.Err() == nil {
-		p.logger.Warn("other bridges were not told", "of", topic, "error", err)
+		p.logger.Warn("could not notify other bridges", "of", topic, "error", err)
 	}
 }
 
@@ -190,8 +190,8 @@ func (p *Peers) hearResult(_ mesh.Peer, payload []byte) {
 	}
 }
 
-// tell sends the others what waits, until Close.
-func (p *Peers) tell() {
+// send sends the waiting notices to the others, until Close.
+func (p *Peers) send() {
 	repeat := time.NewTicker(repeatEvery)
 	defer repeat.Stop()
 	for {

@@ -17,7 +17,7 @@ var (
 	// ErrUnknown: there is no such server, or nothing that could have a workspace.
 	ErrUnknown = errors.New("places: no such server")
 	// ErrMixed: some of the servers on the store share one folder, and some do not.
-	ErrMixed = errors.New("places: either all servers on a store share one workspace, or none does")
+	ErrMixed = errors.New("places: all servers on a store must use the same workspace setup: shared by all or by none")
 	// ErrNowhere: workspaces belong to no server here.
 	ErrNowhere = errors.New("places: workspaces belong to no server: this one is alone on its store, or all share one folder")
 )

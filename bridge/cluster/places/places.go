@@ -19,7 +19,7 @@ import (
 type Owner struct {
 	// Folder names it, as registry.Bridge.Workspace.
 	Folder string
-	// Server and Address are those of the server when it was given the workspace.
+	// Server and Address are the server's name and address when it was given the workspace.
 	Server, Address string
 	// Since is when that was.
 	Since time.Time
@@ -30,7 +30,7 @@ type Owner struct {
 
 // Elsewhere reaches the other servers.
 type Elsewhere interface {
-	// Forward has a peer answer a call. Its errors are those of mesh.Mesh.Request.
+	// Forward has a peer answer a call. It returns the errors of mesh.Mesh.Request.
 	Forward(ctx context.Context, at mesh.Peer, payload []byte) ([]byte, error)
 }
 
@@ -282,7 +282,7 @@ func (p *Places) named(to string) (registry.Bridge, error) {
 		found = b
 	}
 	if found.Workspace == "" {
-		return registry.Bridge{}, fmt.Errorf("%w: %q is not one of those that are registered: %s", ErrUnknown, to, strings.Join(names, ", "))
+		return registry.Bridge{}, fmt.Errorf("%w: %q is not registered; registered are: %s", ErrUnknown, to, strings.Join(names, ", "))
 	}
 	return found, nil
 }

@@ -18,10 +18,10 @@ type reply[A any] struct {
 	Failed string // why there is none; empty where there is
 }
 
-// Remote returns what asks the server that has the workspace of an agent, and answers by answer
-// what others ask of this one. With here it is this server's to do: it has the workspace, or
-// nobody has it. Then take makes it the owner. Errors of answer come as texts, but for
-// fs.ErrExist.
+// Remote returns a function that asks the server with the workspace of an agent, and registers
+// answer for the questions of other servers. If here is true, this server must act: it has the
+// workspace, or no server has it; take makes it the owner then. Errors of answer arrive as
+// texts, except fs.ErrExist.
 func Remote[Q, A any](p *Places, method string, take bool, answer func(ctx context.Context, q Q) (A, error)) func(ctx context.Context, scope kv.Scope, q Q) (got A, here bool, err error) {
 	if p == nil {
 		return func(context.Context, kv.Scope, Q) (got A, here bool, err error) { return got, true, nil }
@@ -97,7 +97,8 @@ func NewFolders(p *Places, here Maker) *Folders {
 	return f
 }
 
-// Make makes the folder of an agent. Its errors are those of the Maker and of Places.Where.
+// Make makes the folder of an agent. It returns the errors of the Maker and of
+// Places.Where.
 func (f *Folders) Make(scope kv.Scope) error {
 	here, err := f.elsewhere(scope, false)
 	if here {

@@ -18,7 +18,7 @@ const (
 	MaxAddressBytes = 256
 	// MaxWorkspaceBytes bounds the name of a folder: a server's name and a path.
 	MaxWorkspaceBytes = 4096 + MaxNameBytes + 1
-	// MaxBridges bounds those that are registered with one store at once.
+	// MaxBridges bounds the bridges registered with one store at a time.
 	MaxBridges = 256
 )
 

@@ -45,7 +45,7 @@ func (r *Registry) keep(ctx context.Context) {
 		renewed = time.Now()
 		// A call that hangs must not outlast the lease.
 		turn, cancel := context.WithTimeout(ctx, every)
-		err := r.turn(turn)
+		err := r.beat(turn)
 		cancel()
 		if err != nil {
 			r.breaks(ctx, err)
@@ -65,8 +65,8 @@ func (r *Registry) breaks(ctx context.Context, err error) {
 	}
 }
 
-// turn renews the lease, and looks at those of the others.
-func (r *Registry) turn(ctx context.Context) error {
+// beat renews the lease, and checks the leases of the others.
+func (r *Registry) beat(ctx context.Context) error {
 	now, ahead, within, err := r.time(ctx)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (r *Registry) end(ctx context.Context, b entry, lease []byte) bool {
 	return err == nil
 }
 
-// remove ends a registration that the store has, while what is watched holds.
+// remove ends a registration that the store has, while the watches hold.
 func (r *Registry) remove(ctx context.Context, b entry, watched ...kv.Watch) error {
 	for range registerAttempts {
 		sequences, err := r.engine.Sequence(ctx, ref)

@@ -17,7 +17,7 @@ import (
 
 const (
 	// maxChanges and maxChangedBytes bound what one commit changes, maxRefs the scopes in
-	// it, so that nobody waits for long.
+	// it, so that no other commit waits for long.
 	maxChanges      = 256
 	maxChangedBytes = 1 << 20
 	maxRefs         = 16

@@ -83,7 +83,7 @@ func (g *Gate) Closed(scope kv.Scope) bool {
 	return g.closed[scope]
 }
 
-// close refuses further calls of a scope, and ends those that are under way.
+// close refuses further calls of a scope, and ends running ones.
 func (g *Gate) close(scope kv.Scope) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,8 +23,8 @@ type intent struct {
 	// found is what there was when it began, quoted who else had lines of a step then.
 	found  erasure.Found
 	quoted map[string]int64
-	// memories lose records or names, and are gone through again by whoever goes on. digests
-	// stand for the records that go.
+	// memories lose records or names; a resumed erasure processes all of them again. digests
+	// identify the records to be removed.
 	memories []kv.Scope
 	digests  []string
 }

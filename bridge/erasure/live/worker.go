@@ -15,8 +15,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
-// DefaultDrainTime is how long an erasure waits for the calls of its subject that are under
-// way: they were told to end.
+// DefaultDrainTime is how long an erasure waits for the calls of its subject that are
+// running, after they were asked to end.
 const DefaultDrainTime = 30 * time.Second
 
 var (
@@ -76,11 +76,11 @@ type Parts struct {
 type Options struct {
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Version is the program's, for certificates. Backups are the names of those that are
-	// known, which may still hold what was erased. Default: none is.
+	// Version is the program's version, for certificates. Backups are the names of known
+	// backups, which may still hold erased data. Default: none.
 	Version string
 	Backups func() ([]string, error)
-	// Logger hears of each erasure. Default silent.
+	// Logger logs each erasure. Default silent.
 	Logger *slog.Logger
 }
 
@@ -213,9 +213,9 @@ func (w *Worker) resume(begun []intent) {
 	}
 }
 
-// Erase erases a subject and returns when all is done, or with ctx: the erasure goes on
-// then, and whoever calls for the same subject waits for it. A dry run only counts.
-// ErrNothing where the store has nothing of the subject. progress is called now and then.
+// Erase erases a subject and returns when all is done, or when ctx ends: the erasure then
+// goes on, and a later call for the same subject waits for it. A dry run only counts.
+// ErrNothing: the store has nothing of the subject. progress is called now and then.
 func (w *Worker) Erase(ctx context.Context, s erasure.Subject, dry bool, progress func(Progress)) (Result, error) {
 	if err := erasure.Check(s); err != nil {
 		return Result{}, err

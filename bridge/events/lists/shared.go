@@ -33,13 +33,13 @@ func (l *Shared[T]) Lend() []T {
 	return l.items
 }
 
-// Add appends behind what was handed out.
+// Add appends an item behind the ones already handed out.
 func (l *Shared[T]) Add(item T) {
 	*item.Seat() = len(l.items)
 	l.items = append(l.items, item)
 }
 
-// Remove takes out what was added; the last one takes its place.
+// Remove removes an added item; the last one takes its place.
 func (l *Shared[T]) Remove(item T) {
 	if l.handed.Load() {
 		l.items = slices.Clone(l.items)

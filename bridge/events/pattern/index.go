@@ -90,8 +90,8 @@ func (x *Index[T]) several(found Groups[T], topic string) Groups[T] {
 	return x.root.match(found, topic, true)
 }
 
-// match appends what stands at the beginnings of a topic that end with a dot. No
-// pattern has more words, or is longer, than what is looked at.
+// match appends the entries at the prefixes of a topic that end with a dot. Longer
+// prefixes, or ones with more words than any pattern, are skipped.
 func (all byText[T]) match(found Groups[T], topic string) Groups[T] {
 	topic = topic[:min(len(topic), maxPatternBytes)]
 	end := 0

@@ -61,7 +61,7 @@ func Parse(text string) (Pattern, error) {
 		case word == anyWord, word == anyWords && !more:
 			p.kind = nativePattern
 		case strings.Contains(word, anyWord):
-			return Pattern{}, invalid.Field(ErrInvalid, "topic", "holds `*` beside other text, or `**` before the end")
+			return Pattern{}, invalid.Field(ErrInvalid, "topic", "mixes `*` with other text in a word, or `**` before the end")
 		}
 		if !more {
 			return p, nil

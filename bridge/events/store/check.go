@@ -26,7 +26,7 @@ type checker struct {
 	scope  kv.Scope
 	found  func(error)
 	record Record
-	// beside is what is found under the tag of payloads, by sequence.
+	// beside holds the entries under the tag of payloads, by sequence.
 	beside map[uint64]*payload
 }
 

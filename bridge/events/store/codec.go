@@ -97,9 +97,9 @@ type storedEvent struct {
 // MaxWholeBytes is the largest event that is one value of the store.
 const MaxWholeBytes = MaxPayloadBytes + kv.ValueHeaderBytes
 
-// stageEvent writes an event and returns how many bytes its values take. A
-// payload that would not fit beside the rest of the event gets a key of its
-// own; an event too large for that is cut into parts.
+// stageEvent writes an event and returns how many bytes its values take. A payload that
+// does not fit with the rest of the event gets its own key; an event too large for that is
+// split into parts.
 func stageEvent(tx *kv.Tx, scope kv.Scope, e Event, requestID string) int64 {
 	value := appendRequest(encodeEvent(e, true), requestID)
 	var beside int64

@@ -51,15 +51,15 @@ func Erasure(own func(agent string) []string) erase.Owner {
 // Erasing takes the events of a source out of topics, while their entries are copied in the
 // order of their keys.
 type Erasing struct {
-	// From is what is copied. Required.
+	// From is the source to copy. Required.
 	From Scanner
 	// Source is whose events go. Required.
 	Source string
-	// Session narrows them to those of one session. Default: all go.
+	// Session limits them to one session. Default: all go.
 	Session string
 	// Quotes narrows them to those whose payload it is true of. Nil: all go.
 	Quotes func(payload []byte) bool
-	// Own are topics of which all events go, whoever emitted them.
+	// Own are topics of which all events go, from any emitter.
 	Own []string
 
 	scope    kv.Scope
@@ -101,7 +101,7 @@ func (x *Erasing) Change(ctx context.Context, scope kv.Scope, p kv.Pair) (value 
 }
 
 // Stage takes some events out of their topic in one commit, with what belongs to them, if
-// they are still the source's, and returns the sequences of those that were. From is what it
+// they are still the source's, and returns the sequences it removed. From is the source it
 // reads.
 func (x *Erasing) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, sequences []uint64) (gone []uint64, err error) {
 	stage := *x

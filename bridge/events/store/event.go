@@ -39,7 +39,7 @@ const (
 	// loom.v1. It leaves room for an envelope around it: readers of
 	// loom.v1 take no message of 4 MiB.
 	MaxLegacyEventBytes = 4<<20 - 64<<10 - 4<<10
-	// perItemBytes is what a header or tag costs beside its text.
+	// perItemBytes is the size of a header or tag in addition to its text.
 	perItemBytes = 10
 )
 

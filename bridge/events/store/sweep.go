@@ -81,8 +81,8 @@ func decodePair(pair kv.Pair) (uint64, storedEvent, error) {
 	return sequence, e, err
 }
 
-// stageDelete deletes an event and what belongs to it. It returns the bytes
-// that lay beside the event's own value.
+// stageDelete deletes an event and what belongs to it. It returns the bytes stored outside
+// the event's own value.
 func stageDelete(tx *kv.Tx, scope kv.Scope, sequence uint64, e *storedEvent) int64 {
 	tx.Delete(kv.Events, sequenceKey(scope, eventTag, sequence))
 	if e.elsewhere {

@@ -100,8 +100,8 @@ func (e Encoding) Plain() bool { return e.name == "" }
 // Guessed reports whether Detect found nothing in the file that says so for sure.
 func (e Encoding) Guessed() bool { return e.guessed }
 
-// Reader gives the text of a file as UTF-8, without its mark. Bytes that are none of the
-// encoding's become U+FFFD.
+// Reader gives the text of a file as UTF-8, without its mark. Bytes that are invalid in the
+// encoding become U+FFFD.
 func (e Encoding) Reader(r io.Reader) io.Reader {
 	if e.mark != "" {
 		r = &markless{from: r, mark: []byte(e.mark)}

@@ -83,7 +83,7 @@ func hasControls(head []byte) bool {
 }
 
 // guess chooses among encodings of one byte a character. Letters of another script stand
-// together in words; those of Latin scripts stand alone among ASCII.
+// together in words; letters of Latin scripts stand alone among ASCII.
 func guess(head []byte) Encoding {
 	e := Encoding{name: "windows-1252", form: charmap.Windows1252, guessed: true}
 	if inWords(head) {

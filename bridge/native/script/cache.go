@@ -11,7 +11,7 @@ import (
 // DefaultCacheBytes bounds a cache.
 const DefaultCacheBytes = 64 << 20
 
-// Key says what was asked: script, function, arguments and surroundings.
+// Key identifies a call: script, function, arguments and environment.
 type Key [sha256.Size]byte
 
 // KeyOf is the key of some parts, in order.

@@ -74,7 +74,7 @@ type Reply struct {
 	// Functions are the names of functions that a script which ran as a whole defines, the
 	// first 20.
 	Functions []string `json:"functions"`
-	// Kind says why it failed: exception, function (there is none of the name), arguments
+	// Kind says why it failed: exception, function (no function of that name), arguments
 	// (they do not fit), result (it is not JSON).
 	Kind string `json:"kind"`
 	// Type, Message and Traceback describe an exception; Message of any other failure.

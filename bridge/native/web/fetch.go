@@ -20,7 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// methods are those that web:fetch may use.
+// methods are the methods that web:fetch may use.
 var methods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions,
 }

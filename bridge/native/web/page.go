@@ -127,7 +127,7 @@ func textOf(source string) string {
 	return squeeze(content(root))
 }
 
-// links are those of a page, each address once.
+// links returns the links of a page, each address once.
 func links(body *html.Node, base *url.URL) []link {
 	out := []link{}
 	seen := map[string]bool{}
@@ -157,8 +157,8 @@ var unread = map[atom.Atom]bool{
 	atom.Select: true, atom.Button: true, atom.Nav: true, atom.Head: true, atom.Audio: true, atom.Video: true, atom.Textarea: true,
 }
 
-// blocks are elements that stand on lines of their own; those with a second line have an
-// empty line around.
+// blocks are elements that stand on separate lines; two-line ones have an empty line
+// around.
 var blocks = map[atom.Atom]int{
 	atom.P: 2, atom.H1: 2, atom.H2: 2, atom.H3: 2, atom.H4: 2, atom.H5: 2, atom.H6: 2, atom.Ul: 2, atom.Ol: 2, atom.Pre: 2, atom.Table: 2,
 	atom.Blockquote: 2, atom.Section: 2, atom.Article: 2, atom.Main: 2, atom.Header: 2, atom.Footer: 2, atom.Aside: 2, atom.Dl: 2, atom.Figure: 2,

@@ -157,7 +157,7 @@ func (w *web) client(in tools.Input, p egress.Policy) (*http.Client, func(), err
 }
 
 // endpoint asks an endpoint of the operator's, and decodes its JSON into answer. The error
-// of an answer that is none has status and body.
+// for an answer that is not JSON has status and body.
 func (w *web) endpoint(ctx context.Context, in tools.Input, name string, r *http.Request, via *url.URL, answer any) error {
 	policy, err := egress.Endpoint(r.URL, via)
 	if err != nil {

@@ -7,12 +7,12 @@ import (
 
 // Set says which names of a workspace stay as they are. A path stands for itself and for
 // all below it. In front of it `**/` means that it may lie in any folder; * within a segment
-// stands for any letters. Letters count the same in both cases, and those that a disk may
-// leave out do not count, as a workspace may lie on one that sees no difference. Its zero
+// stands for any letters. Upper and lower case are equal, and characters that a file system
+// may ignore are ignored, since a workspace may be on one that makes no difference. Its zero
 // value has nothing. It is safe for concurrent use.
 type Set struct {
 	fixed map[string][]rule // by their first segment
-	loose []rule            // those that begin with a segment that has *, or in any folder
+	loose []rule            // rules that begin with a segment with *, or that match in any folder
 }
 
 type rule struct {
@@ -38,8 +38,8 @@ func NewSet(paths []string) *Set {
 	return s
 }
 
-// AtTop are the paths of a list as they are at the top of a workspace, a repository in .git
-// among them, without those that have a * otherwise.
+// AtTop returns the paths of a list as they are at the top of a workspace, including a
+// repository in .git, without paths that have a * elsewhere.
 func AtTop(paths []string) []string {
 	var top []string
 	for _, p := range paths {
@@ -116,7 +116,7 @@ func (r rule) covers(parts []string) bool {
 
 func (r rule) leads(parts []string) bool { return len(parts) < len(r.parts) && r.begins(parts) }
 
-// begins reports whether parts are those that the rule begins with.
+// begins reports whether the rule begins with parts.
 func (r rule) begins(parts []string) bool {
 	for i, part := range parts {
 		want := r.parts[i]

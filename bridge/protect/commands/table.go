@@ -59,7 +59,7 @@ var ofGit = []Row{
 	{"captain hook", "captainhook.json", gitHook, "https://github.com/captainhookphp/captainhook"},
 }
 
-// ofHosts are those of coding agents. What `mcp install` writes is among them.
+// ofHosts are the rows of coding agents, including the files that `mcp install` writes.
 var ofHosts = []Row{
 	{"Claude Code", ".mcp.json", mcp, "https://code.claude.com/docs/en/mcp"},
 	{"Claude Code", ".claude", everything, "https://code.claude.com/docs/en/hooks"},
@@ -114,7 +114,7 @@ var ofHosts = []Row{
 	{"Loom Bridge", ".loom/sandbox.toml", "what tools may do", "server/docs/tools.md"},
 }
 
-// ofEditors are those of editors and of what makes a machine to work in.
+// ofEditors are the rows of editors and of tools that set up development machines.
 var ofEditors = []Row{
 	{"VS Code", ".vscode", "tasks on opening a folder, MCP servers, settings that name programs", "https://code.visualstudio.com/docs/editor/workspace-trust"},
 	{"VS Code", ".config/Code", "as .vscode, with the workspace as home", "https://code.visualstudio.com/docs/getstarted/settings"},
@@ -141,7 +141,7 @@ var ofEditors = []Row{
 	{"CodeSandbox", ".codesandbox", "setupTasks", "https://codesandbox.io/docs/learn/repositories/task"},
 }
 
-// ofShells are those of shells, and of what runs when one goes into a folder.
+// ofShells are the rows of shells, and of tools that run when a shell enters a folder.
 var ofShells = []Row{
 	{"direnv", ".envrc", "when a shell goes in", "https://direnv.net/man/direnv.1.html"},
 	{"direnv, dotenv", ".env", "variables such as LD_PRELOAD and NODE_OPTIONS, of whatever loads it", "https://direnv.net/man/direnv-stdlib.1.html"},

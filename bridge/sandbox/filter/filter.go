@@ -1,10 +1,10 @@
 // Package filter makes the seccomp programs that confined processes run under.
 //
-// A program allows the system calls that are known, less those that [Options] refuse:
-// calls of another architecture end the process, those of the x32 ABI and those newer
-// than this package do not exist (ENOSYS), and the arguments of some are looked at.
-// Arguments that the kernel takes as 32 bits are compared as 32 bits: a comparison of
-// 64 lets TIOCSTI|1<<32 pass.
+// A program allows the known system calls except the ones that [Options] refuse. Calls of
+// another architecture end the process. Calls of the x32 ABI, and calls newer than this
+// package, fail with ENOSYS. The arguments of some calls are checked. Arguments that the
+// kernel takes as 32 bits are compared as 32 bits: a comparison of 64 lets TIOCSTI|1<<32
+// pass.
 //
 // Caveats: only amd64 has a table. A program sees numbers, never what a pointer leads
 // to: calls that are decided by a path go to a supervisor ([Options.Supervised]).
@@ -26,11 +26,11 @@ type Options struct {
 	// SysV lets it use System V memory, semaphores and queues, in a namespace of its
 	// own.
 	SysV bool
-	// First refuses to change how process 1 runs, its limits and its shares: in a process
-	// namespace of its own it is what watches over the process.
+	// First refuses to change how process 1 runs, its limits and its shares: in its own
+	// process namespace it is the watcher of the process.
 	First bool
-	// Supervised sends the calls that change metadata by path, and those that change
-	// how another process runs, to the listener of the program.
+	// Supervised sends calls that change metadata by path, and calls that change how
+	// another process runs, to the listener of the program.
 	Supervised bool
 	// Signals sends signals to the listener, too.
 	Signals bool

@@ -24,7 +24,7 @@ const (
 	creates = unix.O_CREAT | unix.O_TMPFILE&^unix.O_DIRECTORY
 	// writes are the flags with which open lets something be changed.
 	writes = unix.O_WRONLY | unix.O_RDWR | unix.O_TRUNC
-	// typeBits are those of a socket's type without its flags.
+	// typeBits masks a socket's type without its flags.
 	typeBits = 0xf
 )
 
@@ -68,7 +68,7 @@ func Assemble(o Options) ([]Instruction, error) {
 		kill,
 		bpf.LoadAbsolute{Off: offsetNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpLessOrEqual, Val: newest, SkipTrue: 1},
-		errno(unix.ENOSYS), // those of the x32 ABI, which are larger, included
+		errno(unix.ENOSYS), // including the x32 ABI's, which are larger
 	)
 	p.answer(errno(unix.ENOSYS), absent...)
 	p.answer(errno(unix.EPERM), refused...)

@@ -214,8 +214,8 @@ func (c *confined) checkPID() string {
 }
 
 // checkNotify sees that calls on names are answered by the first stage, and a name that is
-// kept can't be made. In tier L the same holds for those that Landlock does not know: the mode
-// of a file outside stays, and one inside can be changed.
+// kept can't be made. In tier L the same holds for calls that Landlock does not cover: the
+// mode of a file outside stays, and one inside can be changed.
 func (c *confined) checkNotify() string {
 	for _, name := range commands.AtTop(c.spec.Protect) {
 		if unix.Mkdir(filepath.Join(c.spec.Workspace.Path, name), 0o700) == nil {

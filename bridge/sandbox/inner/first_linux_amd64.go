@@ -50,7 +50,7 @@ func firstStage() int {
 	if err == nil {
 		err = s.run()
 	}
-	s.names.tell(&s.report)
+	s.names.fill(&s.report)
 	if err != nil {
 		s.report.Error = err.Error()
 		s.report.Missing = errors.Is(err, errMissing)
@@ -98,7 +98,7 @@ func (s *supervisor) run() error {
 	}()
 	if err := WriteMessage(fd(s.orders), s.spec); err != nil {
 		s.end()
-		return fmt.Errorf("tell the second stage: %w", err)
+		return fmt.Errorf("notify the second stage: %w", err)
 	}
 	_ = unix.Close(s.orders)
 	s.hear(s.answers)
@@ -112,7 +112,7 @@ func (s *supervisor) run() error {
 
 // guard keeps the first stage from being disturbed, looked into or outlived.
 func (s *supervisor) guard() error {
-	// Received, not ignored: what is ignored would stay so in the tool.
+	// Received, not ignored: the tool would inherit ignored signals.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGPIPE, unix.SIGUSR1, unix.SIGUSR2,
 		unix.SIGALRM, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU, unix.SIGIO, unix.SIGPWR, unix.SIGVTALRM, unix.SIGPROF)
@@ -125,7 +125,7 @@ func (s *supervisor) guard() error {
 	for n := fdControl; n <= fdHelper; n++ {
 		unix.CloseOnExec(n)
 	}
-	// Marked, not closed: the runtime has some of its own.
+	// Marked, not closed: some belong to the Go runtime.
 	if err := unix.CloseRange(fdHelper+1, ^uint(0)>>1, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return keepFrom(fdHelper + 1)
 	}

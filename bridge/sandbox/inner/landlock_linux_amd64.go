@@ -13,13 +13,13 @@ import (
 const (
 	rightsRead = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	rightsExec = rightsRead | unix.LANDLOCK_ACCESS_FS_EXECUTE
-	rightsAll1 = 1<<13 - 1 // those of the first ABI
-	// rightsFile are those that a file, not a folder, can have.
+	rightsAll1 = 1<<13 - 1 // rights of the first ABI
+	// rightsFile are the rights that a file, not a folder, can have.
 	rightsFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_READ_FILE |
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	// rightsNode are those of the devices that everybody may use.
+	// rightsNode are the rights of the devices that every process may use.
 	rightsNode = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	// rightsMake are those that would make device nodes.
+	// rightsMake are the rights to make device nodes.
 	rightsMake = unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK
 )
 
@@ -126,7 +126,7 @@ var publicProc = []string{
 	"/sys/devices/system/cpu/online", "/sys/devices/system/cpu/possible", "/sys/kernel/mm/transparent_hugepage/enabled",
 }
 
-// add gives rights below a place; one that is not there is left out.
+// add gives rights below a place; a missing one is skipped.
 func (r ruleset) add(place string, rights uint64) error {
 	if place == "" {
 		return nil

@@ -21,8 +21,8 @@ const (
 	fdItself = 4 // its program
 )
 
-// Order is the launcher's input for one start. With it come the descriptors of an
-// answer, of the first stage's own stderr, and those of fdControl to fdStderr.
+// Order is the launcher's input for one start. It comes with the descriptors of the answer,
+// of the first stage's own stderr, and of fdControl to fdStderr.
 type Order struct {
 	Attributes syscall.SysProcAttr `json:"attributes"`
 }
@@ -88,7 +88,7 @@ func (o *Order) carryOut(itself *os.File, files []int, err error) {
 	for _, f := range theirs[2:] {
 		_ = f.Close() // it is the child's now
 	}
-	var told Started
+	var started Started
 	var rights []byte
 	if err == nil {
 		pid, openErr := unix.PidfdOpen(process.Pid, 0)
@@ -101,9 +101,9 @@ func (o *Order) carryOut(itself *os.File, files []int, err error) {
 		}
 	}
 	if err != nil {
-		told.Error = err.Error()
+		started.Error = err.Error()
 	}
-	text, _ := json.Marshal(told) // it is a string
+	text, _ := json.Marshal(started) // it is a string
 	_ = unix.Sendmsg(int(answer.Fd()), text, rights, nil, unix.MSG_NOSIGNAL)
 	if process != nil {
 		_, _ = process.Wait() // the server learns it when the answers end

@@ -134,8 +134,8 @@ func (s *supervisor) mountSystem() error {
 	return nil
 }
 
-// show puts a place of the old tree into the new one; one that is not there is left
-// out. A link is made anew, and leads to what the new tree has.
+// show puts a place of the old tree into the new one; a missing one is skipped. A link is
+// made again, and resolves in the new tree.
 func show(place string, attributes uint64) error {
 	old := oldRoot + place
 	info, err := os.Lstat(old)
@@ -231,7 +231,7 @@ func attribute(tree int, set uint64) error {
 	return nil
 }
 
-// setAttributes changes those of one mount, not of those below it.
+// setAttributes changes the attributes of one mount, not of mounts below it.
 func setAttributes(place string, set, clr uint64) error {
 	err := unix.MountSetattr(unix.AT_FDCWD, place, 0, &unix.MountAttr{Attr_set: set, Attr_clr: clr})
 	if err != nil {
@@ -327,8 +327,8 @@ func (s *supervisor) mountWorkspace() error {
 	return nil
 }
 
-// within opens what a path of the workspace leads to, links followed nowhere: a process that
-// filled the workspace must not choose what is mounted.
+// within opens a path of the workspace without following links: a process that filled the
+// workspace must not choose what is mounted.
 func within(root int, path string) (int, error) {
 	return unix.Openat2(root, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,
@@ -445,7 +445,7 @@ func hide(root int, path string) error {
 	return unix.MoveMount(mount, "", file, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// emptyFile and emptyFolder lie over what is hidden.
+// emptyFile and emptyFolder are mounted over hidden paths.
 const (
 	emptyFile   = "/.empty"
 	emptyFolder = "/.nothing"
@@ -480,8 +480,8 @@ func (s *supervisor) mountProc() error {
 	return maskProc()
 }
 
-// shownProc is what /proc says beside the processes; the rest of it is the machine's own:
-// symbols, keys, memory and settings of the kernel.
+// shownProc lists the files that /proc shows in addition to processes; the rest belongs to
+// the machine: symbols, keys, memory and settings of the kernel.
 var shownProc = []string{
 	"cgroups", "cpuinfo", "diskstats", "filesystems", "loadavg", "meminfo", "mounts", "net", "self", "stat", "swaps", "sys", "thread-self",
 	"uptime", "version", "vmstat",
@@ -524,8 +524,8 @@ func (s *supervisor) closeProc() error {
 }
 
 // ownPIDMax reports whether each pid namespace has a pid_max. Before Linux 6.14 there is one
-// for the machine, and a root server's first stage could write it; nothing but the version
-// tells without writing.
+// for the machine, and a root server's first stage could write it; only the version shows it
+// without writing.
 func ownPIDMax() bool {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {

@@ -153,8 +153,8 @@ func (n *names) refuse(name string) {
 	}
 }
 
-// tell fills in the report.
-func (n *names) tell(r *Report) {
+// fill fills in the report.
+func (n *names) fill(r *Report) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r.Refused, r.Made = slices.Clone(n.refused), slices.Clone(n.made)
@@ -211,7 +211,7 @@ func (n *names) note(folder int, base, place string) {
 	}
 }
 
-// forget takes a folder that is gone from those of the run's.
+// forget removes a deleted folder from the run's folders.
 func (n *names) forget(f Folder) {
 	if !n.own[f] {
 		return

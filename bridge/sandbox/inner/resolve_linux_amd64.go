@@ -71,7 +71,7 @@ func (c *caller) resolve(dir int, path string, follow bool) (*found, error) {
 	}
 	if !c.valid() {
 		_ = unix.Close(at)
-		return nil, unix.EINTR // what was opened may be another process's
+		return nil, unix.EINTR // the opened file may be another process's
 	}
 	f := &found{folder: at, object: -1, slash: strings.HasSuffix(path, "/")}
 	rest := split(path)
@@ -189,8 +189,8 @@ func (c *caller) walk(f *found, rest []string, follow bool) error {
 	return unix.Fstat(object, &f.stat)
 }
 
-// link reads a link. One of /proc has no text that means anything: through is then what it
-// leads to, and only those of the run's own processes are followed.
+// link reads a link. A magic link of /proc has no meaningful text: through is then its
+// target, and only links of the run's own processes are followed.
 func (c *caller) link(folder, link int, name string) (to string, through int, err error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(link, &fs); err != nil {

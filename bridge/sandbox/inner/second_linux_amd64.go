@@ -40,14 +40,14 @@ func secondStage() int {
 	}
 	if err == nil && c.spec.Check != nil {
 		c.said.Failed = c.check()
-		c.tell(nil)
+		c.send(nil)
 		return 0
 	}
 	if err == nil {
 		err = c.become()
 	}
 	c.said.Error, c.said.Missing = err.Error(), errors.Is(err, errMissing)
-	c.tell(nil)
+	c.send(nil)
 	return 127
 }
 
@@ -58,8 +58,8 @@ type confined struct {
 	abi  int // of Landlock, as used
 }
 
-// tell sends a message, with a descriptor or nothing.
-func (c *confined) tell(rights []byte) {
+// send sends a message, with or without a descriptor.
+func (c *confined) send(rights []byte) {
 	text, err := json.Marshal(c.said)
 	if err != nil {
 		return
@@ -284,7 +284,7 @@ func (c *confined) install() error {
 	if heard {
 		c.said.Listener, rights = true, unix.UnixRights(int(n))
 	}
-	c.tell(rights)
+	c.send(rights)
 	c.said = answer{}
 	if heard {
 		_ = unix.Close(int(n))
@@ -295,7 +295,7 @@ func (c *confined) install() error {
 // become calls execve; it returns if it can't.
 func (c *confined) become() error {
 	if len(c.said.Layers) > 0 {
-		c.tell(nil)
+		c.send(nil)
 	}
 	program, err := c.find()
 	if err != nil {

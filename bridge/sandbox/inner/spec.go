@@ -1,5 +1,5 @@
-// Package inner is the part of the sandbox that runs as processes of their own: it
-// confines itself and then becomes the tool.
+// Package inner is the part of the sandbox that runs as separate processes: it confines
+// itself and then becomes the tool.
 //
 // The server starts the first stage, which makes the file tree (tier N), starts the
 // second stage, watches it, answers the calls that the filter sends to it (tier L),
@@ -42,7 +42,7 @@ const (
 	LayerLimits   = "limits"
 )
 
-// Descriptors of the first stage. The tool's own three stand behind those of the stage.
+// Descriptors of the first stage. The tool's own three follow the stage's.
 const (
 	fdControl = 3 + iota
 	fdStdin
@@ -115,8 +115,8 @@ type Folder struct {
 	Path string `json:"path"`
 	Dev  uint64 `json:"dev"`
 	Ino  uint64 `json:"ino"`
-	// Born is when it was made, in ns, as the number of one that is gone goes to another; 0:
-	// not known.
+	// Born is its creation time in ns: the inode number of a deleted one may be reused. 0:
+	// unknown.
 	Born int64 `json:"born,omitempty"`
 }
 
@@ -158,7 +158,7 @@ type Report struct {
 	Refused []string `json:"refused,omitempty"`
 	// Made are folders of repositories that it has made, as in Spec.Own.
 	Made []Folder `json:"made,omitempty"`
-	// Layers are those that were taken on.
+	// Layers are the layers that were applied.
 	Layers []string `json:"layers"`
 	// ABI is the Landlock ABI in use; 0 for none.
 	ABI int `json:"abi,omitempty"`

@@ -118,7 +118,7 @@ func arguments(schema json.RawMessage) (out []string) {
 		var property struct {
 			Description string `json:"description"`
 		}
-		_ = json.Unmarshal(raw, &property) // one that is no object has no description
+		_ = json.Unmarshal(raw, &property) // a non-object has no description
 		if out = append(out, name, property.Description); len(out) >= 2*maxArguments {
 			break
 		}
@@ -179,7 +179,7 @@ func (x *Index) score(best map[int]float64, term string, factor float64) {
 }
 
 // minPart and minSimilar are the lengths from which a word can be a part of another one,
-// and one that is spelled wrong.
+// and a misspelled one.
 const (
 	minPart    = 4
 	minSimilar = 5

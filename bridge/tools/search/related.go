@@ -178,7 +178,7 @@ var groups = []string{
 	"emoji reaction react smiley",
 }
 
-// relatedTerms are the terms beside each term that mean about the same.
+// relatedTerms returns, for each term, other terms of about the same meaning.
 func relatedTerms(words *analysis.Analyzer) map[string][]string {
 	related := map[string][]string{}
 	for _, group := range groups {
@@ -199,7 +199,7 @@ func relatedTerms(words *analysis.Analyzer) map[string][]string {
 	return related
 }
 
-// plain are words that say little about what is looked for.
+// plain are words that say little about the wanted tool.
 const plain = "get set make see give let have take put do want need go come use show find tell say know many much one two please new all out up down this that some any thing"
 
 // plainTerms are the terms of these words.

@@ -109,7 +109,7 @@ async def test_extras_travel_as_text(fake: Fake, ctx: loombridge.Client) -> None
 
 
 async def test_the_server_refuses_extras_in_the_place_of_fields(live: loombridge.Client) -> None:
-    with pytest.raises(loombridge.InvalidRequestError, match="content, which has a field"):
+    with pytest.raises(loombridge.InvalidRequestError, match="content, which has its own field"):
         await live.context.append(loombridge.Message("user", "x", extra={"content": "y"}))
 
 

@@ -70,10 +70,10 @@ func (r *Reader) writes(agent string) instruct.Who {
 	return instruct.Agent
 }
 
-// Message returns the message that stands for a task which an agent has written, in which
-// nobody writes what only a prompt itself does (package guard); false where none does: of an
-// action without a rule, and of one that says nothing. The role is package instruct's to
-// give; what a direct message asks for is a wish.
+// Message returns the message that a prompt shows for a task of an agent, with forged
+// markup of prompts escaped (package guard). It is false for an action without a rule and
+// for one without text. Package instruct assigns the role; requests in a direct message are
+// wishes, not instructions.
 func (r *Reader) Message(t *session.Task, writtenBy string) (session.Message, bool) {
 	rule, ok := rules(t.Action)
 	if !ok {

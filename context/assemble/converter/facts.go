@@ -75,7 +75,7 @@ func (f *facts) call() string {
 	return Calling(tool, given)
 }
 
-// argsOf are arguments as JSON; those that are a string are JSON themselves, or not.
+// argsOf returns arguments as JSON; a string may contain JSON itself.
 func argsOf(args any) json.RawMessage {
 	if s, ok := args.(string); ok {
 		return json.RawMessage(s)
@@ -160,8 +160,8 @@ func (f *facts) plan() string {
 	return guard.Inline(b.String())
 }
 
-// steps are those of a plan, each on one line: texts, or objects that say it in a
-// usual field.
+// steps returns the steps of a plan, each on one line: a step is a text or an object with a
+// usual text field.
 func (f *facts) steps() []string {
 	list, _ := f.parameters["steps"].([]any)
 	steps := make([]string, 0, len(list))

@@ -78,8 +78,8 @@ func New(t Table, p *inject.Prepared, goal string) Frame {
 // Forked is the section of what a fork takes over from its parent.
 const Forked = "fork"
 
-// Fork makes the frame begin with what was said before, word for word, in place of a system
-// message of its own. What else stood before the history stands behind it.
+// Fork makes the frame begin with the messages of an earlier prompt, word for word, instead
+// of its own system message. Other parts before the history then follow those messages.
 func (f *Frame) Fork(said []session.Message) {
 	own := slices.DeleteFunc(f.Before, func(m Message) bool { return m.Role == session.System })
 	f.After = slices.Concat(own, f.After)
@@ -107,7 +107,7 @@ func (f *Frame) system(a *inject.Arranged) {
 	}
 }
 
-// piecesOf are the texts of a phase, those that are Last or the others.
+// piecesOf returns the texts of a phase: the ones marked Last, or the others.
 func piecesOf(a *inject.Arranged, phase inject.Phase, last bool) (pieces []Piece, cache inject.Cache) {
 	cache = inject.Stable
 	for i := range a.Pieces {
@@ -152,7 +152,7 @@ func workingSecond(a *inject.Arranged) []Message {
 	return nil
 }
 
-// own are the messages of a section that has messages of its own.
+// own returns the messages of a section that consists of messages.
 func own(p *inject.Piece) []Message {
 	var out []Message
 	cache := p.Cache

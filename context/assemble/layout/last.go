@@ -18,8 +18,8 @@ func (f *Frame) TakesQuery() bool {
 func (f *Frame) JoinsSteps() bool { return f.table.JoinsSteps }
 
 // Last is the last message, or nothing where there is nothing to say. query is the newest
-// message of the user if it ends the history, else nil. Where split is set, the query
-// and the rest are messages of their own, for formats that make one of neighbours.
+// message of the user if it ends the history, else nil. If split is set, the query and the
+// rest are separate messages, for formats that join neighbours.
 func (f *Frame) Last(query *session.Message, split bool) []Message {
 	rest, end := f.rest(), f.end
 	switch {

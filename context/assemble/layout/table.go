@@ -67,8 +67,8 @@ var tables = map[settings.Layout]Table{
 	},
 }
 
-// Named returns the layout of a name; that of three phases for one that is unknown or
-// empty.
+// Named returns the layout of a name; for an unknown or empty name, the layout of three
+// phases.
 func Named(name settings.Layout) Table {
 	if t, ok := tables[name]; ok {
 		return t

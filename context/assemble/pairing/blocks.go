@@ -42,7 +42,7 @@ func (p *Pairer) answeredWithin(e session.Entry) bool {
 	if p.last == nil || len(m.BlocksJSON) == 0 {
 		return false
 	}
-	var asked []*Turn                // those that results answer, in order
+	var asked []*Turn                // turns whose calls have results, in order
 	of := make(map[string]*Turn)     // which one each answers
 	named := make(map[string]string) // the ids of results that came without one
 	forged := false
@@ -111,7 +111,7 @@ func (g *Group) answer(asked, answer *Turn) {
 	g.Turns = slices.Insert(g.Turns, at, answer)
 }
 
-// forges reports whether parts of a result have lines that look like those of a fold.
+// forges reports whether parts of a result have lines that look like lines of a fold.
 func forges(parts []content.Part) bool {
 	return slices.ContainsFunc(content.Texts(parts), func(text string) bool { return len(guard.FoldLines(text)) > 0 })
 }

@@ -12,14 +12,13 @@ const (
 	// maxThoughtBytes bounds the thoughts of a turn that is made of steps alone:
 	// they become one message.
 	maxThoughtBytes = 256 << 10
-	// maxObserved bounds what is observed after one message.
+	// maxObserved bounds the observations after one message.
 	maxObserved = session.MaxToolCalls
 )
 
-// Group is what stays, moves and goes together: entries that stand next to each
-// other in the log, and the messages a provider takes for them. Which group an
-// entry belongs to depends on its neighbours only, so that what is folded
-// changes nothing about the rest.
+// Group is the unit of folding: adjacent entries of the log, and the messages that a
+// provider gets for them. The group of an entry depends only on its neighbours, so folding
+// does not change the other groups.
 type Group struct {
 	// Members are the entries, in the order of the log.
 	Members []Member
@@ -64,7 +63,7 @@ type Turn struct {
 	Said   *session.Message
 	turnID string
 	Calls  []Call
-	// thoughts are those of the calls of a turn of steps alone.
+	// thoughts are the thoughts with the calls of a turn that consists only of steps.
 	thoughts thoughts
 	// Output is the position of the entry whose output is the content of Said,
 	// behind its Content; 0 where it says everything itself.
@@ -239,7 +238,7 @@ func (g *Group) UseOf(position uint64) Use {
 	return Spoken
 }
 
-// Copied is the group with turns of its own.
+// Copied returns a copy of the group with its own turns.
 func (g *Group) Copied() *Group {
 	own := *g
 	own.Turns = make([]*Turn, len(g.Turns))

@@ -80,8 +80,8 @@ func (t *Turn) appendTo(out []Item, shown Output) []Item {
 	return out
 }
 
-// distinct returns the calls, with ids of their own for those that share one:
-// a provider could not distinguish their results.
+// distinct returns the calls, with new ids where several share one: a provider could not
+// tell their results apart.
 func (t *Turn) distinct() []session.ToolCall {
 	seen, next := make(map[string]bool, len(t.Calls)), make(map[string]int)
 	wishes := make([]session.ToolCall, len(t.Calls))

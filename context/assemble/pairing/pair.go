@@ -43,7 +43,7 @@ type Pairer struct {
 	Reader string
 }
 
-// Cut ends what is open: a fold stands here.
+// Cut closes the open group: a fold stands here.
 func (p *Pairer) Cut() { p.last, p.held, p.cut = nil, nil, len(p.Groups) }
 
 // Done returns the groups. The last one is open if its calls wait, and the last

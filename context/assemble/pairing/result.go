@@ -46,8 +46,8 @@ func observation(s *step.Step, style step.ReferenceStyle, reader string) string 
 	return s.ToObservationBy(style, reader)
 }
 
-// OutputOf is what a step gave, without a frame: the result, or where none is
-// kept what was observed of it.
+// OutputOf returns the output of a step, without a frame: the result, or its observation if
+// no result is kept.
 func OutputOf(s *step.Step) string {
 	output := s.Output()
 	if mark, _ := s.CutMark(); mark != "" {

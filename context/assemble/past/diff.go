@@ -20,7 +20,7 @@ type Layout struct {
 
 // Written is a message as it is written.
 type Written struct {
-	// Bytes are what is written, Content the content of the message before that.
+	// Bytes are the written bytes, Content is the message's content before encoding.
 	Bytes   []byte
 	Content string
 	// Pieces are the sections that own Content.
@@ -33,7 +33,7 @@ type Difference struct {
 	// Section owns the place in the newer prompt, or, where that has ended, what the older
 	// one has there.
 	Section string
-	// Byte is the place in what is written, from 0.
+	// Byte is the offset in the written bytes, from 0.
 	Byte int64
 	// Message is the message that holds it, from 0; -1 is in what stands before them.
 	Message int

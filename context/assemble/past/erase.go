@@ -13,8 +13,8 @@ import (
 
 // Memory is the part of a record's Extra that says whose memory the prompt could show.
 type Memory struct {
-	// User is the person whose memory was asked. Nil in records of older versions, which did
-	// not note it; empty for nobody's.
+	// User is the person whose memory was queried. Nil in records of older versions, which
+	// did not note it; empty if no person's was.
 	User *string `json:"user,omitempty"`
 }
 
@@ -22,10 +22,9 @@ type Memory struct {
 // whether they show the person's memory.
 const KindUnmarked = "prompts_unmarked"
 
-// Erasure is what becomes of the records of prompts when a subject is erased. With a person's
-// memory, or records of it, those go that could show it: those that were made with it, and
-// those of which nothing says with whose; with a step those that were made since. Texts go that
-// no other record has.
+// Erasure removes records of prompts when a subject is erased. For a person's memory it
+// removes the records made with that memory, and those that do not say whose they used; for a
+// step, the records made since. Texts that no other record uses go too.
 func Erasure() erase.Owner {
 	return erase.Owner{
 		Name: "context/assemble/past",
@@ -92,8 +91,8 @@ func (x *erasing) shows(agent kv.Scope) bool {
 	return x.Subject.Kind == erase.Tenant || agent == x.Scope
 }
 
-// names reports whether a prompt of a session could show what goes: a step stands in those that
-// were made when it was recorded, in full or in what it was folded into.
+// names reports whether a prompt of a session could show the erased data. A step is in every
+// prompt made since it was recorded, in full or in a fold.
 func (x *erasing) names(session string, p *Prompt) bool {
 	if x.Subject.Step != 0 {
 		return session == x.Place.Session && p.Position >= x.Place.Position

@@ -49,7 +49,7 @@ func (s *Store) find(ctx context.Context, scope kv.Scope, sessionID, what string
 	case 1:
 		return nil, Gone("the session has no record of %s", what)
 	}
-	return nil, Gone("the session has no record of %s; those of its first %d prompts went", what, oldest-1)
+	return nil, Gone("the session has no record of %s; the records of its first %d prompts were removed", what, oldest-1)
 }
 
 // whole adds the tools of a record.

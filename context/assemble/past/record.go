@@ -36,7 +36,7 @@ type Size struct {
 	Tokens int
 }
 
-// Prompt is what a record keeps of a prompt beside its messages.
+// Prompt is what a record keeps of a prompt in addition to its messages.
 type Prompt struct {
 	// Number counts the prompts of the session, from 1. Set by the store.
 	Number uint64
@@ -51,7 +51,7 @@ type Prompt struct {
 	Tokens    int
 	Counter   string
 	Certainty uint8
-	// Sizes are those of its sections, in order.
+	// Sizes are the sizes of its sections, in order.
 	Sizes []Size
 	// Prefix is the hash of what stood before the goal, in hex.
 	Prefix string

@@ -16,21 +16,21 @@ const (
 	// MaxPrompts is how many prompts a session keeps at least before the oldest go; it
 	// keeps at most generationPrompts more.
 	MaxPrompts = 512
-	// MaxTextBytes bounds the texts that the records of a session keep, but for those of
-	// the newest generation, which is one prompt at least.
+	// MaxTextBytes bounds the texts that the records of a session keep, not counting the
+	// newest generation, which is at least one prompt.
 	MaxTextBytes = 32 << 20
 	// generationPrompts share their texts, and go together.
 	generationPrompts = 64
 	// generationBytes end a generation before that.
 	generationBytes = 8 << 20
-	// chunkParts messages in a row are one text of their own, which the next prompt has,
-	// too, if it begins with them.
+	// chunkParts messages in a row are stored as one text; the next prompt shares it if it
+	// begins with them.
 	chunkParts = 32
 	// maxPartBytes of a text stand in one value.
 	maxPartBytes = 512 << 10
 	// maxTextParts bounds a text: what is longer leaves no record.
 	maxTextParts = 1 << 9
-	// maxKnown bounds the sessions of which it is known what was written.
+	// maxKnown bounds the sessions whose written texts are cached.
 	maxKnown = 1 << 10
 	// maxDeletes are made in one commit.
 	maxDeletes = 1000
@@ -239,8 +239,8 @@ func (k *kept) end() (ended []generation, first uint64) {
 // sweep deletes the records before a number, and the texts of generations.
 func (s *Store) sweep(ctx context.Context, at place, ended []generation, first uint64) error {
 	ranges := []kv.Range{{Start: recordPrefix(at.scope, at.session), End: recordKey(at.scope, at.session, first)}}
-	// Texts before those of the last one that goes are deleted, too: what a sweep that
-	// was broken off has left.
+	// Texts before those of the last removed record are deleted, too: an interrupted sweep
+	// may have left them.
 	ranges = append(ranges, kv.Range{
 		Start: textPrefix(at.scope, at.session), End: generationPrefix(at.scope, at.session, ended[len(ended)-1].number+1),
 	})

@@ -82,8 +82,8 @@ func blockList(blocks []block) []byte {
 	return out.Bytes()
 }
 
-// thoughtsFirst leaves the thoughts out of a message that does not begin with one:
-// those of a later part of it would be refused.
+// thoughtsFirst leaves the thoughts out of a message that does not begin with one: the
+// provider refuses thoughts later in a message.
 func (e *exchange) thoughtsFirst() {
 	if e.blocks[0].kind != content.Thought {
 		e.blocks = slices.DeleteFunc(e.blocks, func(b block) bool { return b.kind == content.Thought })
@@ -142,8 +142,8 @@ func signed(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &f) == nil && (f.Signature != "" || f.Data != "")
 }
 
-// ownBlock is a block as it came, without cache marks of its own: a prompt has its
-// own plan for the few there may be.
+// ownBlock returns a block as it came, without its cache marks: a prompt has its own plan
+// for the few there may be.
 func ownBlock(p *piece) []byte {
 	raw := p.Raw
 	if p.renamed {

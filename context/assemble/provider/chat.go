@@ -180,7 +180,7 @@ func chatMedia(p *content.Part) map[string]any {
 
 func isOpenAI(d content.Dialect) bool { return d == content.Chat || d == content.Responses }
 
-// arguments are those of a call as text.
+// arguments returns the arguments of a call as text.
 func arguments(p *content.Part) string {
 	if p.Dialect == content.Responses {
 		return p.Arguments

@@ -13,8 +13,8 @@
 // What a provider wrote itself comes back to it as it came; what another one wrote is
 // said in the blocks of the format. Reasoning that is signed goes to its own provider
 // whole, and to no other. Each call has its result right behind it, ids are made
-// distinct, and no text is blank where a provider refuses that. Bytes depend on
-// nothing but the prompt, and those of a message on nothing behind it, so that a
-// longer prompt begins with a shorter one. A provider that takes all results of a
-// message first is the exception: one that was recorded late moves forward.
+// distinct, and no text is blank where a provider refuses that. Bytes depend only on the
+// prompt, and the bytes of a message only on it and what precedes it, so a longer prompt
+// begins with the shorter one. A provider that takes all results of a message first is the
+// exception: one that was recorded late moves forward.
 package provider

@@ -28,7 +28,7 @@ type exchange struct {
 const opening = "The conversation begins here."
 
 // merge puts turns that stand next to each other and have the same role together.
-// encode writes a piece, or returns nil for one that is left out.
+// encode writes a piece, or returns nil to leave it out.
 func merge(turns []turn, encode func(p *piece, role session.Role) []byte) []exchange {
 	var out []exchange
 	for i := range turns {

@@ -22,9 +22,9 @@ type Mark struct {
 	Place
 	// Blocks is how many content blocks stand up to it, and Tokens what they take.
 	Blocks, Tokens int
-	// Expected is how many tokens the provider should read from its cache by this mark:
-	// those of the entry of the prompt before that ends here, or within the provider's
-	// look-back. 0 means that it left none.
+	// Expected is how many tokens the provider should read from its cache by this mark: the
+	// size of the entry that the previous prompt left ending here or within the provider's
+	// look-back. 0: it left none.
 	Expected int
 }
 

@@ -27,8 +27,8 @@ type Layout struct {
 	// Tools, Stable, Session and History are the parts, in the order of the prompt.
 	// What follows the settled history changes with every prompt.
 	Tools, Stable, Session, History Edge
-	// Folds ends the folds that the history begins with: what is unchanged when the
-	// next steps are folded.
+	// Folds is the end of the folds that the history begins with: folding the next steps
+	// leaves everything before it unchanged.
 	Folds Edge
 	// Shared is how far the prompt is that of the session's call before, and Before
 	// are its marks.

@@ -21,7 +21,7 @@ type Prompt struct {
 type Body struct {
 	// JSON is an object.
 	JSON []byte
-	// Marks are those of the prompt, in order, where they stand in the object.
+	// Marks are the prompt's cache marks, in order, with their place in the object.
 	Marks []Mark
 }
 

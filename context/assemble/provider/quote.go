@@ -10,8 +10,8 @@ import (
 const escapedPart = 16
 
 // quote writes text as encoding/json does that escapes no HTML, byte for byte,
-// but reads eight characters at once where nothing is to be escaped: most of what
-// a prompt costs a server is to read its texts.
+// but reads eight characters at once where no escape is needed: reading its texts is most
+// of the cost of a prompt.
 func quote(out *bytes.Buffer, text string) {
 	out.Grow(len(text) + len(text)/escapedPart + len(`""`))
 	dst := append(out.AvailableBuffer(), '"')
@@ -51,8 +51,7 @@ func word(text string) uint64 {
 // unplain marks the highest bit of the first byte of eight that does not stand
 // for itself, and maybe of bytes behind it; it is 0 if all do. It tests all at
 // once: a byte under a limit borrows its highest bit when the limit is taken from
-// it, and one that is equal to another is zero when both are compared bit by bit.
-// What is borrowed changes only the bytes behind.
+// it, and the XOR of equal bytes is zero. A borrow changes only the bytes behind.
 func unplain(w uint64) uint64 {
 	const each, high = 0x0101010101010101, 0x8080808080808080
 	control := (w - each*' ') &^ w

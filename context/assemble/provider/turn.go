@@ -151,7 +151,7 @@ func Blocks(m session.Message) int {
 	return n
 }
 
-// plainBlocks is Blocks of a message without blocks of its own.
+// plainBlocks is Blocks for a message that has no content blocks.
 func plainBlocks(m session.Message) int {
 	switch {
 	case m.Role == session.Tool:

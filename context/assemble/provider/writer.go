@@ -31,7 +31,7 @@ func (w *Writer) Written() int { return w.written }
 func (w *Writer) Resume(messages int) { w.written += messages }
 
 // Add writes a message, which may become several, with a comma before all but the
-// first of the prompt. Its names are those of the format.
+// first of the prompt. It uses the field names of the format.
 func (w *Writer) Add(out *bytes.Buffer, m session.Message) error {
 	if w.format == OpenAIChat {
 		return w.chat(out, m)
@@ -84,7 +84,7 @@ func encode(out *bytes.Buffer, m session.Message) error {
 	return nil
 }
 
-// encodeExtra writes the provider's further fields behind those of an object.
+// encodeExtra appends the provider's extra fields to an object.
 func encodeExtra(out *bytes.Buffer, extra json.RawMessage) error {
 	extra = bytes.TrimSpace(extra)
 	if len(extra) == 0 {

@@ -1,8 +1,9 @@
 // Package read loads what the prompt of a session is made of, as of one moment.
 //
 //   - A [Source] is where sessions are read from: one for a server.
-//   - A [Moment] is a session as it is now, and belongs to one prompt. Its [State] is what
-//     stands beside the entries of the log; Groups, Steps and Originals read those.
+//   - A [Moment] is a session as it is now, and belongs to one prompt. Its [State] is the
+//     stored data other than the log's entries; Groups, Steps and Originals read the
+//     entries.
 //   - [End] is what the last entries say: the newest message of the user, and failures.
 //
 // A moment only reads. More than a prompt may hold of texts ends the reading, and only few

@@ -115,7 +115,7 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 		}
 	case v.all > maxReadBytes:
 		return &render.TooLargeError{
-			What: "what is not folded yet has", Limit: maxReadBytes,
+			What: "the unfolded history has", Limit: maxReadBytes,
 			Advice: "fold it with CompactHistory, use the policy ledger, or go on in another session",
 		}
 	}

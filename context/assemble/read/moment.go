@@ -60,10 +60,10 @@ type sessionKey struct {
 	session string
 }
 
-// New returns a source. engine is what the log reads from, nil for a log whose parts are read
-// each as it is just then. foresee adds what else a prompt reads of the engine; nil adds
-// nothing. bytes is how much text of entries is read at once if it can be folded before more
-// is read; 0 is DefaultBytes.
+// New returns a source. engine is the engine that the log reads from; nil reads each part
+// without a common snapshot. foresee adds other reads of a prompt; nil adds none. bytes
+// bounds the text of entries read at once, if it can be folded before more is read; 0 is
+// DefaultBytes.
 func New(log Log, engine Snapshots, foresee func(along *kv.Reads, scope kv.Scope, sessionID string), bytes int) *Source {
 	return &Source{
 		log: log, engine: engine, foresee: foresee, bytes: cmp.Or(bytes, DefaultBytes), ends: cache.New[sessionKey, End](maxEnds),
@@ -71,12 +71,12 @@ func New(log Log, engine Snapshots, foresee func(along *kv.Reads, scope kv.Scope
 	}
 }
 
-// Forget drops what is remembered of the ends of logs of scopes.
+// Forget drops the cached ends of the logs of matching scopes.
 func (s *Source) Forget(match func(kv.Scope) bool) {
 	s.ends.DeleteFunc(func(k sessionKey) bool { return match(k.scope) })
 }
 
-// State is what is stored of a session beside the entries of its log. Open reads Config, Load
+// State is the stored data of a session other than its log's entries. Open reads Config, Load
 // the rest.
 type State struct {
 	Config  session.Config

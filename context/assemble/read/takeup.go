@@ -46,7 +46,7 @@ func (m *Moment) TakenUp(ctx context.Context, finder *rehydrate.Finder, goal str
 	return m.linesOf(ctx, finder, p)
 }
 
-// linesOf are the lines of what is taken up.
+// linesOf returns the lines that are taken up again from folded results.
 func (m *Moment) linesOf(ctx context.Context, finder *rehydrate.Finder, p rehydrate.Prompt) ([]rehydrate.Line, error) {
 	shown := p.Shown
 	for i := range p.Folds {

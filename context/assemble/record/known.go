@@ -20,8 +20,8 @@ const (
 	maxKinds = 4
 	// maxPrompts of a session may still get a usage report.
 	maxPrompts = 4
-	// maxTexts bounds the text of last prompts, in bytes: those of some hundred sessions.
-	// What is not known of one is only where the next prompt differs from it.
+	// maxTexts bounds the text of last prompts, in bytes: enough for some hundred sessions.
+	// Without the text, only the place where the next prompt differs is unknown.
 	maxTexts = 32 << 20
 	// maxAgents bounds the agents whose ratios are known.
 	maxAgents = 1 << 10
@@ -49,8 +49,7 @@ type sessionKey struct {
 	session string
 }
 
-// Last is the last prompt of a session, and what was asked of those
-// before it.
+// Last is the last prompt of a session, with the predictions for earlier ones.
 type Last struct {
 	// kind is whose cache it went to, total what its receipt said that it takes.
 	kind  Kind
@@ -97,8 +96,7 @@ type sentPrompt struct {
 	last      tokens.Anchor
 	predicted int
 	stable    int
-	// usage is what was reported of it and taught something; the zero Usage is
-	// none.
+	// usage is the report about it that was learned from; zero: none yet.
 	usage tokens.Usage
 	// outdated says in a report's answer that a newer prompt was reported.
 	outdated bool
@@ -201,7 +199,7 @@ func (k *Known) Meter(scope kv.Scope) *tokens.Meter {
 	return k.meters.GetOrPut(scope, 1, func() *tokens.Meter { return NewMeter(k.Models) })
 }
 
-// Forget drops what is remembered of the prompts of scopes.
+// Forget drops the cache of the prompts of matching scopes.
 func (a *Recorder) Forget(match func(kv.Scope) bool) {
 	k, of := a.Known, func(s sessionKey) bool { return match(s.scope) }
 	k.mu.Lock()

@@ -45,7 +45,7 @@ type Prompt struct {
 	Receipt Receipt
 }
 
-// promptOf is what was written as a prompt without a receipt.
+// promptOf returns the written prompt without a receipt.
 func promptOf(w *render.Written) Prompt {
 	p := Prompt{
 		Messages: w.Messages, ToolsJSON: w.ToolsJSON, OpenAIChatJSON: w.ChatJSON, Body: w.Body,

@@ -57,8 +57,8 @@ type Receipt struct {
 	ExpectedCached int
 	// Layout is the order of the sections.
 	Layout settings.Layout
-	// Sections are the account of each, in the order of the prompt, and then those that do
-	// not stand there.
+	// Sections accounts for each section, first the ones in the prompt, in its order, then
+	// the absent ones.
 	Sections []Section
 	// Partitions are the tokens by what they are part of.
 	Partitions Partitions
@@ -71,7 +71,7 @@ type Receipt struct {
 	// again for what had been folded away. Both are counted from the first prompt on that
 	// is known.
 	Calls, Faults int64
-	// NewCalls and NewFaults are those that came since the prompt before.
+	// NewCalls and NewFaults count since the previous prompt.
 	NewCalls, NewFaults int64
 	// Reused says that the prompt is that of an earlier call with the same inputs.
 	Reused bool
@@ -89,7 +89,7 @@ func (a *Recorder) Finish(ctx context.Context, m *Made) (Prompt, error) {
 	now := Last{kind: kind, total: m.Predicted.Tokens, places: m.Built.Places, head: m.Built.Head, settled: m.Built.Settled.Tokens + m.Draft.Saved}
 	stable := now.shared(cached)
 	now.marks = a.marks(m, stable, cached)
-	// What was predicted may be less than what is counted here, as after a report.
+	// The prediction may be less than our count, for example after a report.
 	stable.Tokens = min(stable.Tokens, now.total, cached.total)
 	for i := range now.marks {
 		now.marks[i].Expected = min(now.marks[i].Expected, stable.Tokens)
@@ -139,9 +139,8 @@ func (a *Recorder) Finish(ctx context.Context, m *Made) (Prompt, error) {
 	return p, nil
 }
 
-// Pressure is that of the last prompt of a session, as its receipt told it: 0 while
-// there was none, and of a session whose last prompt was forgotten. A dry run is no
-// prompt.
+// Pressure returns the pressure of a session's last prompt, as in its receipt; 0 before the
+// first prompt, or if the last one is no longer cached. Dry runs do not count.
 func (a *Recorder) Pressure(scope kv.Scope, sessionID string) float64 {
 	return a.Known.Last(scope, sessionOf(sessionID)).Pressure
 }
@@ -186,16 +185,16 @@ type Section struct {
 	// Tokens is its size, Before what it would take without its cap, MaxTokens its cap; 0
 	// is none.
 	Tokens, Before, MaxTokens int
-	// Outcome is what became of it, Reason why something of it is missing, or a warning.
+	// Outcome is its result; Reason says why part of it is missing, or warns.
 	Outcome Outcome
 	Reason  string
-	// Source says where its text came from, for people; empty where it has none of its own.
+	// Source says where its text came from, for people; empty if it has no text.
 	Source string
 	// Refs name what it shows, LeftOut what was found for it and had no room.
 	Refs, LeftOut []string
 }
 
-// Outcome is what became of a section.
+// Outcome is the result of a section: whether and how the prompt shows it.
 type Outcome uint8
 
 // The outcomes.
@@ -216,9 +215,9 @@ const (
 
 // Partitions are the tokens of a prompt by what they are part of.
 type Partitions struct {
-	// System are instructions and examples, Memory what is known of the user and the task,
-	// Skill active skills and tools, History what was said and done, Working what the
-	// agent is at, with all that stands for this turn only.
+	// System are instructions and examples, Memory is knowledge about the user and the
+	// task, Skill active skills and tools, History messages and steps, Working the agent's
+	// current work and everything that is only for this turn.
 	System, Memory, Skill, History, Working int
 }
 

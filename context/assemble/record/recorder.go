@@ -53,11 +53,12 @@ type Made struct {
 	Policy string
 	Layout settings.Layout
 	Prices history.Prices
-	// Source is what its history was made of, Draft the history, Batch what was folded.
+	// Source is the source of its history, Draft the history, Batch the folds that were
+	// made.
 	Source *fold.Source
 	Draft  *fold.Draft
 	Batch  *fold.Batch
-	// Built is what was written, Asked what was predicted of it from Last.
+	// Built is the written prompt, Asked its prediction from Last.
 	Built     *render.Builder
 	Asked     tokens.Prompt
 	Last      tokens.Anchor

@@ -23,7 +23,7 @@ type sentExtra struct {
 	Layout settings.Layout `json:"layout"`
 	// Asked is how often the session asked for what had been folded away, up to there.
 	Asked asked `json:"asked"`
-	// Planned are the marks that the body was written with, Shown those of the answer.
+	// Planned are the marks written into the body, Shown the marks in the answer.
 	Planned []provider.Mark `json:"planned,omitempty"`
 	Shown   []provider.Mark `json:"shown,omitempty"`
 }

@@ -129,8 +129,8 @@ type Diff struct {
 	From, To string
 	// First is where they first differ; its Section is empty where they are the same.
 	First past.Difference
-	// Sections are those in which they differ, in the order of the newer one; those that
-	// it does not have come last.
+	// Sections are the sections that differ, in the order of the newer prompt; sections it
+	// lacks come last.
 	Sections []SectionDiff
 }
 

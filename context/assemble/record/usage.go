@@ -37,8 +37,7 @@ type UsageReport struct {
 type UsageLearned struct {
 	// Counted is what the prompt had been said to take.
 	Counted int
-	// Ratio is how many tokens the provider counted for each one that is counted
-	// here.
+	// Ratio is the provider's token count divided by ours.
 	Ratio float64
 	// Missed is how many tokens should have come from the provider's cache and
 	// did not.
@@ -107,9 +106,9 @@ func (r UsageReport) check() error {
 	return nil
 }
 
-// minRatio and maxRatio: a ratio of what the provider counted to what is counted here beyond
-// these is no tokenizer's: the report is of another prompt. hiddenTokens may be more than
-// that: what a provider adds to every prompt.
+// minRatio and maxRatio: a ratio of the provider's count to ours outside these bounds can't
+// come from a tokenizer: the report is of another prompt. hiddenTokens is the excess allowed
+// on top: what a provider adds to every prompt.
 const (
 	minRatio, maxRatio = 0.2, 5
 	hiddenTokens       = 1 << 10

@@ -16,7 +16,7 @@ var reference = regexp.MustCompile(`\b(?:step|message)_[0-9]{3,}\b`)
 // maxNamed bounds the names of results that are looked for in one call.
 const maxNamed = 8
 
-// minRefDigits are those of a hash that is looked for at least.
+// minRefDigits is the least number of hash digits that is searched for.
 const minRefDigits = 12
 
 // Named returns what the arguments of a call may name of stored results, in order:
@@ -32,10 +32,10 @@ func Named(args string) []string {
 	return names
 }
 
-// Fault reports whether a call asks again for what was folded away: it names a step or a
-// message that stands in one of the folds, or the result of one, or it was made before,
-// word for word, and its line stands there. Folds that are denser keep the newest calls.
-// results are the references of those whose stored results the call names.
+// Fault reports whether a call asks again for what was folded away: it names a folded step
+// or message, or the result of one, or it repeats a folded call word for word. Denser folds
+// keep only the newest calls. results are the references whose stored results the call
+// names.
 func (f *Finder) Fault(folds []history.Fold, call history.Call, results []string) bool {
 	if len(folds) == 0 {
 		return false
@@ -74,7 +74,7 @@ func readReach(line string) (r reach, ok bool) {
 	return reach{map[string]string{"": "step", "m": "message"}[parts[1]], first, last}, err == nil && err2 == nil
 }
 
-// holds reports whether a reference is among those that a denser fold tells of together.
+// holds reports whether a reference is in the summary line of a denser fold.
 func (c *contents) holds(ref string) bool {
 	kind, digits, _ := strings.Cut(ref, "_")
 	number, err := strconv.ParseUint(digits, 10, 64)
@@ -83,7 +83,7 @@ func (c *contents) holds(ref string) bool {
 	})
 }
 
-// maxAsides bounds the places of a line where what was said beside a call may begin.
+// maxAsides bounds the places of a line where the text beside a call may begin.
 const maxAsides = 16
 
 // addCall notes the call of a line: what stands before a mark of its result, and before

@@ -23,7 +23,7 @@ const (
 type Prompt struct {
 	// New are the texts that may take something up.
 	New []string
-	// Shown are all texts in it but New and those of folds.
+	// Shown are all texts in it except New and the folds' texts.
 	Shown []string
 	// Folds stand in it, in order.
 	Folds []history.Fold
@@ -33,7 +33,7 @@ type Prompt struct {
 type Want struct {
 	// Ref is what begins its line in the fold, such as "012".
 	Ref string
-	// Names are those that were taken up, in order.
+	// Names are the names that were taken up, in order.
 	Names []string
 }
 

@@ -17,7 +17,8 @@ const (
 	LinesPerName = 1
 	// MaxLineChars bounds a line, around the name.
 	MaxLineChars = 160
-	// minMoreChars are the letters and digits that a line must have beside the name.
+	// minMoreChars is the number of letters and digits that a line must have without the
+	// name.
 	minMoreChars = 10
 	// beforeName is how much of a cut line stands before the name.
 	beforeName = 60
@@ -26,8 +27,7 @@ const (
 // head begins the section.
 const head = "Earlier output, by step:"
 
-// priority is that of the section among those of the runtime phase: behind what is known
-// of the plan and of past errors.
+// priority is the section's priority in the runtime phase: behind the plan and past errors.
 const priority = 40
 
 // Line is a line of a folded result.
@@ -39,7 +39,7 @@ type Line struct {
 }
 
 // Lines returns the lines of a folded result that hold names, in order and each once,
-// but for those that one of the shown texts has.
+// except lines that are in one of the shown texts.
 func Lines(ref, result string, names, shown []string) []Line {
 	left := make(map[string]int, len(names))
 	for _, name := range names {

@@ -54,7 +54,7 @@ type Share struct {
 	Tokens  int
 }
 
-// Rendered is what was written of a prompt so far. It is to be read only.
+// Rendered is the part of a prompt written so far. It must not be changed.
 type Rendered struct {
 	Tools Tools
 	// Messages are those written so far, Origins where each comes from.
@@ -134,7 +134,7 @@ func (b *Builder) grow(items []pairing.Item) {
 }
 
 const (
-	// messageBytes is about what is written around the text of a message.
+	// messageBytes is the approximate overhead of a message around its text.
 	messageBytes = 100
 	// escapedPart: one byte in this many, about, is written as two.
 	escapedPart = 16

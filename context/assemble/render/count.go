@@ -28,8 +28,8 @@ func Counted(m session.Message) tokens.Message {
 	return c
 }
 
-// CountText counts a text of any length: one that is too large to count at once
-// in pieces, which makes an estimate of it.
+// CountText counts a text of any length. A text too large to count at once is counted in
+// pieces, which gives an estimate.
 func CountText(counter *tokens.Counter, model, text string) (tokens.Count, error) {
 	if len(text) <= tokens.MaxTextBytes {
 		return counter.Count(model, text)

@@ -7,8 +7,8 @@
 //   - A [Builder] writes one prompt: its frame, its [Tools] and the messages of
 //     its history, each counted once and owned by a section.
 //   - [Written] is what came of it, in the format of the job.
-//   - An [End] is where a message ends, with a [Sum] of everything before it; the
-//     [Edges] are those that a provider's cache may keep.
+//   - An [End] is where a message ends, with a [Sum] of everything before it; the [Edges]
+//     are the ends that a provider's cache may keep.
 //   - A [Trail] is what a session's last prompt had up to its last fold. The next
 //     one is written from there, if it begins with the same messages.
 //

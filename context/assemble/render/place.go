@@ -79,7 +79,7 @@ func (b *Builder) markAs(role session.Role, sum Sum) {
 // Edges are where the parts of a prompt end that a provider's cache may keep.
 type Edges struct{ Tools, Stable, Session, Folds, History provider.Edge }
 
-// edge is the end of what was written so far.
+// edge returns the end of the part written so far.
 func (b *Builder) edge() provider.Edge {
 	last := len(b.Places) - 1
 	return provider.Edge{

@@ -102,8 +102,8 @@ func ending(f *layout.Frame, items []pairing.Item, split bool) ([]pairing.Item, 
 }
 
 // joinNeighbours makes one message of the part about the user and the message that the
-// prompt ends with, where no history stands between them: they would be two messages of
-// the user in a row. Content blocks stay messages of their own.
+// prompt ends with, where no history stands between them: they would be two messages of the
+// user in a row. Content blocks stay separate messages.
 func joinNeighbours(before, end []layout.Message) (rest, joined []layout.Message) {
 	last := len(before) - 1
 	if last < 0 || len(end) == 0 {

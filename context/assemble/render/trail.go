@@ -34,7 +34,7 @@ type Trail struct {
 	ends     []End
 	// hash is that of everything up to the last end. It is only cloned.
 	hash hash.Cloner
-	// sizes are those of the session's folds for a model.
+	// sizes are the sizes of the session's folds for a model.
 	model string
 	sizes []foldSize
 }
@@ -113,7 +113,7 @@ func (b *Builder) resume(name string, t *Trail, items []pairing.Item) (int, erro
 	return len(t.messages), nil
 }
 
-// leave makes what was written of a history the trail.
+// leave saves the written history as the trail.
 func (b *Builder) leave(items []pairing.Item) {
 	head := len(b.Places) - len(items)
 	b.Trail = &Trail{format: b.job.Format, head: b.Places[head-1].Sum, ends: slices.Clone(b.Places[head:]), hash: clone(b.hash)}

@@ -33,8 +33,7 @@ func KeyOf(inputs ...any) (Key, error) {
 	return Key(h.Sum(nil)), nil
 }
 
-// Cache keeps prompts. Its methods are safe for concurrent use; those of a nil Cache keep
-// nothing.
+// Cache keeps prompts. Its methods are safe for concurrent use; a nil Cache keeps nothing.
 type Cache[P any] struct{ kept *cache.Cache[Key, P] }
 
 // New returns an empty cache of prompts of at most so many bytes; DefaultMaxBytes for 0.

@@ -30,9 +30,9 @@ const (
 	firstMade
 )
 
-// Automaton finds quickly the lines that a program may match: exactly those of
-// ASCII, and of others those that could match if their characters beyond ASCII
-// were any. It makes its states as it meets them, and belongs to one goroutine.
+// Automaton finds quickly the lines that a program may match. For ASCII lines it is exact;
+// in other lines it takes each non-ASCII character as a wildcard. It builds its states on
+// demand, and belongs to one goroutine.
 type Automaton struct {
 	program *syntax.Prog
 	// words says that the program asks for the ends of words.
@@ -55,9 +55,8 @@ type state struct {
 	before
 }
 
-// before stands for the bytes that a state may come behind: it matters only
-// whether that is none, a letter of a word, or another one, and the last two only
-// to programs that ask for the ends of words.
+// before is the class of the byte before a state: none, a letter of a word, or another
+// byte. The last two differ only for programs with word boundaries.
 type before rune
 
 const (

@@ -16,11 +16,11 @@
 // What it promises: a form is used only where it takes fewer tokens than the one
 // before it; a summary is made of the messages themselves, never of a summary; what
 // stays or is kept is neither folded, summarized nor left out. Unless a conversation
-// is literal, boundaries move in batches, as those of package history do, and never
-// past where the rules would put them.
+// is literal, boundaries move in batches, as in package history, and never past where the
+// rules would put them.
 //
-// Of a [history.Mark] Older is the position of the newest unit that is folded,
-// Omitted that of the newest one that is summarized, and Whole that of the newest one
-// that is left out, Left how many are, and Lost how many calls are text; Seen is where the log ended when they moved, and Bare the newest
-// turn whose images are lines.
+// In a [history.Mark], Older, Omitted and Whole are the positions of the newest unit that
+// is folded, summarized and left out. Left counts the units left out, Lost the calls shown
+// as text. Seen is the end of the log when the boundaries moved, Bare the newest turn whose
+// images are lines.
 package decay

@@ -14,9 +14,9 @@ type Piece struct {
 	Direct bool
 }
 
-// Fit says which pieces stay within a budget: all if they fit; else those that are
-// kept, direct messages, and then from the newest back until the first that does not
-// fit. left is what stays free; it is negative where what is kept is too large.
+// Fit says which pieces stay within a budget: all if they fit; else kept pieces, direct
+// messages, and then the others from the newest back to the first that does not fit. left
+// is the free part of the budget; it is negative if the kept pieces are too large.
 func Fit(pieces []Piece, budget int) (stays []bool, left int) {
 	stays, left = make([]bool, len(pieces)), budget
 	for i := range pieces {

@@ -9,12 +9,12 @@ import (
 const (
 	// lambda is how fast age counts.
 	lambda = 0.5
-	// noGoal is how near a text is to a goal that nobody named.
+	// noGoal is the similarity of a text to an unset goal.
 	noGoal = 0.5
 )
 
-// Of is what the message with an index of n is worth beside the others, from 0, the
-// oldest, towards a goal.
+// Of returns the worth of message i of n, counted from 0, the oldest, relative to the
+// others and towards a goal.
 func Of(goal string, i, n int, said *Said) float64 {
 	return newScorer(goal, n).of(i, said)
 }

@@ -39,8 +39,8 @@ type view struct {
 // Show lays out a conversation. Between two batches a layout begins with the one of
 // any shorter beginning of the conversation. A batch comes when leaving the
 // boundaries has cost as much as moving them, or when the layout is over its budget;
-// it moves them to where the rules would have them. What is over the budget then is
-// left out, the oldest first. opts are those of a ledger.
+// it moves them to where the rules would have them. Units still over the budget are left
+// out, oldest first. opts are the options of a ledger.
 func Show(conv Conversation, count func(text string) int, opts *history.Options) Layout {
 	v := &view{conv: conv, count: count}
 	if opts != nil {

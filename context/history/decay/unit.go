@@ -23,7 +23,7 @@ type Unit struct {
 	// Task says that it is the current task, one message that may be cut where it
 	// does not fit. It is Kept.
 	Task bool
-	// Yields says that it is Kept only where the newest unit fits beside it.
+	// Yields says that it is Kept only if the newest unit still fits.
 	Yields bool
 	// Direct says that it is a direct message.
 	Direct bool
@@ -60,8 +60,8 @@ type Conversation struct {
 	Literal bool
 	// Budget is the most tokens that the layout may take; 0 is no bound.
 	Budget int
-	// Lost is how many calls stand as text because nobody answered them. One more is a
-	// batch: it was shown as a call while it waited.
+	// Lost is how many calls stand as text because they have no result. One more makes a
+	// batch: while it waited it was shown as a call.
 	Lost int
 	// Since and ExpectedTurns are as in a history.History.
 	Since         uint64

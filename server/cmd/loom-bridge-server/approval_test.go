@@ -202,7 +202,7 @@ func TestApprovalThatNeverComes(t *testing.T) {
 	p := MustRunBound(t, dir, "--approval-timeout", "1ms")
 	MustWatch(t, p)
 	a := <-stat(t, p, "a", "s1")
-	if a.GetSuccess() || a.GetErrorMessage() != "Permission denied: fs:stat needs the approval of a person, and nobody answered in time" {
+	if a.GetSuccess() || a.GetErrorMessage() != "Permission denied: fs:stat needs the approval of a person, but no answer came in time" {
 		t.Errorf("answered %v", a)
 	}
 	must(t, p.Stop())

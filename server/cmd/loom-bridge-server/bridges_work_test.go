@@ -311,7 +311,7 @@ func TestBridgesDeliverEventsSoak(t *testing.T) {
 	must(t, err)
 	emit(half)
 	receive(half)
-	both[0].told(t, "were not told what moved")
+	both[0].told(t, "were not notified of changes")
 }
 
 // Each record is embedded by one server.

@@ -125,7 +125,7 @@ class Spaces:
 
         Raises:
             AccessDeniedError: this agent does not administer the memory.
-            LastAdminError: nobody would administer the space any more.
+            LastAdminError: the space would have no admin.
             QuotaExceededError: there are as many grants as there may be.
         """
         request = pb.GrantAccessRequest(
@@ -156,7 +156,7 @@ class Spaces:
         Raises:
             AccessDeniedError: this agent does not administer the memory.
             GrantNotFoundError: nothing is granted to that pattern.
-            LastAdminError: nobody would administer the space any more.
+            LastAdminError: the space would have no admin.
         """
         request = pb.RevokeAccessRequest(
             agent_id=self._agent_id, grantee=_values.text("to", to), **_owner(space_id, user_id)
