@@ -33,10 +33,10 @@ func TestFilterTakesOddTextsAndLongNumbers(t *testing.T) {
 func TestFilterRefusesMisleadingWords(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	for text, want := range map[string]string{
-		`metadata.x = True`:                 "and True is none of these",
-		`metadata.x:None`:                   "and None is none of these",
+		`metadata.x = True`:                 "not True; null counts",
+		`metadata.x:None`:                   "not None; null counts",
 		`metadata.x = (a OR null)`:          "not null; null counts as not set",
-		`metadata.x = +5`:                   "and +5 is none of these",
+		`metadata.x = +5`:                   "not +5; null counts",
 		`metadata.n = 99999999999999999999`: "written with .0 behind it",
 		`metadata.n > -9999999999999999999`: "written with .0 behind it",
 	} {

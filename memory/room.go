@@ -133,9 +133,9 @@ func (s *Store) trimAll(ctx context.Context) {
 type trimming struct {
 	list *packing.List
 
-	mu     sync.Mutex // guards the fields below
+	mu       sync.Mutex // guards the fields below
 	unlisted map[kv.Scope]Room
-	ids    int // in unlisted
+	ids      int // in unlisted
 }
 
 func newTrimming() *trimming {

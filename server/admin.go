@@ -166,12 +166,12 @@ func (s *adminService) CreateBackup(r *loombridgev1.CreateBackupRequest, stream 
 	}
 	ctx, stop := context.WithCancelCause(stream.Context())
 	defer stop(nil)
-	var told time.Time
+	var reported time.Time
 	made, err := s.backups.Create(ctx, r.GetFull(), func(done, total int64) {
-		if time.Since(told) < progressEvery {
+		if time.Since(reported) < progressEvery {
 			return
 		}
-		told = time.Now()
+		reported = time.Now()
 		if err := stream.Send(&loombridgev1.CreateBackupResponse{BytesDone: done, BytesTotal: total}); err != nil {
 			stop(err)
 		}

@@ -14,9 +14,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// frame is a message that is encoded already. Events and the answers to
-// publishes are most of what streams carry; written field by field they take
-// two allocations each, and a large payload is shared by all who get it.
+// frame is an already encoded message. Streams carry mostly events and answers to
+// publishes; encoding them field by field takes two allocations each, and all receivers
+// share a large payload.
 type frame struct {
 	head []byte
 	tail []byte // continues head; may belong to others

@@ -26,9 +26,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/redaction"
 )
 
-// unaryChain is the order every unary call passes: those that watch outside,
-// so that they see what the client gets; recovery next to the handler, so
-// that a panic is one more error on its way out.
+// unaryChain is the order every unary call passes: observers outside, so that they see the
+// client's answer; recovery next to the handler, so that a panic is one more error on its
+// way out.
 func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 	chain := []grpc.UnaryServerInterceptor{
 		interceptors.UnaryServerInterceptor(s.observer),

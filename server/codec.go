@@ -266,8 +266,8 @@ const (
 // excessSeparator stands between the field and the problem of a marked excess.
 const excessSeparator = "\x00"
 
-// refuseExcess makes a message one that is refused for what it holds too much of.
-// Inside a stream that goes on with other messages it says which one was refused.
+// refuseExcess replaces a message with one that is refused for its excess. Inside a stream
+// that goes on with other messages it says which one was refused.
 func refuseExcess(message proto.Message, raw []byte, excess admission.Excess) {
 	if keepsStream(message, raw, "is not taken: "+excess.Field+" "+excess.Problem) {
 		return
@@ -279,9 +279,9 @@ func refuseExcess(message proto.Message, raw []byte, excess admission.Excess) {
 	}
 }
 
-// keepItem puts an item with nothing but its ref or call id, and the mark, in the
-// place of one that is not to be decoded, so that the agent gets an answer. A hello
-// is not worth it: there is no stream yet.
+// keepItem puts an item with nothing but its ref or call id, and the mark, in the place of
+// an item that is not decoded, so that the agent gets an answer. It is not done for a
+// hello: there is no stream yet.
 func keepItem(request *loombridgev1.AttachRequest, raw []byte, text string) bool {
 	proto.Reset(request)
 	items := request.ProtoReflect()

@@ -52,8 +52,7 @@ func retryOf(err error) *errdetails.RetryInfo {
 	return nil
 }
 
-// violationsOf lists the fields that an error is about; none for one that is about
-// no field.
+// violationsOf lists the fields that an error is about, if any.
 func violationsOf(err error) []validate.Violation {
 	if e, ok := errors.AsType[*valuesError](err); ok {
 		return placed(violationsOf(e.err), valuesField)

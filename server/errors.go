@@ -76,7 +76,7 @@ const (
 // Sentences in place of errors that speak of the server's own affairs, such as
 // file names. The log has the error itself.
 const (
-	publicInternal    = "the server met a fault of its own; its log has the cause"
+	publicInternal    = "internal server fault; the server's log has the cause"
 	publicFull        = "the server's data directory has no room; nothing was written"
 	publicOutcome     = "the store failed while writing; make the call again with the same request_id to see whether it took effect"
 	publicDamaged     = "what the call needs can't be read from the server's disk"

@@ -104,7 +104,7 @@ const (
 
 // healthLimiter counts the health calls. Its zero value is ready.
 type healthLimiter struct {
-	mu      sync.Mutex // guards the fields below, and those of calls
+	mu      sync.Mutex // guards the fields below, and the fields of calls
 	waiting list.List  // the calls whose message has not come, the oldest first
 	watches int
 }

@@ -40,10 +40,10 @@ type Limits struct {
 	// are OVERLOADED, and so is one that waited for callWait. Negative: none
 	// waits. Default 1,024.
 	MaxWaitingCalls int
-	// ContendedCalls bounds the calls that run at once while several tenants make
-	// some: each has its part of them, at least one, and those that others leave. It
-	// keeps a tenant that makes many calls from filling the processors beside one
-	// that makes few. Default two for each processor that Go uses.
+	// ContendedCalls bounds the calls that run at once while several tenants call: each has
+	// its share, at least one, plus what others leave. It keeps a tenant with many calls
+	// from filling the processors at the expense of one with few. Default two for each
+	// processor that Go uses.
 	ContendedCalls int
 	// ContendedEventBytes bounds the bytes of events that are emitted and delivered in
 	// a second while several tenants are there: each has its part. One that has more
@@ -56,9 +56,9 @@ type Limits struct {
 	// MaxRequestBytes bounds the requests in memory of all calls that wait, run, or
 	// wait for another agent; more are OVERLOADED. Default 256 MiB.
 	MaxRequestBytes int
-	// MaxAnswerBytes bounds the answers and events that wait for their readers, those of
-	// up to 4 KiB aside: more wait, and are OVERLOADED after callWait. A connection whose
-	// reader took none of one for StallTimeout, longer where it is large, is closed when
+	// MaxAnswerBytes bounds the answers and events over 4 KiB that wait for their readers.
+	// Further ones wait for room, and fail with OVERLOADED after callWait. A connection
+	// whose reader took nothing for StallTimeout, longer for a large answer, is closed when
 	// others need the room. Default 256 MiB.
 	MaxAnswerBytes int
 	// MaxStreams bounds the open streams of the whole process, which tenants and

@@ -135,8 +135,8 @@ func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVe
 	return out, nil
 }
 
-// recordFrame is what a record takes in an answer beside its own bytes, at most, with a
-// share of what stands around all of them.
+// recordFrame bounds the overhead of a record in an answer, including its share of the
+// overhead of the list.
 const recordFrame = 32
 
 // DeleteRecords deletes what a filter lets through.

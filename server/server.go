@@ -77,8 +77,8 @@ const (
 type Options struct {
 	// Limits bound sizes, counts and times. Default: DefaultLimits.
 	Limits Limits
-	// Shares divide calls and streams among tenants and agents. Default: those of
-	// NewShares with the limits.
+	// Shares divide calls and streams among tenants and agents. Default: NewShares with the
+	// limits.
 	Shares *Shares
 	// Credentials switch authentication on. Default nil: off, one tenant, and
 	// only loopback addresses and Unix sockets are served.
@@ -104,8 +104,8 @@ type Options struct {
 	Now func() time.Time
 	// About is what GetStatus returns about the process.
 	About About
-	// Store is how the store is: the standard health service follows it, and GetStatus
-	// tells it. Default nil: all is well.
+	// Store is the health of the store: the standard health service follows it, and
+	// GetStatus reports it. Default nil: healthy.
 	Store *kv.Health
 	// Sandbox is how programs that tools run are confined. Default: none are run.
 	Sandbox sandbox.Confinement
@@ -370,10 +370,10 @@ func (s *Server) Serve(listener net.Listener) error {
 	return err
 }
 
-// Shutdown drains: health turns to NOT_SERVING, streams end with UNAVAILABLE,
-// and calls in flight, those that other servers forwarded among them, may finish until
-// DrainTimeout or ctx ends; then they are cancelled. Connections without a call are closed after a moment. It returns when no handler runs any more, or the error of ctx.
-// Calling it again is harmless.
+// Shutdown drains: health becomes NOT_SERVING, streams end with UNAVAILABLE, and calls in
+// flight, including calls forwarded by other servers, may finish until DrainTimeout or ctx
+// ends; then they are cancelled. Connections without a call are closed after a moment. It
+// returns when no handler runs any more, or the error of ctx. Calling it again is harmless.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.health.Shutdown()
 	s.endStreams()
@@ -403,8 +403,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // idle returns a channel that is closed when no call has been under way for
-// idleTime, or when ctx ends. Connections that stay open without a call, as
-// those of most clients do, are not worth waiting for.
+// idleTime, or when ctx ends. It does not wait for connections without a call, which most
+// clients keep open.
 func (s *Server) idle(ctx context.Context) <-chan struct{} {
 	idle := make(chan struct{})
 	go func() {

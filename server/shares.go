@@ -31,7 +31,7 @@ type Shares struct {
 	// Calls are the unary calls that run.
 	Calls *share.Pool
 	// Searches are the queries, lists and counts that run: all calls whose work grows with
-	// what is stored or sent (conduct.Searches).
+	// the size of the store or the request (conduct.Searches).
 	Searches *share.Pool
 	// Streams are the open streams.
 	Streams *share.Pool
@@ -81,9 +81,8 @@ func NewShares(l Limits, oneTenant bool) *Shares {
 	}
 }
 
-// limitCalls lets a unary call wait for its place among those that run, or refuses
-// it. The call finds the place in its context, to pause it while it waits for
-// another agent.
+// limitCalls makes a unary call wait for its place among the running ones, or refuses it.
+// The call finds the place in its context, to pause it while it waits for another agent.
 func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)

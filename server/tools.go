@@ -46,7 +46,7 @@ func touched(ctx context.Context, known *tools.Catalogue, r interface{ GetAgentI
 	return scope, ok && tool.Descriptor().Workspace
 }
 
-// ListTools returns the tools of some levels or of all, those of agents included, that the
+// ListTools returns the tools of some or all levels, including agents' tools, that the
 // caller may call.
 func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRequest) (*loombridgev1.ListToolsResponse, error) {
 	scope, err := agentScope(ctx, r, validate.ListToolsRequest)

@@ -70,7 +70,7 @@ func TestBadRules(t *testing.T) {
 		"kind":           {"tools.x.kind = '../up'", `kind "../up" is not`},
 		"no kind":        {"tools.x.kind = ''", `kind "" is not`},
 		"extension":      {"tools.x.ext = 'a/b'", `ext "a/b" is not`},
-		"all and others": {"tools.x.args = ['*', 'path']", `args has "*" beside others`},
+		"all and others": {"tools.x.args = ['*', 'path']", `args has "*" together with others`},
 		"no argument":    {"tools.x.args = ['']", "args has an empty name"},
 	} {
 		_, err := step.BuiltinRules().With([]byte(tt.table))

@@ -122,7 +122,7 @@ type search struct {
 	at        place
 	dimension int
 	unit      []float32 // the query's vector, of length one
-	rotated    []float32 // the same, rotated
+	rotated   []float32 // the same, rotated
 	few       bool      // are allowed
 	sparse    bool      // few are allowed of what there is
 	settled   bool      // every entry that is allowed stands for a vector as it is

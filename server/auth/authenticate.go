@@ -29,9 +29,9 @@ func Written(ctx context.Context) context.Context {
 // authorizationKey is the metadata key of a bearer token.
 const authorizationKey = "authorization"
 
-// Authenticate returns who makes the call behind ctx, and a context that is done,
-// with the cause, once the credential stops to count. A token that is given
-// decides, even beside a certificate.
+// Authenticate returns the identity of the caller behind ctx, and a context that ends, with
+// the cause, once the credential is no longer valid. A token takes precedence over a
+// certificate.
 func (c *Credentials) Authenticate(ctx context.Context) (caller Identity, over context.Context, err error) {
 	if values := metadata.ValueFromIncomingContext(ctx, authorizationKey); len(values) > 0 {
 		return c.authenticateToken(values)

@@ -27,8 +27,8 @@ var ErrCredentials = errors.New("server: bad credentials file")
 // maxCredentialsBytes bounds the file: ten thousand credentials fit.
 const maxCredentialsBytes = 8 << 20
 
-// Credentials are the callers a server knows: those that the file named when it
-// was read last. All methods are safe for concurrent use.
+// Credentials are the callers a server knows: the ones in the file when it was last read.
+// All methods are safe for concurrent use.
 type Credentials struct {
 	path string
 
@@ -62,13 +62,13 @@ type credential struct {
 	Expires any `toml:"expires"`
 	// ReadsUsers, WritesUsers and AdministersUsers are persons, in the same form, whose
 	// memories the caller may read, write and administer; each includes those before it.
-	// Default: those that its agents are granted (SharingService), and for a caller with
-	// agents = ["*"] all.
+	// Default: the persons whose memories its agents are granted (SharingService), and for
+	// a caller with agents = ["*"] all.
 	ReadsUsers       []string `toml:"reads_users"`
 	WritesUsers      []string `toml:"writes_users"`
 	AdministersUsers []string `toml:"administers_users"`
 	// Edits are agents, in the same form, whose records in people's memories the caller
-	// may change and delete, beside those of its own agents. Default: none.
+	// may change and delete, in addition to its own agents' records. Default: none.
 	Edits []string `toml:"edits"`
 	// Approves are agents, in the same form, whose calls the caller may approve, as a person
 	// does. Default: none; give it to people, not to agents.
@@ -123,7 +123,7 @@ func (c *Credentials) Reload() error {
 	return nil
 }
 
-// Len is how many credentials there are, those that have expired included.
+// Len is how many credentials there are, including expired ones.
 func (c *Credentials) Len() int {
 	known := c.known.Load()
 	return len(known.tokens) + len(known.subjects)
@@ -189,7 +189,7 @@ func parseCredentials(text []byte) (c *callers, plain bool, err error) {
 		return nil, false, describeTOML(err)
 	}
 	if len(file.Credential) == 0 {
-		return nil, false, errors.New("it holds no [[credential]], nobody could call")
+		return nil, false, errors.New("it holds no [[credential]], so no client could call")
 	}
 	c = &callers{tokens: map[[sha256.Size]byte]*grant{}, subjects: map[string]*grant{}, holders: map[holding]string{}}
 	for i, one := range file.Credential {
@@ -230,9 +230,9 @@ func (c *callers) add(one credential) error {
 	if g.expires, err = one.expiry(); err != nil {
 		return err
 	}
-	// Notes whose agents those of an identity are. Credentials with the same agents, such
-	// as an old and a new token of somebody, are one holder; of others that have a pattern in
-	// common, the first by name.
+	// Notes the holder of an identity's agents. Credentials with the same agents, such as
+	// an old and a new token of one client, are one holder; of others that share a pattern,
+	// the first by name.
 	name := strings.Join(slices.Compact(slices.Sorted(slices.Values(id.patterns))), "\x00")
 	for _, pattern := range id.patterns {
 		at := holding{id.tenant, pattern}

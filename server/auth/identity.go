@@ -16,7 +16,7 @@ const DefaultTenant = "default"
 
 // Errors of callers. Clients see the texts.
 var (
-	// ErrUnauthenticated: no credential, or one that is not known.
+	// ErrUnauthenticated: no credential, or an unknown one.
 	ErrUnauthenticated = errors.New("server: unauthenticated")
 	// ErrAgentNotOwned: the credential may not act for this agent.
 	ErrAgentNotOwned = errors.New("server: agent not owned by the credential")
@@ -33,8 +33,7 @@ var (
 type Identity struct {
 	tenant   string
 	patterns []string
-	// edits are the agents beside its own whose records in people's memories the caller
-	// may change.
+	// edits are the other agents whose records in people's memories the caller may change.
 	edits []string
 	// approves are the agents whose calls the caller may approve.
 	approves []string

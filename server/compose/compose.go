@@ -201,7 +201,7 @@ func (d *Domain) openErasures(engine kv.Engine, writer *kv.Writer, o Options) (e
 	return err
 }
 
-// join joins what is open with the other bridges.
+// join connects the opened parts with the other bridges.
 func (d *Domain) join() error {
 	if d.peers == nil {
 		return nil
@@ -294,7 +294,7 @@ func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err 
 		return d.Blobs.StepOf(ctx, scope, sessionID, name)
 	}
 	o.Assemble.Depth = func(ctx context.Context, scope kv.Scope) int {
-		child, _ := d.Family.Get(ctx, scope) // one that can't be read is shown as nobody's child
+		child, _ := d.Family.Get(ctx, scope) // an unreadable one is shown without a parent
 		return child.Depth
 	}
 	sources, err := d.openSources(o)
@@ -312,7 +312,7 @@ func (d *Domain) openPrompts(engine kv.Engine, o Options) (_ *step.Reducer, err 
 	return o.Assemble.Reducer, nil
 }
 
-// openSources opens where prompts find what stands beside their history.
+// openSources opens the sources of prompts other than the history.
 func (d *Domain) openSources(o Options) (*recall.Sources, error) {
 	s := recall.Options{
 		Store: d.Memory, Tiers: d.Tiers, Messages: d.Messages, Terms: o.Blobs.Words, Workspaces: d.folders, StoreDir: o.StoreDir, Logger: o.Logger,
@@ -344,7 +344,7 @@ func (d *Domain) bound(tenant, agent string) string {
 	return child.Profile
 }
 
-// policyParent is parent for whoever asks outside of a call.
+// policyParent is parent for callers outside a call.
 func (d *Domain) policyParent(tenant, agent string) string {
 	return d.parent(context.Background(), kv.AgentScope(tenant, agent))
 }
@@ -381,8 +381,8 @@ func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) 
 	return out, nil
 }
 
-// works reports whether a tool can do anything for an agent: for a child, or for one that
-// nobody has spawned, whose ID is empty.
+// works reports whether a tool can do anything for an agent: for a child, or for an agent
+// without a parent, whose ID is empty.
 func (d *Domain) works(tool string, c *children.Child) bool {
 	switch tool {
 	case children.ToolSpawn:

@@ -54,10 +54,10 @@ func keyFile(storeDir string) string {
 	return filepath.Join(storeDir, "keys", "mcp-servers")
 }
 
-// MCPNetwork is the way to a server on a network. One of the settings is reached wherever it
-// is. Any other, which callers chose, is reached on the public internet, and where the
-// operator's profile for such servers says so: this machine, private networks, and what clouds
-// tell machines about themselves are refused.
+// MCPNetwork is the way to a server on a network. A server of the settings is reached
+// anywhere. A server chosen by callers is reached on the public internet, and elsewhere only
+// if the operator's profile for such servers allows it: otherwise this machine, private
+// networks, and the metadata services of clouds are refused.
 func MCPNetwork(gate *egress.Gate, tenant string, s mcp.Server, configured bool, profile egress.Policy) (http.RoundTripper, func(), error) {
 	address, err := url.Parse(s.URL)
 	if err != nil {

@@ -37,9 +37,9 @@ import (
 // calls, before the store is closed under them.
 const DefaultCloseTimeout = 100 * time.Millisecond
 
-// Options adjusts a Domain. Nil and zero fields mean the defaults. The options of a
-// part are those of its package; the domain sets their clock, logger, hooks and
-// tenancy, whatever stands there.
+// Options adjusts a Domain. Nil and zero fields mean the defaults. The options of a part
+// are its package's; the domain sets their clock, logger, hooks and tenancy, whatever
+// stands there.
 type Options struct {
 	// StoreDir is the directory of the store, which no tool may touch. Default:
 	// there is none.
@@ -48,12 +48,12 @@ type Options struct {
 	Models *tokens.Models
 	// Memory is how long-term memory works.
 	Memory memory.Options
-	// Erasure is what certificates of erasures say beside what was erased.
+	// Erasure holds the other contents of erasure certificates, such as names of backups.
 	Erasure live.Options
 	// Reduction says how the calls of tools are kept.
 	Reduction step.Options
-	// Assemble says how prompts are made. The lines of Reduction's rules are laid over
-	// those of its presets.
+	// Assemble says how prompts are made. The lines of Reduction's rules replace those of
+	// its presets.
 	Assemble assemble.Options
 	// History is how the prompts of sessions are made that say nothing.
 	History session.Config
@@ -86,8 +86,8 @@ type Options struct {
 	Path string
 	// Egress says how tools reach networks.
 	Egress egress.Options
-	// Secrets are what the server knows to be secret; what is configured of tools comes to it.
-	// Default: it knows nothing else.
+	// Secrets are the known secrets; secrets in the configuration of tools are added. Default:
+	// only those.
 	Secrets *secret.Set
 	// Hand says how tools run here.
 	Hand hand.Options
@@ -105,8 +105,8 @@ type Options struct {
 	Agents agents.Options
 	// Children says what the children of agents may do.
 	Children children.Options
-	// OwnWorkspaces gives every agent a folder of its own in the workspace. Default: the
-	// children of agents alone have one.
+	// OwnWorkspaces gives every agent its own folder in the workspace. Default: only
+	// children have one.
 	OwnWorkspaces bool
 	// Disk says how tenants share it. Default: they do not.
 	Disk share.Disk
@@ -117,14 +117,14 @@ type Options struct {
 	HolderOf func(tenant, agent string) string
 	// OneTenant says that there is one tenant, for which everything is.
 	OneTenant bool
-	// Shares are those of the server. Default: tenants share nothing by them.
+	// Shares are the server's. Default: no sharing between tenants.
 	Shares *server.Shares
 	// Mesh reaches the other bridges on the store; it is not open, and the domain opens and
 	// closes it. Default: there are none.
 	Mesh *mesh.Mesh
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
-	// Logger hears of faults. Default silent.
+	// Logger logs faults. Default silent.
 	Logger *slog.Logger
 }
 

@@ -4,8 +4,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/secret"
 )
 
-// knowSecrets says what masks secrets what the operator's profiles have: the values that
-// requests carry, and variables of programs. One that can't be read is told of when it is used.
+// knowSecrets adds the secrets of the operator's profiles to the masks: the values that
+// requests carry, and variables of programs. An unreadable one is reported when it is used.
 func knowSecrets(o Options) {
 	for _, name := range o.Policies.Names() {
 		profile, _ := o.Policies.Profile(name)

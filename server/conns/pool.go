@@ -29,7 +29,7 @@ type Pool struct {
 	freed chan struct{}
 }
 
-// NewPool returns a pool of max connections. It closes those of strangers that were
+// NewPool returns a pool of max connections. It closes connections of strangers that were
 // silent for the given time.
 func NewPool(maxOpen int, silent time.Duration) *Pool {
 	return &Pool{

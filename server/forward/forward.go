@@ -1,5 +1,5 @@
 // Package forward takes calls that touch a workspace to the server that has it, and answers
-// those that come from other servers on the store.
+// calls that other servers on the store forward.
 //
 // A call travels with its caller's identity and comes back with its answer or its status,
 // both as the other server made them. Which server that is, [Places] knows; which calls touch
@@ -194,11 +194,11 @@ func encodeAnswer(answer proto.Message, err error) []byte {
 		return wire.AppendItem(nil, fieldMessage, text)
 	}
 	said, _ := status.FromError(err)
-	told, err := proto.Marshal(said.Proto())
+	encoded, err := proto.Marshal(said.Proto())
 	if err != nil {
-		told = nil // an unknown error
+		encoded = nil // an unknown error
 	}
-	return wire.AppendItem(nil, fieldStatus, told)
+	return wire.AppendItem(nil, fieldStatus, encoded)
 }
 
 func decodeAnswer(b []byte, answer proto.Message) error {
@@ -213,11 +213,11 @@ func decodeAnswer(b []byte, answer proto.Message) error {
 			}
 			return nil
 		case fieldStatus:
-			var told spb.Status
-			if err := proto.Unmarshal(f.Bytes, &told); err != nil {
+			var sent spb.Status
+			if err := proto.Unmarshal(f.Bytes, &sent); err != nil {
 				return fmt.Errorf("forward: answer: %w", err)
 			}
-			return status.ErrorProto(&told)
+			return status.ErrorProto(&sent)
 		}
 	}
 	return errors.New("forward: an answer with nothing in it")

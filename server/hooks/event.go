@@ -15,7 +15,7 @@ import (
 const (
 	// MaxInputBytes bounds one report of a host. The longest is what a tool gave.
 	MaxInputBytes = 32 << 20
-	// maxSessionBytes and maxToolBytes are those of the native API; longer ones are cut.
+	// maxSessionBytes and maxToolBytes are the native API's limits; longer names are cut.
 	maxSessionBytes, maxToolBytes = 256, 128
 	// maxIDBytes is the longest id of a call that is kept.
 	maxIDBytes = 128
@@ -27,7 +27,7 @@ const (
 var (
 	// ErrInput: a host's report is malformed.
 	ErrInput = errors.New("hooks: bad input")
-	// ErrUnknown: a host or an event is none of those there are.
+	// ErrUnknown: the host or the event does not exist.
 	ErrUnknown = errors.New("hooks: unknown")
 )
 

@@ -20,7 +20,7 @@ const (
 	User    = "user"
 )
 
-// ErrUnknown: a host or a scope is none of those there are.
+// ErrUnknown: the host or the scope does not exist.
 var ErrUnknown = errors.New("hosts: unknown")
 
 // Places are the folders that files are written in.
@@ -36,7 +36,7 @@ type Places struct {
 	Claude, Codex string
 }
 
-// Install is what is written for one host.
+// Install lists the files written for one host.
 type Install struct {
 	// Host is one of Names.
 	Host string

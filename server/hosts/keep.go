@@ -18,13 +18,13 @@ type kept struct {
 	Path string
 	// Before are its bytes, nil if there was no file.
 	Before []byte
-	// After is the digest of what was written.
+	// After is the digest of the written text.
 	After string
 	// Made are the folders that were made for it, the deepest first.
 	Made []string
 }
 
-// wrote reports whether a text is what was written.
+// wrote reports whether a text is the written one.
 func (k kept) wrote(text []byte) bool { return text != nil && digest(text) == k.After }
 
 func digest(text []byte) string {

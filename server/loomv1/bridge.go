@@ -91,7 +91,7 @@ func (d Deps) tellTaken(ctx context.Context, tenant, id string, asked agents.Reg
 	}
 	for _, t := range asked.Tools {
 		if !has[t.Name] {
-			d.Options.Logger.WarnContext(ctx, "loom.v1 tool left out: the agent's tools, or those of all agents, are too large", "agent", id, "tool", clip(t.Name))
+			d.Options.Logger.WarnContext(ctx, "loom.v1 tool left out: the tools of the agent, or of all agents, are too large", "agent", id, "tool", clip(t.Name))
 			continue
 		}
 		if reached, ok := d.Agents.Lookup(tenant, t.Name); ok && reached.AgentID != id {

@@ -19,6 +19,6 @@
 //     loom-py does not connect again.
 //
 // Caveats: clients refuse messages of more than 4 MiB, and an agent that gets one
-// loses its stream, again and again. So nothing larger than Options.MaxSendBytes
-// is sent; what is refused instead is said with its size and the limit.
+// loses its stream, again and again. So nothing larger than Options.MaxSendBytes is sent;
+// instead the refusal names the size and the limit.
 package loomv1

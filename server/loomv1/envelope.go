@@ -95,9 +95,9 @@ func echo(m map[string]string, id, recipient string) map[string]string {
 	return m
 }
 
-// stampNumbers makes every number of the envelope one: loom-py's receiver breaks
-// off its stream on a time to live that is none, so one sender could cut off all
-// that listen to it.
+// stampNumbers makes every numeric field of the envelope a valid number: loom-py's receiver
+// ends its stream on an invalid time to live, so one sender could cut off all its
+// listeners.
 func stampNumbers(m map[string]string, now time.Time) {
 	setUnlessNumber(m, keyTTL, defaultTTL)
 	setUnlessNumber(m, keyHop, defaultHop)

@@ -19,7 +19,7 @@ import (
 
 // Texts that stand for internal errors of the server. The log has the error itself.
 const (
-	publicFault    = "the server met a fault of its own; its log has the cause"
+	publicFault    = "internal server fault; the server's log has the cause"
 	publicFull     = "the server's data directory has no room"
 	publicStopping = "the server is stopping"
 )

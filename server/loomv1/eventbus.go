@@ -36,7 +36,7 @@ type eventBusService struct {
 	loomv1pb.UnimplementedEventBusServer
 	Deps
 
-	numbers numbering // of what is not stored
+	numbers numbering // of events that are not stored
 
 	mu   sync.Mutex
 	open map[subscriptionKey]*events.Subscription // guarded by mu
@@ -46,8 +46,8 @@ type eventBusService struct {
 type subscriptionKey struct{ tenant, id string }
 
 // Publish takes one event and stores it before it answers, unless its topic is not
-// stored: then the sequence counts what was published here. Why an event is refused
-// is in the answer.
+// stored: then the sequence counts the events published here. The answer says why an event
+// is refused.
 func (s *eventBusService) Publish(ctx context.Context, r *loomv1pb.PublishRequest) (*loomv1pb.PublishResponse, error) {
 	tenant, err := s.Tenant(ctx)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	// DefaultMaxSendBytes stays below the 4 MiB that clients take, by enough for
 	// what gRPC may add.
 	DefaultMaxSendBytes = 4<<20 - 64<<10
-	// DefaultReplay is how old the events of a gap may be: an agent must not act
-	// on what was asked of it long ago.
+	// DefaultReplay is how old the events of a gap may be: an agent must not act on
+	// requests of long ago.
 	DefaultReplay = 60 * time.Second
 	// DefaultSettle outlasts what loom-py does after an outage: it may connect
 	// twice in a row, and leaves the first stream unread.

@@ -251,7 +251,7 @@ func TestRuntimeStoreFaults(t *testing.T) {
 		code  codes.Code
 		words string
 	}{
-		"unknown": {errors.New("open /srv/secret: damaged"), codes.Internal, "the server met a fault of its own; its log has the cause"},
+		"unknown": {errors.New("open /srv/secret: damaged"), codes.Internal, "internal server fault; the server's log has the cause"},
 		"full":    {fmt.Errorf("write /srv/secret: %w", kv.ErrFull), codes.Internal, "the server's data directory has no room"},
 		"closed":  {fmt.Errorf("/srv/secret: %w", kv.ErrClosed), codes.Unavailable, "the server is stopping"},
 	} {

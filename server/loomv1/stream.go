@@ -28,15 +28,15 @@ const (
 	publishTime = time.Second
 )
 
-// streamLimits bound what is queued for a stream: what one agent publishes in many
-// seconds, and twice the largest message. They are low enough for a thousand streams on
-// busy topics to end soon after their agents have left.
+// streamLimits bound the queues of a stream: the publishes of one agent in many seconds,
+// and twice the largest message. They are low enough for a thousand streams on busy topics
+// to end soon after their agents have left.
 func streamLimits() stream.Limits {
 	return stream.Limits{Publishes: 8192, PublishBytes: 8 << 20, Batch: 256, Replies: 512, LastRounds: 512}
 }
 
-// The statuses of streams that the server ends because it stops, and of those that are
-// cut off.
+// The statuses of streams that the server ends because it stops, and of streams that it
+// cuts off.
 var (
 	errStopping = status.Error(codes.Unavailable, publicStopping)
 	errCut      = unavailable("the stream was cut off")
@@ -119,7 +119,7 @@ func (a *agentStream) subscribe(ctx context.Context, progress *stream.Progress) 
 	return subscription, nil
 }
 
-// topics returns the topics that the agent registered, each once. It leaves out those that
+// topics returns the topics that the agent registered, each once. It leaves out topics that
 // the bus would refuse, because one such topic must not end the stream: agents that
 // register through the native API have patterns of another form.
 func (a *agentStream) topics(ctx context.Context) []string {

@@ -44,8 +44,8 @@ type toolService struct {
 	toolCaller
 }
 
-// ListTools lists what can be called now: the server's own tools, and those of
-// agents with an open stream.
+// ListTools lists the callable tools: the server's own, and the tools of agents with an
+// open stream.
 func (s *toolService) ListTools(ctx context.Context, _ *loomv1pb.ListToolsRequest) (*loomv1pb.ListToolsResponse, error) {
 	tenant, err := s.Tenant(ctx)
 	if err != nil {

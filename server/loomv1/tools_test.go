@@ -48,7 +48,7 @@ func TestCallThatCouldNotRun(t *testing.T) {
 		"waited long": {fmt.Errorf("hand: call: %w", context.DeadlineExceeded), statusTimeout, "TIMEOUT", "Timeout"},
 		"tool gone":   {&tools.NotFoundError{Name: "fs:stat"}, statusNotFound, "NOT_FOUND", "Tool not found: fs:stat"},
 		"disk full":   {fmt.Errorf("hand: %w", kv.ErrFull), statusError, "EXECUTION_ERROR", "Internal error: the server's data directory has no room"},
-		"no folder":   {errors.New("open /srv/secret: denied"), statusError, "EXECUTION_ERROR", "Internal error: the server met a fault of its own; its log has the cause"},
+		"no folder":   {errors.New("open /srv/secret: denied"), statusError, "EXECUTION_ERROR", "Internal error: internal server fault; the server's log has the cause"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := MustToolWorld(t, loomv1.Options{}, func(d *loomv1.Deps) { d.Hand = brokenHand{tt.err} })

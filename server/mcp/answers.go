@@ -66,22 +66,21 @@ func protoJSON(m proto.Message) (json.RawMessage, error) {
 	return compact, err
 }
 
-// surviving makes a panic of one call an error of that call: the protocol's library
-// runs calls on goroutines of its own, where it would end the process.
+// surviving makes a panic of one call an error of that call: the protocol's library runs
+// calls on its own goroutines, where it would end the process.
 func (s *Server) surviving(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
 		defer func() {
 			if value := recover(); value != nil {
 				s.own.Logger.Error("a call panicked", "method", method, "panic", value, "stack", string(debug.Stack()))
-				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server met a fault of its own; its log has the cause"}
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "internal server fault; the server's log has the cause"}
 			}
 		}()
 		return next(ctx, method, request)
 	}
 }
 
-// loud lets warnings and errors through: the protocol's library has a line for every
-// request besides.
+// loud lets warnings and errors through: the protocol's library also logs every request.
 type loud struct{ slog.Handler }
 
 func (h loud) Enabled(ctx context.Context, level slog.Level) bool {

@@ -113,7 +113,7 @@ func (s *Server) handover(who caller, a assembleArguments) (string, error) {
 }
 
 // writeMessage writes one message of a prompt for a reader that does not get its form:
-// who says it, what was called, and what it says.
+// role, calls and text.
 func writeMessage(text *strings.Builder, m *loombridgev1.Message) {
 	content := cmp.Or(m.GetContent(), m.GetBlocksJson())
 	if content == "" && len(m.GetToolCalls()) == 0 {

@@ -3,8 +3,8 @@
 // A [Server] has tools, resources and prompts over memory, context, events and the
 // tools of the bridge. It keeps nothing and decides nothing: each of its calls is a call
 // of the native API over a gRPC connection, with the caller's own credential, so
-// checks, limits, approval and audit are those of that API. The connection may lead to
-// this process ([Face]) or to another one (the command `mcp`).
+// that API's checks, limits, approval and audit apply. The connection may lead to this
+// process ([Face]) or to another one (the command `mcp`).
 //
 // A Server speaks to one host over a pair of pipes with [Server.Run]. A [Face] serves it
 // over HTTP: without state to clients of the protocol 2026-07-28, with sessions to older

@@ -13,8 +13,8 @@ import (
 const (
 	// maxEventWait is the longest that event_read waits for the first event.
 	maxEventWait = time.Minute
-	// quietTime is how long event_read waits for more behind an event: what is stored
-	// comes at once.
+	// quietTime is how long event_read waits for more events after one: stored events come
+	// at once.
 	quietTime = 100 * time.Millisecond
 	// defaultEvents and maxEvents are how many events it gives.
 	defaultEvents, maxEvents = 20, 200

@@ -89,7 +89,7 @@ func (f *Face) survive() {
 func (f *Face) names(r *http.Request) (refusal string) {
 	host := hostOf(r.Host)
 	if !f.served(host) && !isAddress(host) {
-		return "the Host is none of this server's; name it with --mcp-hosts"
+		return "the Host header does not name this server; add it with --mcp-hosts"
 	}
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -110,7 +110,8 @@ func (f *Face) served(host string) bool {
 	return host == "localhost" || slices.ContainsFunc(f.hosts, func(h string) bool { return strings.EqualFold(h, host) })
 }
 
-// isAddress reports whether a host is no name: nobody can make a number lead elsewhere.
+// isAddress reports whether a host is an IP address: unlike a name, it can't be made to
+// resolve elsewhere.
 func isAddress(host string) bool {
 	_, err := netip.ParseAddr(host)
 	return err == nil

@@ -33,11 +33,11 @@ const (
 // FaceOptions configure a Face.
 type FaceOptions struct {
 	Options
-	// Native are those of the server of the native API that the face makes for itself:
-	// its limits, shares, credentials and logger hold for the face, too. Its TLS secures
-	// the face's connections. Loom must be nil.
+	// Native are the options of the native API server that the face creates for itself: its
+	// limits, shares, credentials and logger hold for the face, too. Its TLS secures the
+	// face's connections. Loom must be nil.
 	Native server.Options
-	// Hosts are the names, beside those of loopback, by which the face may be asked.
+	// Hosts are the names, in addition to loopback names, by which the face may be called.
 	// Default: none. Addresses need no name.
 	Hosts []string
 }
@@ -62,8 +62,8 @@ type Face struct {
 	endStreams context.CancelFunc
 }
 
-// NewFace makes a face over the services, which it does not own. Its calls run through
-// a server of the native API of its own, that shares all limits with the others of the
+// NewFace makes a face over the services, which it does not own. Its calls run through a
+// separate server of the native API, which shares all limits with the others of the
 // process.
 func NewFace(services server.Services, opts FaceOptions) (*Face, error) {
 	n := opts.Native

@@ -136,7 +136,7 @@ func TestPanicEndsOneCall(t *testing.T) {
 	session := connect(t, &wire{}, nil)
 	// The wire has no streams: reading a blob is a nil pointer.
 	_, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "blob_read", Arguments: map[string]any{"name": "step_001"}})
-	if err == nil || !strings.Contains(err.Error(), "a fault of its own") {
+	if err == nil || !strings.Contains(err.Error(), "internal server fault") {
 		t.Errorf("err = %v", err)
 	}
 	if _, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "memory_query", Arguments: map[string]any{"query": "x"}}); err != nil {

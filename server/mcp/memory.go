@@ -74,7 +74,7 @@ var origins = map[string]loombridgev1.Origin{
 func saveMemory(c call, a saveArguments) (any, error) {
 	origin, ok := origins[a.Origin]
 	if !ok {
-		return nil, badArgument("origin", "is none of agent, user, tool, web")
+		return nil, badArgument("origin", "is not agent, user, tool or web")
 	}
 	request := &loombridgev1.MemorySaveRequest{
 		AgentId: c.agent, UserId: a.User, SpaceId: a.Space, SessionId: c.session, Text: a.Text, Key: a.Key, Kind: a.Kind, Tags: a.Tags,

@@ -147,7 +147,7 @@ func (c call) progress(longest time.Duration) (done func()) {
 		return func() {}
 	}
 	began := time.Now()
-	tell := func() {
+	report := func() {
 		spent := time.Since(began)
 		_ = c.request.Session.NotifyProgress(c.ctx, &sdk.ProgressNotificationParams{
 			ProgressToken: token, Progress: spent.Seconds(), Total: longest.Seconds(),
@@ -157,13 +157,13 @@ func (c call) progress(longest time.Duration) (done func()) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		tell()
+		report()
 		ticker := time.NewTicker(progressEvery)
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				tell()
+				report()
 			case <-stop:
 				return
 			}

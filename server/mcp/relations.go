@@ -62,8 +62,8 @@ func unrelateMemories(c call, a relationArguments) (any, error) {
 	return "Ended.", nil
 }
 
-// relationsArguments has the fields of nameArguments anew: the test that compares schemas
-// looks at fields, and not into those of fields.
+// relationsArguments repeats the fields of nameArguments: the test that compares schemas
+// does not look into embedded structs.
 type relationsArguments struct {
 	Direction string   `json:"direction"`
 	Names     []string `json:"names"`

@@ -94,7 +94,7 @@ func New(conn grpc.ClientConnInterface, opts *Options) *Server {
 		Logger:                    slog.New(loud{o.Logger.Handler()}),
 		SetCacheable:              cacheable,
 		SupportedProtocolVersions: Versions(),
-		// Nothing of what is listed changes while a host is connected.
+		// No list changes while a host is connected.
 		Capabilities: &sdk.ServerCapabilities{
 			Tools: &sdk.ToolCapabilities{}, Prompts: &sdk.PromptCapabilities{}, Resources: &sdk.ResourceCapabilities{},
 		},
@@ -164,7 +164,7 @@ func (s *Server) callerOf(ctx context.Context, request sdk.Request) caller {
 	return who
 }
 
-// traceKeys are those of the W3C trace context; the protocol has them in _meta, without
+// traceKeys are the keys of the W3C trace context; the protocol has them in _meta, without
 // a prefix (SEP-414).
 var traceKeys = []string{"traceparent", "tracestate", "baggage"}
 

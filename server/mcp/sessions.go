@@ -17,8 +17,8 @@ const (
 	sessionIdle = 30 * time.Minute
 )
 
-// sessions are those of older protocols that are open: tenants and their agents share
-// them.
+// sessions are the open sessions of older protocols: tenants and their agents share the
+// room for them.
 type sessions struct {
 	server *sdk.Server
 	places *share.Pool

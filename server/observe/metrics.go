@@ -14,8 +14,8 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// Names that stand for tools in place of their own, which callers choose: the
-// number of time series stays what it is.
+// Names used in place of tool names, which callers choose: the number of time series stays
+// bounded.
 const (
 	toolOfAgent = "agent"   // one that an agent provides
 	toolUnknown = "unknown" // none that there is

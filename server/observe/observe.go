@@ -107,11 +107,11 @@ func (r *callReport) PostCall(err error, took time.Duration) {
 		r.Metrics.toolRefused(r.call.ReqOrNil, err, r.OwnTool)
 		r.Outcomes.refused(r.call.ReqOrNil, err)
 	}
-	r.tell(err, took)
+	r.log(err, took)
 }
 
-// tell logs the end of the call.
-func (r *callReport) tell(err error, took time.Duration) {
+// log logs the end of the call.
+func (r *callReport) log(err error, took time.Duration) {
 	level := r.level(err, took)
 	if !r.Log.Enabled(r.ctx, level) {
 		return

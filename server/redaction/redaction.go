@@ -145,7 +145,7 @@ func redactValue(by *redact.Redactor, v *structpb.Value) {
 	}
 }
 
-// structOf are the fields of a Struct without secrets: those that it has where nothing is
+// structOf returns the fields of a Struct without secrets: the same fields if none is
 // found.
 func structOf(by *redact.Redactor, values map[string]any, fields map[string]*structpb.Value) map[string]*structpb.Value {
 	var found redact.Counts

@@ -63,8 +63,8 @@ type Holding struct {
 	release func()
 }
 
-// Held is Reading for streams, or with Write as the level for those that change something.
-// Call End when the stream is over.
+// Held is Reading for streams; streams that change something pass Write as the level. Call
+// End when the stream is over.
 func Held[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error, level grants.Level) (*Holding, error) {
 	scope, permit, err := need(ctx, g, r, check, level)
 	if err != nil {

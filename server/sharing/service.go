@@ -100,7 +100,7 @@ func (s *Service) RevokeAccess(ctx context.Context, r *loombridgev1.RevokeAccess
 	return &loombridgev1.RevokeAccessResponse{}, nil
 }
 
-// ListGrants lists what is granted.
+// ListGrants lists grants.
 func (s *Service) ListGrants(ctx context.Context, r *loombridgev1.ListGrantsRequest) (*loombridgev1.ListGrantsResponse, error) {
 	scope, err := owned(ctx, r, validate.ListGrantsRequest)
 	if err != nil {

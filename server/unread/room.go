@@ -72,9 +72,9 @@ type Answer struct {
 	entry *list.Element
 }
 
-// Take has a message of a stream, of size bytes, take its place, for which it waits if
-// others have all. When there is none, connections are closed whose readers have stalled.
-// It returns nil for small messages. Errors: those of share.Pool.
+// Take reserves room for a message of a stream, of size bytes, and waits if there is none.
+// If there is none, connections whose readers have stalled are closed. It returns nil for
+// small messages. It returns the errors of share.Pool.
 func (r *Room) Take(ctx context.Context, conn *conns.Conn, owner share.Owner, size int) (*Answer, error) {
 	if size <= Small {
 		return nil, nil //nolint:nilnil // a nil Answer has no place, and needs none

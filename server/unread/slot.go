@@ -61,8 +61,8 @@ func (s *Slot) Try(size int) bool {
 	return true
 }
 
-// Take is Try that waits for room, with all given back that the slot has. Errors: those of
-// share.Pool.
+// Take is Try that waits for room, after releasing all that the slot has. It returns the
+// errors of share.Pool.
 func (s *Slot) Take(ctx context.Context, size int) error {
 	if s == nil {
 		return nil
@@ -137,8 +137,8 @@ func (s *Slot) Reserve(ctx context.Context, size int) error {
 	return nil
 }
 
-// Send is Room.Take for a message, which has its place out of the slot if it was handed to
-// it. What it needs beside that it does not wait for.
+// Send is Room.Take for a message, which takes its room from the slot if it was handed to
+// it. It does not wait for further room.
 func (s *Slot) Send(ctx context.Context, size int) (*Answer, error) {
 	s.mu.Lock()
 	if s.next == 0 {

@@ -91,7 +91,7 @@ func notInToolName(r rune) bool {
 	return !strings.ContainsRune("_:.-/", r)
 }
 
-// topics checks what is added to topics that are subscribed already.
+// topics checks additions to already subscribed topics.
 func (c *checker) topics(list []*loombridgev1.TopicPosition, already map[string]struct{}) {
 	if !c.count("topics", len(already)+len(list), maxTopics) {
 		return
@@ -113,7 +113,7 @@ func (c *checker) topic(field string, p *loombridgev1.TopicPosition) {
 	c.between(field+"after_sequence", p.GetAfterSequence(), 0, math.MaxInt64)
 	c.time(field+"since", p.GetSince())
 	if p.GetSince() != nil && p.AfterSequence != nil {
-		c.add(field+"since", "can't stand beside after_sequence")
+		c.add(field+"since", "can't be combined with after_sequence")
 	}
 	c.enum(field+"quality_of_service", p.GetQualityOfService())
 	if c.count(field+"event_types", len(p.GetEventTypes()), maxEventTypes) {
@@ -189,7 +189,7 @@ func AttachHeartbeat(r *loombridgev1.AttachHeartbeat) error {
 	return c.err()
 }
 
-// AttachSubscribe checks topics that are added to those of a stream.
+// AttachSubscribe checks topics to be added to a stream.
 func AttachSubscribe(r *loombridgev1.AttachSubscribe, already map[string]struct{}) error {
 	var c checker
 	if len(r.GetTopics()) == 0 {

@@ -77,8 +77,8 @@ func CompleteTaskRequest(r *loombridgev1.CompleteTaskRequest) error {
 	return c.err()
 }
 
-// ConcludedTask checks what is beside the conclusion of a task that is no child, in its
-// session.
+// ConcludedTask checks the fields other than the conclusion of a task that is no child, in
+// its session.
 func ConcludedTask(r *loombridgev1.CompleteTaskRequest, sessionID string) error {
 	var c checker
 	if asked := r.GetSessionId(); asked != "" && asked != sessionID {

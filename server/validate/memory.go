@@ -131,7 +131,7 @@ func (c *checker) owner(r owned) {
 	}
 }
 
-// tiers checks those that can be searched.
+// tiers checks the tiers to search.
 func (c *checker) tiers(tiers []int32) {
 	const first, last = 2, record.LongTerm
 	if c.count("tiers", len(tiers), last) {
@@ -346,7 +346,7 @@ func (c *checker) unchanging(d *loombridgev1.RecordDraft) {
 		}
 	}
 	if d.GetEmbeddingSpace() != "" && len(d.GetEmbedding()) == 0 {
-		c.add("record.embedding", "is missing beside embedding_space")
+		c.add("record.embedding", "is required with embedding_space")
 	}
 }
 

@@ -35,11 +35,11 @@ const maxViolations = 32
 type RequestError struct {
 	// Violations are the first ones, at most maxViolations.
 	Violations []Violation
-	// More is how many there are besides.
+	// More is the number of further violations.
 	More int
 }
 
-// All are the violations, and one for those that are not listed.
+// All returns the violations, and one that stands for the unlisted ones.
 func (e *RequestError) All() []Violation {
 	if e.More == 0 {
 		return e.Violations

@@ -251,8 +251,8 @@ func New(self Peer, transport Transport, opts *Options) (*Mesh, error) {
 	}
 	m.live.Store(&[]Peer{})
 	m.turns = newInbox(2*MaxPeers, DefaultQueueBytes, func(p Peer, payload []byte) {
-		for _, tell := range m.onPeer {
-			tell(p, len(payload) > 0)
+		for _, notify := range m.onPeer {
+			notify(p, len(payload) > 0)
 		}
 	})
 	m.asked.waiting = make(map[uint64]*question)
@@ -288,9 +288,9 @@ func (m *Mesh) Serve(topic string, serve func(ctx context.Context, from Peer, pa
 
 // OnPeer registers a function for peers that come and go, one after another. It may call
 // the mesh.
-func (m *Mesh) OnPeer(tell func(p Peer, here bool)) {
+func (m *Mesh) OnPeer(notify func(p Peer, here bool)) {
 	if m != nil {
-		m.onPeer = append(m.onPeer, tell)
+		m.onPeer = append(m.onPeer, notify)
 	}
 }
 

@@ -26,16 +26,16 @@ var (
 
 // DB is an open store. All methods are safe for concurrent use.
 type DB struct {
-	options Options
-	sql     []statements // by keyspace
-	calls   *pgxpool.Pool
-	views   *pgxpool.Pool
-	joiner  *joiner
-	notifier  *notifier
-	health  kv.Health
-	counts  counters
-	samples samples
-	origin  string // distinguishes this process's moves from others'
+	options  Options
+	sql      []statements // by keyspace
+	calls    *pgxpool.Pool
+	views    *pgxpool.Pool
+	joiner   *joiner
+	notifier *notifier
+	health   kv.Health
+	counts   counters
+	samples  samples
+	origin   string // distinguishes this process's moves from others'
 
 	holder *pgx.Conn // holds the store for this process until the keeper has it
 	keeper *keeper   // nil unless this process holds the store

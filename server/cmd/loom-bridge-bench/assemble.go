@@ -23,8 +23,8 @@ const (
 	// promptOutput is the result of each step, in bytes: about the median and
 	// more of what coding agents see.
 	promptOutput = 1 << 10
-	// assembleEvery so many steps a prompt is made while a session is filled, as
-	// an agent would: what is folded is folded in many batches.
+	// assembleEvery so many steps a prompt is made while a session is filled, as an agent
+	// would, so that folds come in many batches.
 	assembleEvery = 2
 	// warmPrompts are measured of each length, coldStarts times the server is
 	// opened again.
@@ -38,13 +38,12 @@ var promptLengths = []int{50, 1000, 10_000}
 // prompts measures the prompts of sessions of one length.
 type prompts struct {
 	length int
-	// agents have a session each: those that are short don't stay so while they
-	// are measured.
+	// agents have a session each: short sessions do not stay short while they are measured.
 	agents []string
 	// fresh are prompts right after a new step, again those with nothing new,
 	// cold the first ones of a session since the server was opened.
 	fresh, again, cold []time.Duration
-	// bytes are those of the whole answer, receipt those of its receipt.
+	// bytes is the size of the whole answer, receipt of its receipt.
 	bytes, receipt, tokens int
 	folds                  int
 }
@@ -214,8 +213,8 @@ type injected struct {
 	bytes, sections            int
 }
 
-// injectedTable measures Assemble with all sources of memory, beside an empty call that
-// answers as much.
+// injectedTable measures Assemble with all sources of memory, against an empty call with an
+// answer of the same size.
 func (b *bench) injectedTable(ctx context.Context) error {
 	if !strings.Contains("injected", b.only) {
 		return nil

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// auditPairs are the calls that are measured with an audit, each beside one without,
-	// and auditTime how long that may take.
+	// auditPairs are the calls that are measured with an audit, each paired with one
+	// without, and auditTime how long that may take.
 	auditPairs = 5000
 	auditTime  = 40 * time.Second
 	// auditAim is the most that the audit may add to a call.

@@ -30,8 +30,8 @@ const (
 	fileBytes = 4 << 10
 )
 
-// recorder is an engine that keeps what is committed, the sequences that a
-// real engine writes along included.
+// recorder is an engine that records commits, including the sequences that a real engine
+// writes with them.
 type recorder struct {
 	kv.Engine
 
@@ -57,7 +57,7 @@ func (r *recorder) Commit(ctx context.Context, c kv.Commit) error {
 	return nil
 }
 
-// take returns what was committed since the last take.
+// take returns the commits since the last take.
 func (r *recorder) take() [][]kv.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,9 +95,8 @@ func capturing(workspace string, use func(*recorder, *compose.Domain) error) err
 	return errors.Join(use(engine, parts), parts.Close())
 }
 
-// captureSaves records the batches of saves, tapeLength for each agent. With
-// saved, it is told how many keys and bytes all of them took, those of packing
-// included.
+// captureSaves records the batches of saves, tapeLength for each agent. saved, unless nil,
+// is called with the number of keys and bytes that all of them took, including packing.
 func captureSaves(ctx context.Context, agents int, saved func(keys, bytes int)) (map[string][][]kv.Op, error) {
 	engine := &recorder{Engine: memkv.New(nil)}
 	writer := kv.NewWriter(engine, nil)

@@ -87,7 +87,7 @@ func (c *collecting) save(ctx context.Context) (time.Duration, error) {
 	return time.Since(begin), err
 }
 
-// round makes results, saves beside nothing, and saves while they are collected.
+// round makes results, measures saves alone, and then saves during their collection.
 func (c *collecting) round(ctx context.Context, round int) error {
 	session := fmt.Sprint("bench-", round)
 	for i := range collectBlobs {

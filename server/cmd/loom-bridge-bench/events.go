@@ -121,8 +121,8 @@ func (r *relayRun) failed(err error) {
 	}
 }
 
-// publisher is one stream that publishes, and those that listen to it; with
-// one listener it is the same stream.
+// publisher is one stream that publishes, and its listeners; with one listener it is the
+// same stream.
 type publisher struct {
 	topic     string
 	conns     []*client

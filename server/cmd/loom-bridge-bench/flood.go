@@ -34,7 +34,7 @@ const (
 	floodClients = 64
 	// floodStreams are opened and left alone.
 	floodStreams = 2048
-	// floodSlow subscribe to what is published and read nothing.
+	// floodSlow clients subscribe to the published topics and read nothing.
 	floodSlow = 50
 	// floodHanging calls wait for a tool of an agent that never answers.
 	floodHanging = 1024
@@ -71,8 +71,8 @@ func floodKinds() map[string]func(*flood, context.Context) error {
 	}
 }
 
-// runFlood does what is named, with commas between, until the standard input
-// ends, and prints what it did as one line of JSON.
+// runFlood runs the named floods, separated by commas, until the standard input ends, and
+// prints its counts as one line of JSON.
 func runFlood(ctx context.Context, kinds, addr, token string) error {
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, floodNice); err != nil {
 		return err

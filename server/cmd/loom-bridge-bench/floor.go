@@ -201,8 +201,8 @@ func (h *hub) send(out *loombridgev1.AttachResponse, topic string) error {
 	return nil
 }
 
-// Attach echoes events to listeners; a durable one is written first, in
-// a synced batch of its own.
+// Attach echoes events to listeners; a durable one is written first, in a separate synced
+// batch.
 func (f *floor) Attach(stream grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombridgev1.AttachResponse]) error {
 	first, err := stream.Recv()
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 	hostTime, hostWarm = 6 * time.Second, time.Second
 	// hostWait is how long the server may take to say where hosts are served.
 	hostWait = 10 * time.Second
-	// clockTicks are those of the times in /proc, in a second.
+	// clockTicks is the number of ticks per second of the times in /proc.
 	clockTicks = 100
 
 	hostQuestion = "bitcoin day 7"
@@ -47,9 +47,9 @@ type way struct {
 }
 
 // hostTable measures MemoryQuery by gRPC and memory_query through the Model Context
-// Protocol, while all clients ask at a rate of their own clocks. A call that comes late
-// counts from when it was due. The server's own time on the processors says what a call
-// costs where the clock says how busy the machine is.
+// Protocol, while all clients call at a fixed rate. A late call counts from when it was
+// due. The server's CPU time shows what a call costs; the wall clock shows how busy the
+// machine is.
 func hostTable(ctx context.Context, s settings, dir string) error {
 	workspace, err := makeWorkspace(dir)
 	if err != nil {
@@ -158,7 +158,7 @@ func hostWay(ctx context.Context, url, version string, clients int) (way, error)
 	return way{"MCP " + version, func(ctx context.Context, client int) error {
 		_, answer, err := post(ctx, hosts[client], url, version, sessions[client], body)
 		if err == nil && !bytes.Contains(answer, []byte("Bitcoin closed")) {
-			err = fmt.Errorf("bench: the host is told %.300s", answer)
+			err = fmt.Errorf("bench: the host got  %.300s", answer)
 		}
 		return err
 	}}, nil
@@ -185,7 +185,7 @@ func post(ctx context.Context, client *http.Client, url, version, session, body 
 	defer response.Body.Close()
 	answer, err = io.ReadAll(response.Body)
 	if err == nil && response.StatusCode >= 300 {
-		err = fmt.Errorf("bench: the host is told %s: %.300s", response.Status, answer)
+		err = fmt.Errorf("bench: the host got  %s: %.300s", response.Status, answer)
 	}
 	return response.Header.Get("Mcp-Session-Id"), answer, err
 }

@@ -130,9 +130,8 @@ const vocabulary = 20_000
 // up about half of any text.
 var functionWords = strings.Fields("the of and to a in that is was for it with as his on be at by had not are but from or have an they which you were")
 
-// texts makes n texts of savedBytes: every second word is a function word, the
-// others follow Zipf's law, as those of natural text do. The same seed gives
-// the same texts.
+// texts makes n texts of savedBytes: every second word is a function word, the others
+// follow Zipf's law, as in natural text. The same seed gives the same texts.
 func texts(seed uint64, n int) []string {
 	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // repeatable on purpose
 	zipf := rand.NewZipf(rng, 1.1, 4, vocabulary-1)

@@ -44,7 +44,7 @@ func (r *recall) at(depth int) float64 {
 	return 100 * r.sums[slices.Index(recallDepths[:], depth)] / float64(max(1, r.questions))
 }
 
-// recalls are those of all questions and of each class.
+// recalls are the recalls over all questions and over each class.
 type recalls struct {
 	all     recall
 	classes map[string]*recall

@@ -13,12 +13,11 @@
 // right after a new step, with nothing new, and after the server was opened
 // again.
 //
-// Memory is measured on stores of its own: how much of what questions ask for is
-// found, beside five other engines of full-text search on the same texts (-only
-// "memory peers"), and how fast it is saved, imported and found in scopes of several
-// sizes. The conversations come from the evaluation data that LOOM_EVAL_DATA names
-// (package sets); without it the speed is measured on made-up words, and what is found
-// on made-up talks.
+// Memory is measured on separate stores: how much of the evidence for questions is found,
+// compared with five other full-text search engines on the same texts (-only "memory
+// peers"), and how fast it is saved, imported and found in scopes of several sizes. The
+// conversations come from the evaluation data that LOOM_EVAL_DATA names (package sets);
+// without it the speed is measured on made-up words, and what is found on made-up talks.
 //
 // The sub-command context replays recorded runs of agents under history policies; it
 // needs no server and no store.

@@ -25,7 +25,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
 )
 
-// memoryBench measures memory, each time on servers and stores of its own.
+// memoryBench measures memory, each time on separate servers and stores.
 type memoryBench struct {
 	settings
 	folder string
@@ -61,7 +61,7 @@ func measuresMemory(only string) bool {
 	return only != "" && slices.ContainsFunc(memoryMeasures(), func(m memoryMeasure) bool { return strings.Contains(m.name, only) })
 }
 
-// memoryTables measures what -only asks for, and prints tables of their own.
+// memoryTables measures the tables that -only selects, and prints them.
 func memoryTables(ctx context.Context, s settings, folder string) error {
 	b := &memoryBench{settings: s, folder: folder, table: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)}
 	for _, m := range memoryMeasures() {
@@ -221,7 +221,7 @@ const (
 	backgroundTime = 5 * time.Minute
 )
 
-// until waits for what the statistics of a scope tell.
+// until waits until the statistics of a scope satisfy done.
 func (s *memoryServer) until(ctx context.Context, agent string, done func(*loombridgev1.GetMemoryStatsResponse) bool) error {
 	ctx, stop := context.WithTimeout(ctx, backgroundTime)
 	defer stop()

@@ -168,7 +168,7 @@ func shownPart(p *loombridgev1.AssembleResponse, evidence [][]string) float64 {
 	return float64(shown) / float64(max(1, len(evidence)))
 }
 
-// memoryTokens are those that the memory of the user takes.
+// memoryTokens returns the tokens of the user's memory in a prompt.
 func memoryTokens(p *loombridgev1.AssembleResponse) (n int) {
 	for _, s := range p.GetReceipt().GetSections() {
 		if strings.HasPrefix(s.GetName(), promptsettings.UserMemory) {

@@ -38,7 +38,7 @@ const (
 // made-up words that are as unevenly common. The same numbers give the same
 // turns.
 type talk struct {
-	real      []sets.Turn // the sessions of each talk have names of their own
+	real      []sets.Turn // session names are unique to each talk
 	words     []string    // as often as they stand there
 	questions []string
 }

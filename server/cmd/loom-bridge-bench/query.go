@@ -16,11 +16,12 @@ import (
 const (
 	// queryLimit is how many hits are asked for.
 	queryLimit = 10
-	// crowdedClients ask at the same time, beside one alone.
+	// crowdedClients is the number of concurrent clients, measured in addition to one
+	// alone.
 	crowdedClients = 16
 )
 
-// queryAims are those of the issue, in ms of p95 with one client.
+// queryAims are the targets: p95 in ms with one client, by the number of records.
 var queryAims = map[int]string{5_000: "5 ms; 500/s (1000)", 10_000: "10 ms", 100_000: "25 ms"}
 
 // query measures queries in scopes of several sizes, by words alone and with a

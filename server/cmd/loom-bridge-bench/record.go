@@ -84,8 +84,7 @@ type recordCase struct {
 	aim             string
 }
 
-// recordTable measures RecordStep early and late in a session and prints a
-// table of its own.
+// recordTable measures RecordStep early and late in a session and prints a separate table.
 func (b *bench) recordTable(ctx context.Context) error {
 	if !strings.Contains("record", b.only) {
 		return nil
@@ -145,8 +144,8 @@ func (b *bench) recordContest(ctx context.Context, c recordCase) (sample, error)
 	return o, nil
 }
 
-// warmCalls begin each session's calls and don't count: what was filled in
-// before is still being written.
+// warmCalls begin each session's calls and don't count: earlier data is still being
+// written.
 const warmCalls = 2
 
 // recorderRun is the calls of one case.

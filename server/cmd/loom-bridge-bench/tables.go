@@ -49,7 +49,7 @@ func parse(args []string) settings {
 	flag.DurationVar(&s.length, "length", 2*time.Second, "how long a round loads each server")
 	flag.IntVar(&s.clients, "clients", 64, "how many clients the crowd has")
 	flag.IntVar(&s.records, "records", 10_000, "records in the scope that is queried, and facts that change")
-	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; memory peers is what is found of LoCoMo, RealMem, Vaswani and made-up talks beside SQLite, tantivy, bm25s, LanceDB and PostgreSQL; memory hints the same with and without authors and sessions; memory facts how often -records facts that changed are found as they were; record and assemble are RecordStep and Assemble, shell is the start of confined programs, audit what the record of a tool call costs, hosts is a query through the Model Context Protocol beside gRPC, postgres starts a PostgreSQL and compares with bare inserts and RocksDB, routed are calls of a workspace that one server takes to another, injected is Assemble with 10,000 memories; collect is saves during a collection, of -records records; memory is all of locomo, peers, hints, facts, prompt, vaswani, vectors, query, save and scopes")
+	flag.StringVar(&s.only, "only", "", "measure only the calls whose name holds this `text`; memory peers is the recall on LoCoMo, RealMem, Vaswani and made-up talks compared with SQLite, tantivy, bm25s, LanceDB and PostgreSQL; memory hints the same with and without authors and sessions; memory facts how often -records facts that changed are found as they were; record and assemble are RecordStep and Assemble, shell is the start of confined programs, audit what the record of a tool call costs, hosts is a query through the Model Context Protocol beside gRPC, postgres starts a PostgreSQL and compares with bare inserts and RocksDB, routed are calls of a workspace that one server takes to another, injected is Assemble with 10,000 memories; collect is saves during a collection, of -records records; memory is all of locomo, peers, hints, facts, prompt, vaswani, vectors, query, save and scopes")
 	flag.Func("sizes", "`records` of the scopes of -only query, with commas between (default 5000,10000,100000)", func(text string) error {
 		var err error
 		s.sizes, err = numbers(text)
@@ -58,7 +58,7 @@ func parse(args []string) settings {
 	flag.IntVar(&s.imported, "import", 100_000, "records that -only save imports")
 	flag.IntVar(&s.many, "scopes", 10_000, "scopes that -only scopes fills")
 	flag.StringVar(&s.asked, "sets", "", "collections that -only \"memory peers\" and \"memory hints\" ask: those whose name holds this `text`, such as RealMem or made-up")
-	flag.StringVar(&s.python, "python", "python3", "`program` whose search engines are measured beside: its SQLite, and what of tantivy, bm25s, LanceDB and PostgreSQL is installed; the table names the command that installs what is not")
+	flag.StringVar(&s.python, "python", "python3", "`program` whose search engines are measured for comparison: its SQLite, and the installed ones of tantivy, bm25s, LanceDB and PostgreSQL; the table names the command that installs the others")
 	flag.BoolVar(&s.floor, "floor", false, "serve the floor in -dir and nothing else; the benchmark starts itself so")
 	flag.StringVar(&s.workspace, "workspace", "", "the folder the floor reads from")
 	flag.StringVar(&s.flood, "flood", "", "be a busy tenant of the server at -addr and nothing else; the benchmark starts itself so")
@@ -128,7 +128,7 @@ func runTables(ctx context.Context, args []string) error {
 	return memoryTables(ctx, s, dir)
 }
 
-// callTables measures single calls, events, steps and prompts, beside the floor.
+// callTables measures single calls, events, steps and prompts, against the floor.
 func callTables(ctx context.Context, s settings, dir string) error {
 	workspace, err := makeWorkspace(dir)
 	if err != nil {

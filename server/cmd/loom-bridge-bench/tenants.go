@@ -73,7 +73,7 @@ func (b *memoryBench) tenants(ctx context.Context) error {
 	return nil
 }
 
-// besides measures one flood on its own server.
+// besides measures one flood on a separate server.
 func (b *memoryBench) besides(ctx context.Context, kind string) error {
 	credentials := filepath.Join(b.folder, "credentials.toml")
 	if err := os.WriteFile(credentials, []byte(tenantCredentials), 0o600); err != nil {
@@ -325,7 +325,7 @@ func (q *quiet) serveNested(ctx context.Context, stream grpc.BidiStreamingClient
 	}
 }
 
-// callNested calls the tool several times at once, and counts those that succeed.
+// callNested calls the tool several times at once, and counts the successes.
 func (q *quiet) callNested(ctx context.Context) {
 	const atOnce = 8
 	var calls sync.WaitGroup

@@ -49,7 +49,7 @@ func (b *memoryBench) vectors(ctx context.Context) error {
 	return b.exactness(ctx)
 }
 
-// hybrid asks the questions about conversations with vectors beside the words.
+// hybrid asks the questions about conversations with vectors in addition to the words.
 func (b *memoryBench) hybrid(ctx context.Context) error {
 	set, err := sets.Locomo(b.data())
 	if err != nil {
@@ -156,8 +156,8 @@ func (b *memoryBench) hybridRecalls(ctx context.Context, server *memoryServer, t
 }
 
 // planted saves records that share no word with anything, with vectors of the
-// caller's, and asks for them by vectors near these. What is asked beside is
-// either nothing that any record says or a real question, whose answers compete.
+// caller's, and asks for them by vectors near these. The text of the query is either found
+// in no record or a real question, whose answers compete.
 func (b *memoryBench) planted(ctx context.Context, server *memoryServer, talks []*sets.Talk, model *embedtest.LSA) error {
 	rng := rand.New(rand.NewPCG(17, 3)) //nolint:gosec // repeatable on purpose
 	vectors := make(map[string][]float32)
@@ -244,8 +244,8 @@ func dot(a, b []float32) (sum float64) {
 	return sum
 }
 
-// exactness compares a search by vectors alone with an exact one, on vectors of
-// a language and on those of chance, which have no structure to find.
+// exactness compares a search by vectors alone with an exact one, on vectors of a language
+// and on random vectors, which have no structure to find.
 func (b *memoryBench) exactness(ctx context.Context) error {
 	talk, err := b.newTalk()
 	if err != nil {

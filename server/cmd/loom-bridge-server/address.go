@@ -43,8 +43,8 @@ func local(addr net.Addr) bool {
 }
 
 const (
-	// staleTime is how long a socket has no answer before it is taken away: one that is
-	// just being made does not answer for a moment, either.
+	// staleTime is how long a socket has no answer before it is removed: a socket that is
+	// just being created does not answer for a moment, either.
 	staleTime = 300 * time.Millisecond
 	stalePoll = staleTime / 10
 )
@@ -79,9 +79,10 @@ func there(path string, seen fs.FileInfo) bool {
 	return err == nil && os.SameFile(seen, now) && seen.ModTime().Equal(now.ModTime())
 }
 
-// removeSocket takes a socket away that was seen before. Of several servers one does: as long
-// as the name is that of the old socket nobody can make a new one, and a process that takes it away
-// has the folder locked, so that no other takes away what the next one made meanwhile.
+// removeSocket removes a socket that was seen before. Only one of several servers removes it:
+// as long as the old socket has the name, no process can create a new one, and the remover
+// holds a lock on the folder, so that no other removes the socket that the next one has
+// created meanwhile.
 func removeSocket(path string, seen fs.FileInfo) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {

@@ -313,7 +313,7 @@ func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
 	return command
 }
 
-// workspaceCommand tells and changes which server has a workspace.
+// workspaceCommand shows and changes which server has a workspace.
 func workspaceCommand(env environment, stdout io.Writer) *cobra.Command {
 	s := &shim{env: env}
 	var command *cobra.Command
@@ -383,7 +383,7 @@ func installCommands(env environment, stdout io.Writer) []*cobra.Command {
 
 // hasStore refuses a data directory that is not there.
 func (c Config) hasStore() error {
-	if c.Store.Far() { // opening it tells
+	if c.Store.Far() { // opening it reports errors
 		return nil
 	}
 	if _, err := os.Stat(c.DataDir); err != nil {

@@ -36,15 +36,15 @@ type Config struct {
 	Ephemeral                                            bool
 	// Store is where the store is; in DataDir unless it says more.
 	Store stores.Place
-	// BridgeName and BridgeAddr are what this server is called, and where it is reached,
-	// among those that have one store.
+	// BridgeName and BridgeAddr are the name and the address of this server among the
+	// servers on one store.
 	BridgeName, BridgeAddr string
 	// WorkspaceShared says that they all have one workspace folder.
 	WorkspaceShared bool
 	// Mesh says how this server reaches the others.
 	Mesh cluster.Settings
-	// StoreWait is how long another process may still have the store open: of servers
-	// that take turns. No setting; 0 for a server of its own.
+	// StoreWait is how long to wait for another process to close the store, for servers
+	// that follow each other. No setting; 0 for a single server.
 	StoreWait time.Duration
 
 	Credentials, TLSCert, TLSKey, TLSClientCA string
@@ -65,8 +65,8 @@ type Config struct {
 	CountAccesses  bool
 	HoldOrigins    []record.Origin
 	MaxVersions    int
-	// RedactNames are those of patterns and groups; Redact is made of them and of the own
-	// patterns of the settings file. Nil: nothing is redacted.
+	// RedactNames are the names of patterns and groups; Redact is built from them and from
+	// the settings file's own patterns. Nil: nothing is redacted.
 	RedactNames   []string
 	Redact        *redact.Redactor
 	Embedder      embed.Options
@@ -79,8 +79,8 @@ type Config struct {
 	Models, HistoryPolicy, HistoryPreset string
 	Prompts
 	Sessions
-	// OwnWorkspace gives every agent a folder of its own in the workspace, ChildGrace is how
-	// long a child may be away whose stream has ended: no setting, 0 for the default.
+	// OwnWorkspace gives every agent its own folder in the workspace, ChildGrace is how long
+	// a child may be away whose stream has ended: no setting, 0 for the default.
 	OwnWorkspace bool
 	ChildGrace   time.Duration
 	Reduction
@@ -116,8 +116,8 @@ type Sessions struct {
 	SessionIdleTTL, SessionEndAfter time.Duration
 }
 
-// Sharing is how much there is of what tenants and agents share, beside what
-// server.Limits has.
+// Sharing holds the sizes of the resources that tenants and agents share, in addition to
+// server.Limits.
 type Sharing struct {
 	// MaxTools bounds the tools that run in this process.
 	MaxTools int
@@ -244,7 +244,7 @@ func checkLevel(name string) error {
 	return nil
 }
 
-// parseLevel knows the names of log levels; those of RUST_LOG are among them.
+// parseLevel knows the names of log levels, including those of RUST_LOG.
 func parseLevel(name string) (slog.Level, bool) {
 	switch name {
 	case "trace", "debug":
@@ -340,7 +340,7 @@ func splitAddr(addr string) (network, address string, err error) {
 	return "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// languages are the names of those that memory can be searched in.
+// languages returns the names of the languages that memory can be searched in.
 func languages() []string {
 	var names []string
 	for _, l := range analysis.Languages() {

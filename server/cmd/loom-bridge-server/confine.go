@@ -114,7 +114,7 @@ func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command 
 	for _, name := range []string{keyStore, "sandbox-tier", "mcp-servers", "workspace", "embedder", "embedder-url", "embedder-model", "shell-allow"} {
 		cmd.Flags().AddFlag(all.Lookup(name))
 	}
-	jobs := cmd.Flags().Bool("jobs", true, "do everyday jobs in the tier that is used, and tell which work")
+	jobs := cmd.Flags().Bool("jobs", true, "run everyday jobs in the tier that is used, and report which work")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := loadConfig(cmd.Flags(), getenv)
 		if err != nil {

@@ -36,7 +36,7 @@ const (
 )
 
 // noModel says why the server's own model is not used, and what to do.
-const noModel = builtin.FileName + " lies neither beside the binary nor in ../share/loom-bridge (`make model` fetches it)"
+const noModel = builtin.FileName + " is neither next to the binary nor in ../share/loom-bridge (`make model` fetches it)"
 
 // embedder returns the embedder, or nil when there is none.
 func (c Config) embedder() (embed.Embedder, error) {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// dotenvName is the file of variables beside a project.
+	// dotenvName is the file of variables in a project's folder.
 	dotenvName = ".env"
 	// maxDotenvBytes bounds it: what is longer is no file of settings.
 	maxDotenvBytes = 1 << 20
@@ -25,8 +25,7 @@ const (
 
 // environment is where variables come from. The zero value has none.
 type environment struct {
-	// vars are those of the process. They are stronger than every file, also when
-	// empty.
+	// vars are the process's variables. They override every file, even when empty.
 	vars map[string]string
 	// dir is where the search for .env files begins. Empty: none is read.
 	dir string
@@ -166,9 +165,8 @@ func (e environment) warn(logger *slog.Logger) {
 }
 
 // misspelt returns the variables that look like settings and are none, each with
-// the nearest that is one. They are reported, not refused: the starter of the server
-// may have them for something else, as Kubernetes does beside a service that is
-// called loom-bridge.
+// the nearest that is one. They are reported, not refused: they may be meant for something
+// else, as Kubernetes sets some next to a service called loom-bridge.
 func (e environment) misspelt() map[string]string {
 	known := settingNames()
 	found := map[string]string{}

@@ -28,8 +28,8 @@ type endpoint interface {
 	Shutdown(ctx context.Context) error
 }
 
-// faces are what the process serves: one address for everything while
-// authentication is off; with it, loom.v1 has its own address, or none.
+// faces are the served addresses: one for everything while authentication is off; with
+// authentication, loom.v1 has its own address or is off.
 type faces []face
 
 // openFaces makes the faces. The first one is the address of the native API, the

@@ -323,7 +323,7 @@ func redactNames(to *[]string) scalar[[]string] {
 	}
 }
 
-// Words for --redact beside names of patterns: nothing, and the own patterns alone.
+// Words for --redact other than names of patterns: nothing, and only the own patterns.
 const (
 	redactOff = "off"
 	redactOwn = "own"

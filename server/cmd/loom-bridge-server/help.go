@@ -69,8 +69,8 @@ func printHelp(to io.Writer, root *cobra.Command) {
 	fmt.Fprintf(to, "\n%s\n\n  --help     this text\n  --version  the version\n", helpCredentials)
 }
 
-// maxUsage is the longest flag with its value that stands beside what it does; a longer one
-// has a line of its own above.
+// maxUsage is the longest flag with its value that is on the same line as its description;
+// a longer one is on a separate line above.
 const maxUsage = 40
 
 // printGroup writes the settings of a group, a line for each: the flag, what its
@@ -105,7 +105,7 @@ func (s setting) usage() string {
 	return "--" + s.name + " " + s.to.unit()
 }
 
-// addHelp gives the server the help of its own, and its sub-commands cobra's.
+// addHelp gives the server its own help, and its sub-commands cobra's.
 func addHelp(root *cobra.Command) {
 	usual := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {

@@ -39,13 +39,13 @@ written to standard error, with the exit status 1, which hosts show and go on.`
 func hookCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	s := &shim{env: env, stderr: stderr}
 	command := &cobra.Command{
-		Use: "hook HOST EVENT", Short: "Record what happens in a coding agent's session, and give back what is known", Long: hookHelp,
+		Use: "hook HOST EVENT", Short: "Record what happens in a coding agent's session, and return known context", Long: hookHelp,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			// A panic would end the process with 2, which stops hosts.
 			defer func() {
 				if value := recover(); value != nil {
-					err = fmt.Errorf("hook: a fault of its own: %v\n%s", value, debug.Stack())
+					err = fmt.Errorf("hook: internal fault: %v\n%s", value, debug.Stack())
 				}
 			}()
 			ctx, cancel := context.WithTimeout(cmd.Context(), hookTime)

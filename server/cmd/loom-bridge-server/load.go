@@ -144,8 +144,8 @@ func (c *Config) redactor(written []byte) (*redact.Redactor, error) {
 	return redact.New(names, own)
 }
 
-// readSettings returns the settings of a TOML file as text, and the file itself, which has
-// the tables of package policy besides; none for no path.
+// readSettings returns the settings of a TOML file as text, and the file itself, which also
+// has the tables of package policy; nothing for an empty path.
 func readSettings(path string) (map[string]string, []byte, error) {
 	if path == "" {
 		return nil, nil, nil

@@ -1,7 +1,6 @@
 // Command loom-bridge-server is the one process of Loom Bridge: it opens the
-// store, builds everything on top of it and serves gRPC until it is told to
-// stop. Run it with --help for its flags; without any it serves on
-// 127.0.0.1:50051.
+// store, builds everything on top of it and serves gRPC until it gets a signal to stop. Run
+// it with --help for its flags; without any it serves on 127.0.0.1:50051.
 //
 // Its files: main.go is the entry, run.go the wiring in the order things are
 // built, settings.go the table of settings, fields.go what a value may be,

@@ -88,9 +88,9 @@ func (c *Config) programs(getenv func(string) string) error {
 	return nil
 }
 
-// mcpServers are the servers of the settings whose tools agents of a tenant call: those of
-// loom.v1's list, and those in tables that have no name of these. One that can't be used is
-// no reason not to start.
+// mcpServers are the servers of the settings whose tools agents of a tenant call: first
+// loom.v1's list, then the tables whose names are not in the list. An unusable one does not
+// prevent the start.
 func (c Config) mcpServers(known *auth.Credentials, logger *slog.Logger) (servers []client.Server, tenant string) {
 	if c.MCPServers == "" && len(c.Hosted) == 0 {
 		return nil, ""

@@ -12,8 +12,8 @@ import (
 
 // Prompts says which tools stand in the prompts of sessions that say nothing.
 type Prompts struct {
-	// ToolNames are offered besides those of level 1; LevelOf is the level of some tools by
-	// name.
+	// ToolNames are offered in addition to tools of level 1; LevelOf is the level of some
+	// tools by name.
 	ToolNames []string
 	LevelOf   map[string]int
 	// AssembleCache keeps prompts for calls that would make the same ones again.
@@ -28,7 +28,7 @@ const (
 func (c *Config) promptSettings() []setting {
 	p := &c.Prompts
 	return []setting{
-		{keyToolNames, list(&p.ToolNames, "name,..."), nil, "tools that stand in prompts besides those of level 1, such as fs:* and those of agents"},
+		{keyToolNames, list(&p.ToolNames, "name,..."), nil, "tools in prompts in addition to those of level 1, such as fs:* and tools of agents"},
 		{keyToolLevel, named(&p.LevelOf, "name=level", checkLevelOf), nil, "level of a tool of the server, such as fs:delete=2"},
 		{"assemble-cache", yes(&p.AssembleCache), nil, "give a prompt again where nothing that it is made of has changed"},
 	}

@@ -119,7 +119,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	opened.add(ignoreClosed(listener.Close))
 	if credentials == nil && !config.TrustNetwork && !local(listener.Addr()) {
 		return fmt.Errorf("--addr (%s) %q: %w; give --credentials, a loopback address such as 127.0.0.1:50051,"+
-			" or --trust-network if nobody but your agents reaches it",
+			" or --trust-network if only your agents can reach it",
 			envName("addr"), config.Addr, server.ErrOpenToAll)
 	}
 
@@ -243,8 +243,8 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return errors.Join(err, stopped)
 	}
 	logger.Warn("calls were cut off that did not end when they were cancelled")
-	// The store waits for them, and the process ends with them: what was acknowledged
-	// is on disk, as far as the durability says.
+	// The store waits for them, and the process ends with them: acknowledged writes are on
+	// disk, as far as the durability setting promises.
 	closed, failed := opened.closeWithin(closeReserve)
 	if !closed {
 		logger.Warn("the store was not closed, because calls still use it; the next start reads its log")
@@ -273,8 +273,8 @@ func recoverCalls(ctx context.Context, hands *hand.Hand, logger *slog.Logger) er
 	return nil
 }
 
-// announce tells whoever started the server where it serves: the kernel queues
-// connections from now on.
+// announce prints the address of the server for the process that started it: the kernel
+// queues connections from now on.
 func announce(config Config, address string, output io.Writer, opened *closers) error {
 	if config.AddrFile != "" {
 		if err := writeAddrFile(config.AddrFile, address); err != nil {
@@ -286,8 +286,8 @@ func announce(config Config, address string, output io.Writer, opened *closers) 
 	return err
 }
 
-// tenants returns those that share the disk, as of each call: credentials may be read
-// again.
+// tenants returns a function that returns the tenants sharing the disk at each call:
+// credentials may be read again.
 func tenants(config Config, credentials *auth.Credentials) func() []string {
 	if credentials == nil {
 		return func() []string { return []string{auth.DefaultTenant} }
@@ -301,8 +301,7 @@ func tenants(config Config, credentials *auth.Credentials) func() []string {
 	}
 }
 
-// closers are what was opened, in order. They are closed in reverse, all of
-// them, whatever fails.
+// closers close the opened things, in reverse order, all of them, even if some fail.
 type closers []func() error
 
 func (c *closers) add(closer func() error) { *c = append(*c, closer) }

@@ -11,8 +11,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
-// security reads who may call and what connections are secured with; nil is
-// nobody in particular, and plain text.
+// security reads the credentials and the TLS settings; nil credentials admit every caller,
+// nil TLS means plain text.
 func security(config Config) (*auth.Credentials, *auth.TLS, error) {
 	var credentials *auth.Credentials
 	var transport *auth.TLS

@@ -43,7 +43,7 @@ type setting struct {
 // group is settings that belong together.
 type group struct {
 	name, title string
-	// everyday groups are those that --help shows in full.
+	// everyday groups are shown in full by --help.
 	everyday bool
 	settings []setting
 }
@@ -99,7 +99,7 @@ func (c *Config) servingSettings() []setting {
 		{keyConfig, anyText(&c.File, "file"), nil, "TOML file of settings, named like these flags"},
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
 		{"mcp-addr", optional(checked(&c.MCPAddr, "host:port", checkTCPAddr)), nil, "serve hosts of the Model Context Protocol here, on /mcp; none: not"},
-		{"mcp-hosts", list(&c.MCPHosts, "name,..."), nil, "names, beside localhost, by which hosts and web pages may ask --mcp-addr"},
+		{"mcp-hosts", list(&c.MCPHosts, "name,..."), nil, "names, in addition to localhost, by which hosts and web pages may call --mcp-addr"},
 		{"mcp-servers", anyText(&c.MCPServers, "JSON"), nil, "MCP servers whose tools agents call, as for " + envMCPServers + ", which counts without this"},
 		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
 		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
@@ -138,7 +138,7 @@ func (c *Config) watchingSettings() []setting {
 
 func (c *Config) memorySettings() []setting {
 	return []setting{
-		{keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.Auto, "of texts in Latin letters, such as german; auto: as each text tells"},
+		{keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.Auto, "of texts in Latin letters, such as german; auto: detected in each text"},
 		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
 		{"duplicates", choice(&c.Duplicates, duplicatesKeep, duplicatesReinforce), duplicatesKeep, "what MemorySave does, unless it says, with what repeats a record"},
 		{"memory-limit", number(&c.MemoryLimit, "records", 0, maxMemoryLimit), 0, "records of one memory before those worth least are archived; 0: no limit"},
@@ -234,7 +234,7 @@ func (c *Config) sandboxSettings() []setting {
 		},
 		{
 			"sandbox-tier", choice(&s.Tier, sandbox.TierAuto, sandbox.TierNamespaces, sandbox.TierLandlock), sandbox.TierAuto,
-			"the only tier to use; the command doctor tells which work here",
+			"the only tier to use; the command doctor shows which work here",
 		},
 		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
 		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},

@@ -80,7 +80,7 @@ func ownSocket(dataDir string) (string, error) {
 	return "unix:" + filepath.Join(folder, hex.EncodeToString(hash[:8])+".sock"), nil
 }
 
-// flags gives a command those of a server, and who the host is.
+// flags gives a command the flags of a server, and the flag for the host's identity.
 func (s *shim) flags(command *cobra.Command) {
 	command.Flags().AddFlagSet(configFlags())
 	command.Flags().StringVar(&s.agent, "agent", mcp.DefaultAgent, "`id` of who the host acts as")

@@ -66,7 +66,7 @@ func (s started) log(console io.Writer, logger *slog.Logger) {
 	switch {
 	case local(address):
 	case s.credentials == nil:
-		logger.Warn("authentication is off: whoever reaches the address can do everything", "address", address.String())
+		logger.Warn("authentication is off: any client that reaches the address can do everything", "address", address.String())
 	case !s.encrypted:
 		logger.Warn("bearer tokens travel in plain text; give --tls-cert and --tls-key")
 	}
@@ -108,12 +108,12 @@ func (s started) store() string {
 
 func (s started) durability() string {
 	if s.config.Store.Far() && s.config.Durability != "sync" {
-		return s.config.Durability + ": what is acknowledged survives the end of this process, not of PostgreSQL"
+		return s.config.Durability + ": acknowledged writes survive the end of this process, not of PostgreSQL"
 	}
 	return s.config.Durability + map[string]string{
-		"sync": ": what is acknowledged survives a power loss",
-		"wal":  ": what is acknowledged survives the end of the process, not of the machine",
-		"none": ": what is acknowledged may be lost with the process",
+		"sync": ": acknowledged writes survive a power loss",
+		"wal":  ": acknowledged writes survive the end of the process, not of the machine",
+		"none": ": acknowledged writes may be lost with the process",
 	}[s.config.Durability]
 }
 

@@ -23,7 +23,7 @@ func TestStartIsLogged(t *testing.T) {
 		`  version +` + regexp.QuoteMeta(buildVersion()),
 		`  workspace +` + dir + `\n`,
 		`  store +` + dir + `/store\n`,
-		`  durability +sync: what is acknowledged survives a power loss\n`,
+		`  durability +sync: acknowledged writes survive a power loss\n`,
 		`  grpc +` + p.Address + `\n`,
 		`  loom_v1 +at the same address\n`,
 		`  metrics +http://127\.0\.0\.1:\d+/metrics\n`,

@@ -33,7 +33,7 @@ type Scrub struct {
 type Backups struct {
 	// Dir is where they lie; empty for none.
 	Dir string
-	// Interval is the time between two; less than 0 makes only those that are asked for.
+	// Interval is the time between two backups; below 0 backups are made only on request.
 	Interval time.Duration
 	// Keep is how many stay.
 	Keep int
@@ -69,7 +69,7 @@ func (c Config) backupsOutside(name, place string) error {
 	if !inside {
 		return nil
 	}
-	return &ConfigError{keyBackupDir, c.Backups.Dir, "lies inside of --" + name + " (" + absolute(place) + "); give a directory beside it"}
+	return &ConfigError{keyBackupDir, c.Backups.Dir, "is inside --" + name + " (" + absolute(place) + "); give a directory outside it"}
 }
 
 // source is the store of a server as backups are made of it.
@@ -200,8 +200,8 @@ func (c Config) joinStore(ctx context.Context, address string, logger *slog.Logg
 	return engine, err
 }
 
-// reachable is the address that others take for one that is served: for one without a host,
-// that of this machine by its name.
+// reachable returns the address by which others reach a served address: an address without
+// a host gets this machine's name.
 func reachable(address, host string) string {
 	at, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(at); err != nil || ip == nil || !ip.IsUnspecified() {

@@ -17,7 +17,7 @@ import (
 
 // Web is what tools reach on networks.
 type Web struct {
-	// Hosts are those of web:fetch and browser:navigate.
+	// Hosts are the hosts of web:fetch and browser:navigate.
 	Hosts []string
 	// CA is a file of further certificates; empty for none.
 	CA string

@@ -192,7 +192,7 @@ func judge(ctx context.Context, server Server, talk string, q sets.Question, w w
 	return nil
 }
 
-// ask returns the hits of a query with the tokens of what was returned of each.
+// ask returns the hits of a query with the tokens of the returned part of each.
 func ask(ctx context.Context, server Server, request *loombridgev1.MemoryQueryRequest, sizes *sizes) ([]hit, error) {
 	answer, err := server.MemoryQuery(ctx, request)
 	if err != nil {

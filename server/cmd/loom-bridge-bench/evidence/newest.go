@@ -101,8 +101,8 @@ func saveFacts(ctx context.Context, server Server, agent string, facts []sets.Fa
 	return server.Load(ctx, agent, all)
 }
 
-// chatFacts tells the facts in sessions of a user and an assistant, who says every second
-// text again.
+// chatFacts saves the facts as sessions of a user and an assistant, who repeats every
+// second text.
 func chatFacts(ctx context.Context, server Server, agent string, facts []sets.Fact) error {
 	begin := time.Date(2025, 1, 6, 9, 0, 0, 0, time.UTC)
 	var all []*loombridgev1.RecordDraft
@@ -179,7 +179,7 @@ func (s *Staleness) add(f sets.Fact, hits []*loombridgev1.MemoryHit) {
 	}
 }
 
-// Facts asks for facts that changed one to five times, told in every way.
+// Facts asks for facts that changed one to five times, in every form of statement.
 func (b *Bench) Facts(ctx context.Context, n int) error {
 	facts := sets.Facts(n)
 	fmt.Fprintf(b.Table, "\nfacts that changed, in %% of facts\tfacts\tnewest first\tnewest not in top %d\tolder before or without newest\tolder in top %d\tnames the older\taim\t\n", factHits, factHits)

@@ -15,7 +15,7 @@ import (
 var peerWays = []way{
 	{name: "Loom Bridge"},
 	{name: "Loom Bridge, max_tokens, whole hits", budgets: true, by: wholeHits},
-	{name: "Loom Bridge, max_tokens, and parts", budgets: true, by: toldParts},
+	{name: "Loom Bridge, max_tokens, and parts", budgets: true, by: evidenceParts},
 	{name: "Loom Bridge, expand", expand: true},
 	{name: "Loom Bridge, no author, no session", change: func(_ int, d *loombridgev1.RecordDraft) { d.Author, d.SessionId = "", "" }},
 }
@@ -30,9 +30,9 @@ func signalsOff() (ways []way) {
 
 // Peers asks the questions of all collections of a server of ours and of other engines of
 // full-text search: the same texts, the same depth, tokens counted alike. The others search
-// the author, too, in front of the text. Of what max_tokens gives in part, the line of whole
-// hits counts nothing; that of parts counts what holds the words of the evidence, and where
-// nobody knows these (RealMem names sessions) whatever is of it.
+// the author, too, in front of the text. For texts that max_tokens returns in part, the line
+// of whole hits counts nothing. The line of parts counts passages with the words of the
+// evidence; where these are unknown (RealMem names sessions), any passage of it.
 func (b *Bench) Peers(ctx context.Context) error {
 	b.header("evidence found, in % of what a question has")
 	err := b.each(func(set *sets.Set, sizes *sizes) error {

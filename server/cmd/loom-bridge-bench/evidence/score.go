@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
 )
 
-// countedAs is the model whose tokens are counted: those of o200k.
+// countedAs is the model whose tokens are counted: it uses o200k.
 const countedAs = "gpt-4o"
 
 var (
@@ -30,7 +30,7 @@ type score struct {
 type hit struct {
 	tells  []sets.Told
 	tokens int
-	// passages are what was returned of one that is not whole.
+	// passages are the returned passages of a hit that is not whole.
 	passages []string
 }
 
@@ -40,19 +40,19 @@ type how uint8
 const (
 	// wholeHits: only what comes whole counts.
 	wholeHits how = iota
-	// toldParts: a part counts, too, if it holds the words that tell it, all of them, or if
-	// nobody knows which words do.
-	toldParts
+	// evidenceParts: a part counts, too, if it holds all words of the evidence, or if these are
+	// unknown.
+	evidenceParts
 )
 
 // add judges the hits of a question.
 func (s *score) add(q sets.Question, hits []hit) {
 	s.questions++
 	for i, depth := range depths {
-		s.depths[i] += q.Recall(ids(hits[:min(depth, len(hits))], toldParts))
+		s.depths[i] += q.Recall(ids(hits[:min(depth, len(hits))], evidenceParts))
 	}
 	for i := range hits {
-		if q.Recall(ids(hits[i:i+1], toldParts)) > 0 {
+		if q.Recall(ids(hits[i:i+1], evidenceParts)) > 0 {
 			s.reciprocal += 1 / float64(i+1)
 			break
 		}
@@ -77,7 +77,7 @@ func ids(hits []hit, by how) (all []string) {
 	for _, h := range hits {
 		for _, t := range h.tells {
 			holds := func(passage string) bool { return strings.Contains(passage, t.Text) }
-			if h.passages == nil || by == toldParts && slices.ContainsFunc(h.passages, holds) {
+			if h.passages == nil || by == evidenceParts && slices.ContainsFunc(h.passages, holds) {
 				all = append(all, t.ID)
 			}
 		}

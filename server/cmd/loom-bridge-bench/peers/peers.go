@@ -43,7 +43,7 @@ type Job struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Talk is what one index holds, and what is asked of it in order.
+// Talk is the content of one index, and the queries to it, in order.
 type Talk struct {
 	Records [][2]string `json:"records"` // id and text
 	Queries []Query     `json:"queries"`
@@ -52,7 +52,7 @@ type Talk struct {
 // Query asks for any of the words of a text.
 type Query struct {
 	Text string `json:"text"`
-	// Words are those of the text that say something, for engines that have no stop words.
+	// Words are the words of the text without stop words, for engines that have none.
 	Words []string `json:"words"`
 	// After is how many of the records exist when it is asked.
 	After int `json:"after"`
@@ -87,11 +87,11 @@ func NewTalk(talk *sets.Talk) *Talk {
 // NewQuery returns a query that is asked after so many records.
 func NewQuery(text string, after int) Query { return Query{text, words(text), after} }
 
-// analyzer tells stop words.
+// analyzer recognizes stop words.
 var analyzer = sync.OnceValue(func() *analysis.Analyzer { return analysis.New(nil) })
 
-// words returns the words of a text without those that the analysis of memory drops, or all
-// if there are no others.
+// words returns the words of a text that the analysis of memory keeps, or all words if it
+// keeps none.
 func words(text string) []string {
 	all := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	telling := []string{}
@@ -110,7 +110,7 @@ func words(text string) []string {
 	return telling
 }
 
-// Run does a job in a Python program of its own, whose files stand in a new folder below
+// Run does a job in a separate Python program, whose files stand in a new folder below
 // folder while it runs.
 func Run(ctx context.Context, python, folder string, job Job) (*Answer, error) {
 	folder, err := os.MkdirTemp(folder, "peers-")

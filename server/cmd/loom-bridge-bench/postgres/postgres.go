@@ -1,9 +1,9 @@
 //go:build cgo && !norocksdb
 
-// Package postgres measures a store in PostgreSQL: commits beside bare inserts of the same
-// rows, saves and queries through the server beside RocksDB, and the round trips of calls.
-// Everything that is compared is measured in turns in one run, and tables show the median
-// of each and the median of the ratios of each turn.
+// Package postgres measures a store in PostgreSQL: commits against bare inserts of the same
+// rows, saves and queries through the server against RocksDB, and the round trips of calls.
+// All sides of a comparison are measured alternately in one run, and tables show the median
+// of each and the median of the ratios of each round.
 package postgres
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
 
-// Settings say what is measured, and how long.
+// Settings select the measurements and their duration.
 type Settings struct {
 	// Server is the program of the server, Dir an empty folder for stores in directories.
 	Server, Dir string
@@ -45,7 +45,7 @@ const (
 	commitBytes = 300
 )
 
-// contestant is what is measured in turns with others. Its calls are one client's.
+// contestant is one side of an alternating measurement. Its calls are one client's.
 type contestant struct {
 	name string
 	call func(ctx context.Context, client, n int) error

@@ -15,9 +15,9 @@
 //     read from the provider's cache, the rest is written to it. Outputs are not
 //     priced.
 //   - Busts: steps whose prompt does not begin with the whole prompt before.
-//   - Identifiers: of those in the step's own calls that stood in an earlier
-//     message, the share that the prompt still shows; apart, those that only
-//     results had shown.
+//   - Identifiers: of identifiers in the step's own calls that stood in an earlier message,
+//     the share that the prompt still shows; separately, of identifiers that only results
+//     had shown.
 //   - Survival: at a run's last step, of what the folded messages held, the
 //     share of paths, commands, numbers with units and error lines that the
 //     prompt shows.

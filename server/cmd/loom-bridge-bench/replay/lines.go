@@ -64,7 +64,7 @@ type lineReader struct {
 	from  io.Reader
 	read  int64
 	limit int64
-	// passed are the line feeds before those of feeds.
+	// passed counts the line feeds before feeds.
 	passed int
 	feeds  []int64
 }

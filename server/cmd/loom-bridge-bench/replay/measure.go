@@ -17,12 +17,12 @@ type measurement struct {
 	sent, shared       float64
 	costs              []float64
 	peaks              []int
-	// needed and visible are of all identifiers, neededTool and visibleTool of
-	// those that only results had shown.
+	// needed and visible count all identifiers, neededTool and visibleTool the ones that
+	// only results had shown.
 	needed, visible, neededTool, visibleTool int
-	// calls are those of all runs; faults are those with a name that only results had
-	// shown and the prompt does not, repeats those that were made before and whose
-	// result is folded.
+	// calls counts the calls of all runs; faults the calls with a name that only results
+	// had shown and the prompt does not show; repeats the calls made before whose result is
+	// folded.
 	calls, faults, repeats int
 	rehydrated             float64
 	held, survived         map[string]int
@@ -61,14 +61,14 @@ type Bench struct {
 	Count func(text string) int
 	// Prices are what tokens cost. Default history.DefaultPrices.
 	Prices history.Prices
-	// Replayed, if not nil, is told how many runs have been replayed, by one
-	// goroutine at a time.
+	// Replayed, if not nil, is called with the number of replayed runs, by one goroutine at
+	// a time.
 	Replayed func(runs int)
 }
 
 // Run measures policies on runs and returns a row for each. Their ratios are to
-// AppendOnly, which is measured, too. Several runs are replayed at a time. The
-// errors are those of ctx and of policies.
+// AppendOnly, which is measured, too. Several runs are replayed at a time. It returns the
+// errors of ctx and of policies.
 func (b *Bench) Run(ctx context.Context, runs []Run, policies []Policy) ([]Row, error) {
 	all := append([]Policy{AppendOnly()}, policies...)
 	measured, err := b.replayAll(ctx, runs, all)
@@ -187,8 +187,8 @@ type replayed struct {
 	peak   int
 	// shown counts, for each identifier, the pieces of the last view with it.
 	shown map[string]int
-	// earlier are the identifiers of all messages so far, elsewhere those that
-	// did not only stand in results.
+	// earlier are the identifiers of all messages so far, elsewhere the ones that stood not
+	// only in results.
 	earlier, elsewhere map[string]bool
 	// made is, for each call, the message that made it last.
 	made map[string]int

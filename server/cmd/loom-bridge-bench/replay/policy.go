@@ -57,8 +57,8 @@ type Settings struct {
 	Prices history.Prices
 }
 
-// The policies by their names; those of presets are the preset's name with
-// _literal or _sticky behind it. What follows a colon changes the first figure.
+// The policies by their names; policies of presets are named after the preset, with the
+// suffix _literal or _sticky. A number after a colon changes the first figure.
 const (
 	appendOnlyName = "append_only"
 	dedupeName     = "dedupe"
@@ -88,7 +88,7 @@ func Names() []string {
 	}
 }
 
-// Policies are those of Names.
+// Policies returns the policies of Names.
 func Policies(s Settings) []Policy {
 	all := make([]Policy, 0, len(Names()))
 	for _, name := range Names() {

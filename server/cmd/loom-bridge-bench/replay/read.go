@@ -40,7 +40,7 @@ func (e *LineError) Is(target error) bool { return target == ErrFormat }
 //     objects may lie in a request, and answers next to them: a request that goes
 //     on where an earlier one ended belongs to the run of that one.
 //   - a list of messages, or of objects with messages.
-//   - a message: all those of a file are one run, or one for each session that
+//   - a message: all messages of a file are one run, or one for each session that
 //     they name.
 //
 // Bytes that are no such thing are a *LineError; errors of r are returned as

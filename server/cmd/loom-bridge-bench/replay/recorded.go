@@ -183,7 +183,7 @@ type recordedMessage struct {
 	// FunctionCall is OpenAI's older form of a call; the results of such calls
 	// have the role function and no id.
 	FunctionCall json.RawMessage `json:"function_call"`
-	// CallID, Arguments and Output are those of items of OpenAI's responses.
+	// CallID, Arguments and Output are fields of items of OpenAI's responses.
 	CallID    loose           `json:"call_id"`
 	Arguments loose           `json:"arguments"`
 	Output    json.RawMessage `json:"output"`
@@ -212,7 +212,7 @@ func (l *loose) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// convert splits a message into those of one form: each result in a message of
+// convert splits a message into messages of one form: each result in a message of
 // Anthropic's is its own message.
 func (m *recordedMessage) convert() ([]Message, error) {
 	switch {
@@ -281,7 +281,7 @@ type contentBlock struct {
 type content struct {
 	Message
 	results []Message
-	// texts are those of blocks that Text is made of.
+	// texts are the texts of the blocks that make up Text.
 	texts []string
 }
 

@@ -45,8 +45,8 @@ func share(part, whole int) Share {
 	return Share(float64(part) / float64(whole))
 }
 
-// Row is the measured value of one policy. Ratios are to AppendOnly; those of runs
-// without tokens are 1.
+// Row is the measured value of one policy. Ratios are to AppendOnly; the ratio of a run
+// without tokens is 1.
 type Row struct {
 	Policy string `json:"policy"`
 	Runs   int    `json:"runs"`
@@ -63,8 +63,8 @@ type Row struct {
 	// PeakP50 and PeakMax are over the largest prompts of the runs.
 	PeakP50 int `json:"peak_p50"`
 	PeakMax int `json:"peak_max"`
-	// IdentifiersVisible is the share of needed identifiers that were shown, the
-	// other that of those that only results had shown.
+	// IdentifiersVisible is the share of needed identifiers that were shown,
+	// IdentifiersVisibleToolOnly the share among identifiers that only results had shown.
 	IdentifiersVisible         Share `json:"identifiers_visible"`
 	IdentifiersVisibleToolOnly Share `json:"identifiers_visible_tool_only"`
 	// Calls is how many calls there were, FaultRate the share of them that named what

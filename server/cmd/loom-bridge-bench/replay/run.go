@@ -21,8 +21,8 @@ type Run struct {
 	// results has, for each message, the messages that answer its calls, in the
 	// order of the calls; 0 for none.
 	results [][]int
-	// actions are those that the texts of messages hold in a run without calls, by
-	// the index of the message.
+	// actions are the actions in the texts of messages of a run without calls, by the index
+	// of the message.
 	actions map[int]step.Action
 }
 
@@ -113,9 +113,9 @@ func (r *Run) Steps() int {
 	return n
 }
 
-// joinTurns puts together assistant messages that are parts of one turn, and
-// those of which the first still waits for results: some logs write each call
-// of a turn as its own message.
+// joinTurns puts together assistant messages that are parts of one turn, and consecutive
+// ones of which the first still waits for results: some logs write each call of a turn as
+// its own message.
 func joinTurns(messages []Message) []Message {
 	out := make([]Message, 0, len(messages))
 	for _, m := range messages {

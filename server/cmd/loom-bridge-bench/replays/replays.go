@@ -119,7 +119,7 @@ func Command(stdout, stderr io.Writer) *cobra.Command {
 	}
 	f := command.Flags()
 	f.SortFlags = false
-	f.StringSliceVar(&s.policies, "policy", nil, "`names` of policies, with commas between or given again (default: those of the table)")
+	f.StringSliceVar(&s.policies, "policy", nil, "`names` of policies, with commas between or given again (default: the table's policies)")
 	f.IntVar(&s.budget, "budget", replay.DefaultBudget, "most `tokens` that a prompt of the ledger may take; 0 for no bound")
 	f.StringVar(&s.prices, "prices", "", "`read,write,input`: what a token costs that is read from the provider's cache, written there, sent without (default 0.1,1.25,1)")
 	f.StringVar(&s.model, "model", "", "take prices and counter of this `model`; --prices is stronger (default: o200k)")
@@ -254,8 +254,8 @@ func pricesOf(text string) (history.Prices, error) {
 	return history.Prices{CachedInput: values[0], CacheWrite: values[1], Input: values[2]}, nil
 }
 
-// countLong counts a text of any length: one that is too long for the counter
-// in parts, each up to the end of a line where there is one.
+// countLong counts a text of any length: one too long for the counter is counted in parts,
+// each up to the end of a line where there is one.
 func countLong(counter *tokens.Counter, model, text string) int {
 	n := 0
 	for text != "" {

@@ -28,13 +28,13 @@ var (
 	FullAssistant  = AssistantSize{Users: 5, Sessions: 12, Messages: 100}
 )
 
-// The classes of what is asked about talks with an assistant.
+// The classes of questions about talks with an assistant.
 const (
 	FactClass        = "fact"        // what the user stated
 	UpdateClass      = "update"      // what the user stated last; what came before is stale
-	QuestionClass    = "in question" // what a question of the user's told by the way
+	QuestionClass    = "in question" // a fact that the user mentioned in a question
 	PreferenceClass  = "preference"  // what the user likes
-	InstructionClass = "instruction" // what the user told the assistant to do
+	InstructionClass = "instruction" // an instruction of the user to the assistant
 	AnswerClass      = "answer"      // what the assistant said in the middle of an answer
 	TwoClass         = "two"         // two statements of the user's
 )
@@ -68,8 +68,8 @@ type assistantTopic struct {
 	lines               []assistantLine
 }
 
-// assistantLine is a line of the table that tells something. Its fields are in the table's
-// order, the values last.
+// assistantLine is a line of the table of facts. Its fields are in the table's order, the
+// values last.
 type assistantLine struct {
 	kind   string
 	fields []string
@@ -116,8 +116,8 @@ type assistantMessage struct {
 	about []string // words of the message that the answer repeats
 	// tip stands in the middle of the answer; empty: none does.
 	tip string
-	// told is what the message or its answer tells, and written notes the id of the turn that
-	// does; nil: none does.
+	// told is the fact that the message or its answer states, and written notes the id of
+	// that turn; nil: no fact.
 	told    string
 	written func(id string)
 }
@@ -140,7 +140,7 @@ func (w *assistantWriter) write(size AssistantSize) {
 	}
 }
 
-// plan chooses what a line of the table tells and in which sessions, and asks for it.
+// plan chooses the values and sessions of a line of the table, and adds questions for it.
 func (w *assistantWriter) plan(topic *assistantTopic, line assistantLine) {
 	values := slices.Clone(line.values)
 	w.rng.Shuffle(len(values), func(i, k int) { values[i], values[k] = values[k], values[i] })
@@ -233,7 +233,7 @@ func (w *assistantWriter) session(number, messages int, at time.Time) {
 	}
 }
 
-// chat is a message that tells nothing about the user.
+// chat is a message without a fact about the user.
 func (w *assistantWriter) chat(t *assistantTopic) string {
 	switch w.rng.IntN(3) {
 	case 0:
@@ -244,7 +244,7 @@ func (w *assistantWriter) chat(t *assistantTopic) string {
 	return fmt.Sprintf("What if I %s and forget the %s?", pick(w.rng, t.deeds), pick(w.rng, t.things))
 }
 
-// aside puts something around what the user tells.
+// aside puts filler text around the user's fact.
 func (w *assistantWriter) aside(text string) string {
 	if !strings.HasSuffix(text, "?") {
 		text += pick(w.rng, []string{"", "", " Just so that you know.", " Does that change anything?", " Thanks for the last answer, too."})
@@ -252,7 +252,7 @@ func (w *assistantWriter) aside(text string) string {
 	return pick(w.rng, []string{"", "", "", "Before I forget: ", "A small thing. ", "Good morning! "}) + text
 }
 
-// answer is what the assistant says: it repeats what was asked, and goes on for long.
+// answer returns the assistant's long answer, which repeats the question.
 func (w *assistantWriter) answer(m assistantMessage) string {
 	size := minAnswer + w.rng.IntN(maxAnswer-minAnswer-40)
 	var b strings.Builder
@@ -300,7 +300,7 @@ func (w *assistantWriter) advice(t *assistantTopic) string {
 	return text
 }
 
-// assistantRepeats say again what was asked.
+// assistantRepeats repeat the question.
 var assistantRepeats = []string{
 	"Back to %s, because that was the question.",
 	"Keep %s in mind while you read on.",

@@ -46,7 +46,7 @@ var factValues = []struct{ name, values string }{
 }
 
 // Facts makes up facts about people of different names. The same number gives the same
-// facts, and the first of them are those of a smaller number.
+// facts, and a smaller number gives a prefix of them.
 func Facts(n int) []Fact {
 	all := make([]Fact, n)
 	for i := range all {

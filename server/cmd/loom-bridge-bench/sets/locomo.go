@@ -34,7 +34,7 @@ type locomoTurn struct {
 }
 
 // Locomo reads the conversations of LoCoMo that lie in the folder of the evaluation data:
-// those that the weights of the ranking were set on. Questions without evidence are left
+// the ones that the weights of the ranking were set on. Questions without evidence are left
 // out.
 func Locomo(data string) (*Set, error) {
 	raw, err := os.ReadFile(filepath.Join(data, "locomo", "locomo_dev.json"))

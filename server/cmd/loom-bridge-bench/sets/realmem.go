@@ -30,8 +30,8 @@ type realmemSession struct {
 
 // Realmem reads the users' talks of RealMem that lie in the folder of the evaluation data.
 // A question is a turn of the talk; only the sessions before its own exist when it is
-// asked. Its evidence are sessions; those that do not exist yet, or have no text, are left
-// out, and so are questions without any other.
+// asked. Its evidence are sessions. Sessions that do not exist yet or have no text are left
+// out, and so are questions without other evidence.
 func Realmem(data string) (*Set, error) {
 	file, err := os.Open(filepath.Join(data, "realmem", "realmem_dev.jsonl"))
 	if err != nil {
@@ -58,7 +58,7 @@ func Realmem(data string) (*Set, error) {
 	return set, lines.Err()
 }
 
-// read adds what is asked in a session, then its turns. Said are the sessions before.
+// read adds the questions of a session, then its turns. said are the earlier sessions.
 func (s *realmemSession) read(talk *Talk, said map[string]bool) error {
 	day, _, _ := strings.Cut(s.Time, " ")
 	at, err := time.Parse(time.DateOnly, day)

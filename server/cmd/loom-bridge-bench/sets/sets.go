@@ -21,7 +21,7 @@ func (s *Set) Questions() (n int) {
 	return n
 }
 
-// Talk is what one memory holds, and what is asked of it.
+// Talk is the content of one memory, and the questions to it.
 type Talk struct {
 	ID    string
 	Turns []Turn // in order
@@ -45,7 +45,7 @@ type Turn struct {
 type Told struct {
 	// ID is how questions name it.
 	ID string
-	// Text are the words of the turn that tell it; empty: nobody knows which do.
+	// Text are the words of the turn that state it; empty: unknown.
 	Text string
 }
 
@@ -73,7 +73,7 @@ type Question struct {
 	Text string
 	// Class groups questions of one kind; empty: the collection has no classes.
 	Class string
-	// Evidence names what answers it: turns, sessions, or what turns tell. It is never empty.
+	// Evidence names its answers: turns, sessions, or facts in turns. It is never empty.
 	Evidence []string
 	// Stale names turns that used to answer it.
 	Stale []string

@@ -1,5 +1,5 @@
 // Package approvals is the command line of the people who approve calls: it lists, watches
-// and answers waiting calls at a server, and revokes what is remembered.
+// and answers waiting calls at a server, and revokes remembered approvals.
 package approvals
 
 import (
@@ -236,7 +236,7 @@ func (d *desk) page(ctx context.Context, answers *bufio.Scanner, id string, left
 		case word == "":
 			return false, nil
 		case decisions[word] == decisions["deny"]:
-			return true, d.tell(ctx, id, word)
+			return true, d.answer(ctx, id, word)
 		}
 	}
 }
@@ -252,13 +252,13 @@ func (d *desk) ask(ctx context.Context, answers *bufio.Scanner, id string) error
 		}
 		word := strings.ToLower(strings.TrimSpace(answers.Text()))
 		if _, ok := decisions[word]; ok || word == "" {
-			return d.tell(ctx, id, word)
+			return d.answer(ctx, id, word)
 		}
 	}
 }
 
-// tell passes an answer on; one that comes too late is no reason to stop watching.
-func (d *desk) tell(ctx context.Context, id, word string) error {
+// answer passes an answer on; a late one is no reason to stop watching.
+func (d *desk) answer(ctx context.Context, id, word string) error {
 	if word == "" {
 		return nil
 	}
@@ -281,7 +281,7 @@ func (d *desk) decide(ctx context.Context, id string, decision loombridgev1.Appr
 	return d.say(answer, fmt.Sprintf("%s: %s %s for agent %q", word, c.GetKind(), text.VisibleLine(c.GetName()), answer.GetApproval().GetAgentId()))
 }
 
-// list shows the calls that wait now, then what is remembered.
+// list shows the waiting calls, then the remembered approvals.
 func (d *desk) list(ctx context.Context, _ []string) error {
 	if err := d.waiting(ctx); err != nil {
 		return err

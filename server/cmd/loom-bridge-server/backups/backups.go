@@ -58,7 +58,7 @@ func (o Options) create() *cobra.Command {
 	var full, offline bool
 	command := &cobra.Command{Use: "create", Short: "Make a backup now", Args: cobra.NoArgs}
 	command.Long = "Make a backup now. The server on --addr does, in its own --backup-dir; with --offline\n" +
-		"none may be running, and --data-dir and --backup-dir say what is copied and where to."
+		"none may be running, and --data-dir and --backup-dir name the source and the target."
 	command.Flags().BoolVar(&full, "full", false, "copy every file, share none with the backup before")
 	command.Flags().BoolVar(&offline, "offline", false, "copy the store of a server that does not run")
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -88,15 +88,15 @@ func (o Options) remote(ctx context.Context, full bool, progress func(done, tota
 		return made, err
 	}
 	for {
-		told, err := stream.Recv()
+		message, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			return made, nil
 		}
 		if err != nil {
 			return made, err
 		}
-		progress(told.GetBytesDone(), told.GetBytesTotal())
-		if b := told.GetBackup(); b != nil {
+		progress(message.GetBytesDone(), message.GetBytesTotal())
+		if b := message.GetBackup(); b != nil {
 			made.Name, made.Bytes, made.NewBytes = b.GetName(), b.GetBytes(), b.GetNewBytes()
 		}
 	}

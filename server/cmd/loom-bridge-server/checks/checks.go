@@ -43,8 +43,8 @@ type Options struct {
 func (o Options) Command() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Read back everything in a store and say what is damaged",
-		Long: "Read back everything in a store and say what is damaged: every byte of its files\n" +
+		Short: "Read back everything in a store and report damage",
+		Long: "Read back everything in a store and report damage: every byte of its files\n" +
 			"against its checksum, then every record, step, message, fold, event and offloaded\n" +
 			"result, and the memory index of every owner against its records. Nothing is\n" +
 			"written, so that the right to read is enough. No server may be running on the data\n" +
@@ -183,7 +183,7 @@ func (c *checking) entries(ctx context.Context) (err error) {
 func (o Options) RepairCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "repair",
-		Short: "Make a store with a damaged log open again, without what was written last",
+		Short: "Repair a store with a damaged log, losing the last writes",
 		Long: "Make a store open again whose log is damaged, cut or missing, or that has lost its\n" +
 			"mark. What was written before the damage stays, everything behind it is given up, so\n" +
 			"restore a backup instead if there is one. The files that are changed are kept as they\n" +

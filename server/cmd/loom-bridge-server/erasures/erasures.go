@@ -54,7 +54,7 @@ type Options struct {
 	Memory func() (memory.Options, error)
 	// Logger is for what happens on the way.
 	Logger func(io.Writer) (*slog.Logger, error)
-	// Backups are the names of those that are known.
+	// Backups returns the names of the known backups.
 	Backups func() ([]string, error)
 	// Refuse is the error about the value of a flag.
 	Refuse  func(flag, value, problem string) error

@@ -34,7 +34,7 @@ func openKey(path string) (ed25519.PrivateKey, error) {
 		return nil, err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return nil, fmt.Errorf("can be read or written by others than its owner (mode %#o), who could sign with it, too; make another key, or chmod 600 it if nobody has read it", mode)
+		return nil, fmt.Errorf("can be read or written by users other than its owner (mode %#o), who could sign with it, too; make another key, or chmod 600 it if no one else has read it", mode)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 
 // Suffixes of what a killed command leaves, which the next one removes or goes on from.
 const (
-	besideSuffix = ".loom-erasing" // beside the store: the new one, or the old one behind the exchange
-	partSuffix   = ".loom-partial" // beside the certificate: what it will say
+	besideSuffix = ".loom-erasing" // next to the store: the new one, or the old one after the exchange
+	partSuffix   = ".loom-partial" // next to the certificate: its content so far
 )
 
 // erasing is one run of the command.
@@ -197,7 +197,7 @@ func (e *erasing) audit(ctx context.Context, c *erasure.Certificate) (err error)
 // that. What it counts is noted before the two change places: a run that is killed behind
 // that finds nothing any more.
 func (e *erasing) rewrite(ctx context.Context, place stores.Place, c *erasure.Certificate, picked erasure.Picked) (err error) {
-	engine, err := e.open(ctx, place) // and nobody else may open it until it is closed
+	engine, err := e.open(ctx, place) // and no other process may open it until it is closed
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (e *erasing) pick(ctx context.Context, place stores.Place, c *erasure.Certi
 	if picked, err = e.picked(ctx, place); err != nil {
 		return nil, err
 	}
-	c.Records = append(c.Records, erasure.Digests(picked)...) // to those that an earlier run has erased
+	c.Records = append(c.Records, erasure.Digests(picked)...) // to the records that an earlier run has erased
 	slices.Sort(c.Records)
 	c.Records = slices.Compact(c.Records)
 	return picked, nil

@@ -50,7 +50,7 @@ the directory of --out there are then
 
 A file of which there is nothing is not made. What was saved for a person (user_id)
 belongs to no agent and is left out. Each result is compared with its hash; one that is
-damaged is left out and told, and the exit status is then 1. A path that the file system
+damaged is left out and reported, and the exit status is then 1. A path that the file system
 does not take is written as renamed/{hash}, as blobs.jsonl says.`
 
 // Options are what the command works with. All are required.
@@ -63,7 +63,7 @@ type Options struct {
 	Reduction func() (step.Options, error)
 	// Refuse is the error that says what is wrong with the value of a flag.
 	Refuse func(flag, value, problem string) error
-	// Out gets what was written, Progress how far it is and what is damaged.
+	// Out gets the summary, Progress the progress and any damage.
 	Out, Progress io.Writer
 }
 
@@ -165,8 +165,7 @@ func (r *request) run(ctx context.Context) (err error) {
 	return err
 }
 
-// shownNames is how many agents or tenants are named when there is none of that
-// name.
+// shownNames is how many agents or tenants are listed if the given name does not exist.
 const shownNames = 5
 
 // checkExists says so when there is nothing to export, and what there is.
@@ -244,7 +243,7 @@ func (e *exporter) known(ctx context.Context) (agents, tenants []string, err err
 	return agents, tenants, nil
 }
 
-// addName adds a name once, and dots in place of those that are too many.
+// addName adds a name once, and dots in place of the rest.
 func addName(names []string, name string) []string {
 	name = fmt.Sprintf("%q", name)
 	switch {

@@ -36,8 +36,8 @@ type exporter struct {
 	counts                     export.Counts
 	records, versions, emitted int
 	calls                      int   // records of the audit
-	told                       int   // items at the last report of progress
-	toldBytes                  int64 // and bytes
+	reported                   int   // items at the last report of progress
+	reportedBytes              int64 // and bytes
 }
 
 // write writes everything: the context, then what the agent remembers, then its events.
@@ -152,10 +152,10 @@ func (e *exporter) exportRecord(r record.Record, records *export.Lines) error {
 // progress reports now and then how far it is.
 func (e *exporter) progress() {
 	items := e.counts.Steps + e.counts.Messages + e.counts.Results + e.counts.Snapshots + e.records + e.versions + e.emitted + e.calls
-	if items-e.told < progressItems && e.counts.Bytes-e.toldBytes < progressBytes {
+	if items-e.reported < progressItems && e.counts.Bytes-e.reportedBytes < progressBytes {
 		return
 	}
-	e.told, e.toldBytes = items, e.counts.Bytes
+	e.reported, e.reportedBytes = items, e.counts.Bytes
 	fmt.Fprintf(e.Progress, "so far: %s\n", e.summary())
 }
 

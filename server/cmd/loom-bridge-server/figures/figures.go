@@ -98,12 +98,11 @@ func serveMetrics(listener net.Listener, registry *prometheus.Registry) *http.Se
 	return s
 }
 
-// censusEvery is how often what is stored is counted. A scrape shows the last
-// count, and reads nothing.
+// censusEvery is how often stored data is counted. A scrape shows the last count, and reads
+// nothing.
 const censusEvery = 30 * time.Second
 
-// figures are the metrics of the store and of those who are
-// connected.
+// figures are the metrics of the store and of connected clients.
 type figures struct {
 	parts  *compose.Domain
 	engine kv.Monitored
@@ -216,7 +215,7 @@ func (f *figures) Collect(to chan<- prometheus.Metric) {
 		send(figureEventBytes, float64(census.events.Bytes))
 		send(figureMessages, float64(census.messages))
 	}
-	if own, ok := f.engine.(*rockskv.DB); ok { // a PostgreSQL has figures of its own
+	if own, ok := f.engine.(*rockskv.DB); ok { // PostgreSQL has its own figures
 		sizes := own.Sizes()
 		for _, ks := range kv.Keyspaces() {
 			send(figureStore, float64(sizes[ks]), ks.String())
@@ -301,7 +300,7 @@ func (f *figures) count(ctx context.Context) {
 	census, err := takeCensus(ctx, f.parts)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.logger.Warn("metrics: what is stored could not be counted", "error", err)
+			f.logger.Warn("metrics: could not count the stored data", "error", err)
 		}
 		return
 	}

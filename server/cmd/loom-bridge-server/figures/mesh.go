@@ -32,7 +32,7 @@ func newMeshMetrics(with *mesh.Mesh) *meshMetrics {
 		from:     desc("received_from_total", "Messages that came from a server since it is there.", "peer"),
 		sent:     desc("sent_total", "Messages, requests and answers that were sent."),
 		received: desc("received_total", "Messages, requests and answers that came."),
-		dropped:  desc("dropped_total", "Messages that came and for which there was no room, or nobody to handle them."),
+		dropped:  desc("dropped_total", "Received messages that were dropped: a queue was full, or no handler was registered."),
 		unsent:   desc("unsent_total", "Messages that could not be sent."),
 		refused:  desc("refused_total", "Messages that came and are not believed: malformed, foreign, late, or of a server that is gone."),
 	}

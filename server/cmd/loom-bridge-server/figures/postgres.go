@@ -15,7 +15,7 @@ type farStore interface {
 }
 
 // farMetrics shows how a store in PostgreSQL is used, by its schema and the name of this
-// server among those that share it.
+// server among the servers that share it.
 type farMetrics struct {
 	store farStore
 	inUse, most, waits, waited,

@@ -95,7 +95,7 @@ func (w *Writer) forward(to io.Writer) {
 func (w *Writer) pass(to io.Writer, line []byte) {
 	_, _ = to.Write(line)
 	if n := w.dropped.Swap(0); n > 0 {
-		_, _ = fmt.Fprintf(to, "%d log lines were dropped: nobody read them\n", n)
+		_, _ = fmt.Fprintf(to, "%d log lines were dropped: the reader was too slow\n", n)
 	}
 }
 

@@ -36,7 +36,7 @@ the machine and is not copied: workspaces, credentials, backups.`
 type Options struct {
 	// Refuse is the error that says what is wrong with the value of a flag.
 	Refuse func(flag, value, problem string) error
-	// Out gets what was copied, Progress how far it is if it is a terminal.
+	// Out gets the summary of the copy, Progress the progress if it is a terminal.
 	Out, Progress io.Writer
 }
 

@@ -58,7 +58,7 @@ func Command(o Options) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		known, ok := kinds[kind]
 		if !ok {
-			return o.Refuse("kind", kind, "is none of agent, space, user")
+			return o.Refuse("kind", kind, "is not agent, space or user")
 		}
 		ask.Kind = known
 		ctx, conn, err := o.Dial(cmd.Context())

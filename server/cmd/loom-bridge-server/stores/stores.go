@@ -23,7 +23,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
 
-// ErrNoFiles: what was asked for works on the files of a store, and a PostgreSQL has its own.
+// ErrNoFiles: the operation works on the files of a store, and PostgreSQL has its own.
 var ErrNoFiles = errors.New("the store is in PostgreSQL, which has its own files")
 
 // ErrMixed: some of the servers on the store share one workspace folder, and some do not.
@@ -240,7 +240,7 @@ func Hide(text string) string {
 
 // Options says how a store is opened.
 type Options struct {
-	// Durability is sync, wal or none. In PostgreSQL the last two do not wait for its disk.
+	// Durability is sync, wal or none. In PostgreSQL the last two do not wait for the disk.
 	Durability string
 	// Wait is how long another process may still have it open.
 	Wait time.Duration
@@ -338,8 +338,8 @@ func (p Place) open(ctx context.Context, o Options) (Engine, error) {
 	return db, nil
 }
 
-// OpenReadOnly opens a store for reading alone: one in a directory while no other process has it
-// open, one in PostgreSQL also beside a server.
+// OpenReadOnly opens a store for reading alone: a store in a directory only while no other
+// process has it open, a store in PostgreSQL even while servers use it.
 func (p Place) OpenReadOnly(ctx context.Context) (Engine, error) {
 	if p.Far() {
 		db, err := pgkv.Open(ctx, p.address, &pgkv.Options{Schema: p.schema, ReadOnly: true})

@@ -100,7 +100,7 @@ def hello(name: str) -> bytes:
     return outgoing.read()
 
 
-# Spellings of the address where nobody may connect.
+# Spellings of the address that must not be reachable.
 SPELLINGS = [
     "127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1", "017700000001", "00127.0.0.1", "127.0.0.1.",
     "0", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:127.0.0.1]", "[::127.0.0.1]",
@@ -128,7 +128,7 @@ cases = [
     *[(f"tunnel {h!r}", lambda h=h: tunnel(f"{h}:{CANARY}", b"GET / HTTP/1.1\r\n\r\n")) for h in SPELLINGS],
     *[(f"metadata {h}", lambda h=h: get(f"http://{h}/latest/meta-data/")) for h in METADATA],
     *[(f"port {p}", lambda p=p: tunnel(f"site.test:{p}", b"x")) for p in ("22", "25", "53", CANARY, "0", "-1", "65536", "443x", "")],
-    # Other hosts by what a request says besides.
+    # Other hosts by other parts of a request.
     ("host header", lambda: raw(f"GET http://site.test/host HTTP/1.1\r\nHost: 127.0.0.1:{CANARY}\r\nConnection: close\r\n{AUTH}\r\n")),
     ("two hosts", lambda: raw(f"GET http://site.test/hosts HTTP/1.1\r\nHost: site.test\r\nHost: 127.0.0.1:{CANARY}\r\n{AUTH}\r\n")),
     ("connect host", lambda: tunnel("site.test:80", b"GET / HTTP/1.1\r\n\r\n", host=f"127.0.0.1:{CANARY}")),

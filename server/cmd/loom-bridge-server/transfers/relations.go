@@ -45,16 +45,16 @@ func (d *desk) relations() []*cobra.Command {
 		}
 	})
 	show.Flags().StringVar(&direction, "direction", "", "only relations that go `out` from it, or in, which come to it; default: both")
-	show.Flags().StringArrayVar(&ask.Names, "name", nil, "only those of this `name`; may be given again")
+	show.Flags().StringArrayVar(&ask.Names, "name", nil, "only relations of this `name`; may be given again")
 	show.Flags().BoolVar(&key, "key", false, "ID is the caller's own key of the record")
 	relate := d.sub("relate FROM NAME TO", "Relate a record to another", cobra.ExactArgs(3), func(ctx context.Context, args []string) error {
 		got, err := d.memory.RelateRecords(ctx, &loombridgev1.RelateRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, Relations: relation(args)})
-		return d.tell(err, got.GetCreated(), "the relation was made", "the relation was there already")
+		return d.report(err, got.GetCreated(), "the relation was made", "the relation was there already")
 	})
 	relate.Long = "Relate a record to another of the same memory, both given by id. A name is 1 to 64 letters,\ndigits, _, -, . and :, beginning with a letter, such as part_of."
 	unrelate := d.sub("unrelate FROM NAME TO", "End the relation of a record to another", cobra.ExactArgs(3), func(ctx context.Context, args []string) error {
 		got, err := d.memory.UnrelateRecords(ctx, &loombridgev1.UnrelateRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, Relations: relation(args)})
-		return d.tell(err, got.GetDeleted(), "the relation was ended", "there was no such relation")
+		return d.report(err, got.GetDeleted(), "the relation was ended", "there was no such relation")
 	})
 	return []*cobra.Command{show, relate, unrelate}
 }
@@ -63,8 +63,8 @@ func relation(args []string) []*loombridgev1.Relation {
 	return []*loombridgev1.Relation{{FromId: args[0], Name: args[1], ToId: args[2]}}
 }
 
-// tell says whether a call changed anything.
-func (d *desk) tell(err error, changed int32, done, before string) error {
+// report prints whether a call changed anything.
+func (d *desk) report(err error, changed int32, done, before string) error {
 	if err != nil {
 		return err
 	}

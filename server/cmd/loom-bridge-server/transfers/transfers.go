@@ -86,7 +86,7 @@ func Command(o Options) *cobra.Command {
 	load.Long = "Take lines of an export into a memory, behind the records that are there. Without FILE\nthey are read from standard input."
 	load.Flags().BoolVar(&skip, "skip-existing", false, "leave records as they are whose id comes with another content")
 	undo := d.sub("undo IMPORT", "Delete what an import has saved", cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return d.undo(ctx, args[0]) })
-	undo.Long = "Delete the records that the import of an id has saved, and that nobody has changed since.\nIt says how many were changed, and stay. Import prints the id; records have it, too."
+	undo.Long = "Delete the records that the import of an id has saved and that are unchanged since.\nIt prints how many were changed and stay. Import prints the id; records have it, too."
 	var after string
 	watch := d.sub("watch", "Write what changes in a memory as lines of JSON, until it is interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		return d.watch(ctx, after)
@@ -218,7 +218,7 @@ func (d *desk) undoing(id string) string {
 	return fmt.Sprintf("records undo --agent %s%s %s", d.agent, whose, id)
 }
 
-// undo deletes what an import has saved, but for what was changed since.
+// undo deletes the records that an import has saved, except records changed since.
 func (d *desk) undo(ctx context.Context, id string) error {
 	ofImport := fmt.Sprintf("import_id = %q", id)
 	request := &loombridgev1.DeleteRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, Tiers: []int32{2, 3, 4}, Filter: ofImport + " AND import_changes = 0"}

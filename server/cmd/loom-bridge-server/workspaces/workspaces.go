@@ -37,10 +37,10 @@ func Command(o Options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.Out, "before: %s\nafter:  %s\nNo file was copied: bring what is needed to that folder.\n", line(before.GetWorkspace()), line(moved.GetAfter()))
+		_, err = fmt.Fprintf(o.Out, "before: %s\nafter:  %s\nNo file was copied: copy the needed files to that folder.\n", line(before.GetWorkspace()), line(moved.GetAfter()))
 		return err
 	})
-	move.Flags().StringVar(&to, "to", "", "`name` of the server, or its folder as show tells it, where several have one name")
+	move.Flags().StringVar(&to, "to", "", "`name` of the server, or its folder as printed by show, if several have one name")
 	_ = move.MarkFlagRequired("to") // it is there
 	command.AddCommand(move, o.sub("show", "Show which server has it", func(ctx context.Context, s loombridgev1.AdminServiceClient) error {
 		got, err := s.GetWorkspace(ctx, &loombridgev1.GetWorkspaceRequest{AgentId: agent})
@@ -68,7 +68,7 @@ func (o Options) sub(use, short string, run func(ctx context.Context, s loombrid
 // line describes a workspace. Names are quoted: what others wrote must not steer a terminal.
 func line(w *loombridgev1.Workspace) string {
 	if w == nil {
-		return "nobody; the server of the first call that touches it gets it"
+		return "none; the server of the first call that touches it gets it"
 	}
 	state := "there"
 	if w.GetAway() {
