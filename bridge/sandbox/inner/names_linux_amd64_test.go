@@ -307,7 +307,7 @@ func TestKeptNames(t *testing.T) {
 		}
 	}
 	var r Report
-	s.names.tell(&r)
+	s.names.fill(&r)
 	if len(r.Refused) == 0 || len(r.Refused) > maxRefused || slices.ContainsFunc(r.Refused, filepath.IsAbs) {
 		t.Errorf("refused: %q", r.Refused)
 	}
@@ -402,7 +402,7 @@ func TestRepositoriesOfPrograms(t *testing.T) {
 		t.Error("a program may make a repository of its own: ", got)
 	}
 	var r Report
-	s.names.tell(&r)
+	s.names.fill(&r)
 	if len(r.Made) != 1 {
 		t.Fatal(r.Made)
 	}
@@ -415,7 +415,7 @@ func TestRepositoriesOfPrograms(t *testing.T) {
 	if got := do("rmdir", "new/.git/hooks", "") + do("rmdir", "new/.git", ""); got != "" {
 		t.Error(got)
 	}
-	s.names.tell(&r)
+	s.names.fill(&r)
 	if len(r.Made) != 0 {
 		t.Error("a folder that is gone is still the run's: ", r.Made)
 	}
