@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -96,8 +97,8 @@ func linesOf(said string) []string {
 // Z20
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	dir, postgres := t.TempDir(), mustStartPostgres(t)
-	rocks, far, back := "rocksdb:"+filepath.Join(dir, "store"), postgresPlace(t, postgres.Address), "rocksdb:"+filepath.Join(dir, "back")
+	dir, postgres := t.TempDir(), pgtest.Address(t)
+	rocks, far, back := "rocksdb:"+filepath.Join(dir, "store"), postgresPlace(t, postgres), "rocksdb:"+filepath.Join(dir, "back")
 	p := MustRun(t, dir)
 	work(t, p, 20)
 	if _, err := loomCommand(t, "migrate", "--from", rocks, "--to", far); !errors.Is(err, kv.ErrLocked) {
@@ -167,15 +168,15 @@ func TestMigrate(t *testing.T) {
 func TestMigrateKilledSoak(t *testing.T) {
 	t.Parallel()
 	binary, kills := mustBuild(t), 10
-	dir, postgres := t.TempDir(), mustStartPostgres(t)
+	dir, postgres := t.TempDir(), pgtest.Address(t)
 	rocks := "rocksdb:" + filepath.Join(dir, "store")
 	p := MustRun(t, dir)
 	work(t, p, 300)
 	must(t, p.Stop())
 	want := exported(t, rocks)
 
-	gate := startGate(t, postgres.Address)
-	far, back := gate.through(t, postgresPlace(t, postgres.Address)), "rocksdb:"+filepath.Join(dir, "back")
+	gate := startGate(t, postgres)
+	far, back := gate.through(t, postgresPlace(t, postgres)), "rocksdb:"+filepath.Join(dir, "back")
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, way := range [][2]string{{rocks, far}, {far, back}} {
 		from, to := way[0], way[1]
@@ -183,7 +184,7 @@ func TestMigrateKilledSoak(t *testing.T) {
 		gate.open(-1)
 		aside := "rocksdb:" + filepath.Join(t.TempDir(), "aside")
 		if to == far {
-			aside = gate.through(t, postgresPlace(t, postgres.Address))
+			aside = gate.through(t, postgresPlace(t, postgres))
 		}
 		_, err := loomCommand(t, "migrate", "--from", from, "--to", aside)
 		must(t, err)

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -14,7 +15,7 @@ import (
 // Z24
 func TestPostgresMetrics(t *testing.T) {
 	t.Parallel()
-	store, err := url.Parse(postgresPlace(t, mustStartPostgres(t).Address))
+	store, err := url.Parse(postgresPlace(t, pgtest.Address(t)))
 	must(t, err)
 	query := store.Query()
 	schema := query.Get("schema")

@@ -246,7 +246,7 @@ func TestSoakPostgres(t *testing.T) {
 // Z25
 func TestPostgresStoreFull(t *testing.T) {
 	t.Parallel()
-	place := postgresPlace(t, mustStartPostgres(t).Address)
+	place := postgresPlace(t, pgtest.Address(t))
 	limit := []string{"--store", place, "--max-store-bytes", "2000000"}
 	a, b := MustRunWith(t, t.TempDir(), checkedOften, limit...), MustRunWith(t, t.TempDir(), checkedOften, limit...)
 	save := func(p *process, text string) (string, error) {

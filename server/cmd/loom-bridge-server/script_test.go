@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,9 @@ func TestRunScript(t *testing.T) {
 			"another encoding":   {args: object{"path": "scripts/latin.py", "function": "f"}, want: `"café"`},
 			"exact whole number": {args: object{"function": "add", "args": []json.Number{"9007199254740993", "0"}}, want: `{"sum":9007199254740993,"twice":18014398509481986}`, stdout: "adding 9007199254740993 0\n"},
 		} {
+			if w.tier == "landlock" && name != "by name" && name != "reads" {
+				continue // they are about Python, and are the same in each tier
+			}
 			t.Run(name, func(t *testing.T) {
 				if _, ok := tt.args["path"]; !ok {
 					tt.args["path"] = "scripts/report.py"
@@ -166,6 +170,9 @@ func TestRunScript(t *testing.T) {
 			"too long a while": {object{"function": "endless", "timeout": 0.6}, loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TIMEOUT, []string{"Timeout"}},
 			"a signal":         {object{"function": "die"}, failed, []string{"ended without a result (signal 6)"}},
 		} {
+			if w.tier == "landlock" && !slices.Contains([]string{"an exception", "outside", "a file outside", "too long a while", "a signal"}, name) {
+				continue
+			}
 			t.Run(name, func(t *testing.T) {
 				if _, ok := tt.args["path"]; !ok {
 					tt.args["path"] = "scripts/report.py"
@@ -242,13 +249,14 @@ func TestScriptCache(t *testing.T) {
 func TestScriptOutput(t *testing.T) {
 	eachTier(t, func(t *testing.T, w *shellWorld) {
 		w.putScripts()
+		mebibytes := w.mebibytes()
 		w.call(t.Context(), "python:run_script", object{"path": "scripts/report.py", "function": "flood", "args": []int{1000}})
 		grown := heapGrowth(t)
-		got := w.call(t.Context(), "python:run_script", object{"path": "scripts/report.py", "function": "flood", "args": []int{100 << 10}})
+		got := w.call(t.Context(), "python:run_script", object{"path": "scripts/report.py", "function": "flood", "args": []int{mebibytes << 10}})
 		if most := grown(); most > 32<<20 {
-			t.Errorf("the heap grew by %d bytes for 100 MiB of output", most)
+			t.Errorf("the heap grew by %d bytes for %d MiB of output", most, mebibytes)
 		}
-		if !got.GetSuccess() || got.GetOutputBlob().GetSize() != 100<<20 || !strings.Contains(got.GetOutputJson(), fmt.Sprintf(`"result":%d`, 100<<10)) {
+		if !got.GetSuccess() || got.GetOutputBlob().GetSize() != int64(mebibytes)<<20 || !strings.Contains(got.GetOutputJson(), fmt.Sprintf(`"result":%d`, mebibytes<<10)) {
 			t.Errorf("got %.300v", got)
 		}
 	})

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -331,45 +330,6 @@ func TestSlowReadersAreBounded(t *testing.T) {
 	}
 	if ended == 0 || ended == slow {
 		t.Errorf("%d of %d slow readers were cut off", ended, slow)
-	}
-}
-
-// A pattern with `since` brings back the past of any number of topics.
-func TestSinceOverManyTopics(t *testing.T) {
-	t.Parallel()
-	const topics = 4500
-	p := MustRun(t, t.TempDir(), "--log-level", "off", "--durability", "none")
-	began := timestamppb.New(time.Now().Add(-time.Hour))
-	var work sync.WaitGroup
-	for worker := range 16 {
-		work.Go(func() {
-			for i := worker; i < topics; i += 16 {
-				_, err := p.bridge().Emit(t.Context(), &loombridgev1.EmitRequest{AgentId: "a", Topic: fmt.Sprint("many.", i)})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	work.Wait()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	stream, err := loombridgev1.NewEventServiceClient(p.conn).Subscribe(ctx, &loombridgev1.SubscribeRequest{
-		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "**", Since: began}},
-	})
-	must(t, err)
-	_, err = stream.Recv()
-	must(t, err)
-	seen := map[string]bool{}
-	for len(seen) < topics {
-		m, err := stream.Recv()
-		must(t, err)
-		if topic := m.GetEvent().GetTopic(); seen[topic] {
-			t.Fatalf("%s came twice", topic)
-		} else {
-			seen[topic] = true
-		}
 	}
 }
 

@@ -283,22 +283,23 @@ func TestCatOfABlob(t *testing.T) {
 // memory as a whole.
 func TestLargeOutput(t *testing.T) {
 	eachTier(t, func(t *testing.T, w *shellWorld) {
-		const script = `
+		mebibytes := w.mebibytes()
+		script := fmt.Sprintf(`
 import sys
-for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`
+for i in range(%d): sys.stdout.write(("%%07d\n" %% i) * (1 << 17))`, mebibytes)
 		sum := sha256.New()
-		for i := range 100 {
+		for i := range mebibytes {
 			_, _ = sum.Write(bytes.Repeat(fmt.Appendf(nil, "%07d\n", i), 1<<17)) // never fails
 		}
 		w.call(t.Context(), "system:shell", object{"command": "echo"}) // what the first call takes stays
 		grown := heapGrowth(t)
 		made := w.call(t.Context(), "system:shell", object{"command": "python3", "args": []string{"-c", script}})
 		if most := grown(); most > 32<<20 {
-			t.Errorf("the heap grew by %d bytes for 100 MiB of output", most)
+			t.Errorf("the heap grew by %d bytes for %d MiB of output", most, mebibytes)
 		}
 		blob := made.GetOutputBlob()
-		if blob.GetSize() != 100<<20 || blob.GetRef() != hex.EncodeToString(sum.Sum(nil)) {
-			t.Errorf("got %v, want 100 MiB with the hash %x", blob, sum.Sum(nil))
+		if blob.GetSize() != int64(mebibytes)<<20 || blob.GetRef() != hex.EncodeToString(sum.Sum(nil)) {
+			t.Errorf("got %v, want %d MiB with the hash %x", blob, mebibytes, sum.Sum(nil))
 		}
 		stream, err := contexts.New(w.conn).ReadBlob(t.Context(), &loombridgev1.ReadBlobRequest{AgentId: "a", Name: blob.GetPath()})
 		must(t, err)
@@ -315,6 +316,15 @@ for i in range(100): sys.stdout.write(("%07d\n" % i) * (1 << 17))`
 			t.Error("other bytes come back")
 		}
 	})
+}
+
+// mebibytes is how large an output is of which the heap must hold little: one tier shows it,
+// since both read output in the same way.
+func (w *shellWorld) mebibytes() int {
+	if w.tier == "landlock" {
+		return 1
+	}
+	return 100
 }
 
 // alone fails a test that measures this process, in which its server runs, and was made to

@@ -40,8 +40,7 @@ func tripsOf(t *testing.T, trace *pgtest.Trace, call func(i int) error) (fewest 
 // Z22
 func TestPostgresRoundTrips(t *testing.T) {
 	t.Parallel()
-	postgres := mustStartPostgres(t)
-	trace, err := pgtest.StartTrace(postgresPlace(t, postgres.Address))
+	trace, err := pgtest.StartTrace(postgresPlace(t, pgtest.Address(t)))
 	must(t, err)
 	t.Cleanup(func() { _ = trace.Close() })
 	p := MustRun(t, t.TempDir(), "--store", trace.Address)
@@ -92,7 +91,7 @@ func TestPostgresRoundTrips(t *testing.T) {
 // Z17
 func TestPostgresEndedChild(t *testing.T) {
 	t.Parallel()
-	place := postgresPlace(t, mustStartPostgres(t).Address)
+	place := postgresPlace(t, pgtest.Address(t))
 	a, b := MustRun(t, t.TempDir(), "--store", place), MustRun(t, t.TempDir(), "--store", place)
 	_, err := a.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "parent", ChildId: "child", Goal: "look"})
 	must(t, err)
