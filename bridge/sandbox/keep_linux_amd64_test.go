@@ -63,7 +63,7 @@ func TestHidden(t *testing.T) {
 
 // Each layer is there for something. An attack is stopped while the layer is there and
 // reaches its target without it, beside those that stand in for it and are away both times.
-func TestEachLayerIsNeeded(t *testing.T) {
+func TestEachLayerIsNeededSoak(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("without a user namespace an ordinary user makes none of the others")
 	}
@@ -160,43 +160,48 @@ func TestProbeFindsWhatDoesNotHold(t *testing.T) {
 }
 
 // Bombs end at their limit, and the machine has what it had.
-func TestBombs(t *testing.T) {
+func TestBombs(t *testing.T) { setOff(t, 0) }
+
+// So do those of an ordinary user.
+func TestBombsSoak(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("the tests run as a user already")
+	}
+	setOff(t, 1234)
+}
+
+// setOff sets off each bomb as a user, in each tier.
+func setOff(t *testing.T, user int) {
 	const mib = 1 << 20
 	eachTier(t, func(t *testing.T, runner *sandbox.Local) {
-		users := []int{0}
-		if os.Geteuid() == 0 {
-			users = []int{0, 1234}
-		}
 		namespaces := runner.Describe(t.Context()).Tier == sandbox.TierNamespaces
-		for _, user := range users {
-			for name, tt := range map[string]struct {
-				script string
-				limit  []string // one of them, or a failure of the program itself where it is empty
-				only   bool     // tier N
-			}{
-				"forks":        {script: "import os,time\nend=time.time()+2\nwhile time.time()<end:\n try: os.fork()\n except OSError: time.sleep(0.01)\nos._exit(3)", limit: []string{"processes", ""}},
-				"one process":  {script: "b=[]\nwhile True: b.append(bytearray(16<<20))", limit: []string{"memory", ""}},
-				"many of them": {script: "import os,time\nfor i in range(7): os.fork() if i<3 else 0\nb=bytearray(os.urandom(1<<20))*60\ntime.sleep(20)", limit: []string{"memory"}},
-				"memory files": {script: "import os,time\nf=os.memfd_create('x')\nwhile True: os.write(f,b'x'*(1<<20))", limit: []string{"memory", ""}},
-				"one file":     {script: "f=open('big','wb')\nwhile True: f.write(b'x'*(1<<20))", limit: []string{""}},
-				"temporary":    {script: "f=open('/tmp/big','wb')\nwhile True: f.write(b'x'*(1<<20)); f.flush()", limit: []string{"", "memory"}, only: true},
-				"processor":    {script: "while True: pass", limit: []string{"cpu"}},
-			} {
-				if tt.only && !namespaces {
-					continue
-				}
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					b := MustBox(t, runner, user)
-					b.policy.Limits = sandbox.Limits{
-						CPU: time.Second, Memory: 256 * mib, Processes: 64, File: 64 * mib, Scratch: 64 * mib, Output: mib,
-					}
-					got := b.run("python3", "-c", tt.script)
-					if got.err != nil && !strings.Contains(got.err.Error(), "first stage") || !slices.Contains(tt.limit, got.Limit) || got.err == nil && got.Exit == 0 {
-						t.Errorf("ended with %+v, %v, stderr %.300s", got.Outcome, got.err, got.stderr)
-					}
-				})
+		for name, tt := range map[string]struct {
+			script string
+			limit  []string // one of them, or a failure of the program itself where it is empty
+			only   bool     // tier N
+		}{
+			"forks":        {script: "import os,time\nend=time.time()+2\nwhile time.time()<end:\n try: os.fork()\n except OSError: time.sleep(0.01)\nos._exit(3)", limit: []string{"processes", ""}},
+			"one process":  {script: "b=[]\nwhile True: b.append(bytearray(16<<20))", limit: []string{"memory", ""}},
+			"many of them": {script: "import os,time\nfor i in range(7): os.fork() if i<3 else 0\nb=bytearray(os.urandom(1<<20))*60\ntime.sleep(20)", limit: []string{"memory"}},
+			"memory files": {script: "import os,time\nf=os.memfd_create('x')\nwhile True: os.write(f,b'x'*(1<<20))", limit: []string{"memory", ""}},
+			"one file":     {script: "f=open('big','wb')\nwhile True: f.write(b'x'*(1<<20))", limit: []string{""}},
+			"temporary":    {script: "f=open('/tmp/big','wb')\nwhile True: f.write(b'x'*(1<<20)); f.flush()", limit: []string{"", "memory"}, only: true},
+			"processor":    {script: "while True: pass", limit: []string{"cpu"}},
+		} {
+			if tt.only && !namespaces {
+				continue
 			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				b := MustBox(t, runner, user)
+				b.policy.Limits = sandbox.Limits{
+					CPU: time.Second, Memory: 256 * mib, Processes: 64, File: 64 * mib, Scratch: 64 * mib, Output: mib,
+				}
+				got := b.run("python3", "-c", tt.script)
+				if got.err != nil && !strings.Contains(got.err.Error(), "first stage") || !slices.Contains(tt.limit, got.Limit) || got.err == nil && got.Exit == 0 {
+					t.Errorf("ended with %+v, %v, stderr %.300s", got.Outcome, got.err, got.stderr)
+				}
+			})
 		}
 	})
 }

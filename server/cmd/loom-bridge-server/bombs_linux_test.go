@@ -34,7 +34,7 @@ var bombs = map[string]struct {
 // answers, and none of their processes is left.
 //
 // E05
-func TestBombsOnAServer(t *testing.T) {
+func TestBombsOnAServerSoak(t *testing.T) {
 	settings := "[profile.work]\nlimits = { cpu = \"1s\", memory = \"256MiB\", processes = 64, file = \"64MiB\", scratch = \"64MiB\", open_files = 256, output = \"1MiB\" }\n"
 	eachPolicyTier(t, settings, func(t *testing.T, w *policyWorld) {
 		mark := "bomb of " + filepath.Base(w.outside) + " " + w.tier

@@ -227,7 +227,7 @@ func filledBriefly() []string {
 
 // One request of the largest size, filled with whatever takes the most memory or
 // time, costs a fresh server no more than it can afford; nor do several at once.
-func TestFilledRequestsStayCheap(t *testing.T) {
+func TestFilledRequestsStayCheapSoak(t *testing.T) {
 	left := filledBriefly()
 	for r := range allFilled {
 		at := slices.Index(left, r.Name())

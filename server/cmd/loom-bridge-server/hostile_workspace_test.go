@@ -46,7 +46,7 @@ print("made")
 
 // File tools work on whatever a program left in the workspace: each call is answered in time,
 // with text or a typed error, nothing outside is read or written, and no descriptor stays.
-func TestHostileWorkspace(t *testing.T) {
+func TestHostileWorkspaceSoak(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(outside, []byte("kept outside"), 0o600))
 	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(t.TempDir(), "store"), "--workspace", t.TempDir())
@@ -154,7 +154,7 @@ func descriptors(tb testing.TB) int {
 }
 
 // A program that swaps a link while file tools use it leads them nowhere.
-func TestSwappedLinks(t *testing.T) {
+func TestSwappedLinksSoak(t *testing.T) {
 	t.Parallel()
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(outside, []byte("kept outside"), 0o644))

@@ -77,7 +77,7 @@ func (w *policyWorld) python(agent, program string) (refused []string, said stri
 
 // Programs can't change protected paths, nor make those where nothing is, in both tiers:
 // nothing was ever there. Their results and the audit tell of it. File tools refuse the same.
-func TestProtectedPathsAreKept(t *testing.T) {
+func TestProtectedPathsAreKeptSoak(t *testing.T) {
 	t.Parallel()
 	protects(t, func(t *testing.T, w *policyWorld, paths []string) {
 		before := treeOf(t, w.Workspace, paths)

@@ -59,7 +59,7 @@ func searchPage(ctx context.Context, conn *grpc.ClientConn, r *loombridgev1.Sear
 // page it finds what it would have found at once.
 func TestSearchTime(t *testing.T) {
 	t.Parallel()
-	const lines = 120
+	const lines = 40
 	var text strings.Builder
 	for range lines {
 		text.WriteString(slowLine(1000) + "\nnone here\n")
