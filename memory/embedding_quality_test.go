@@ -21,7 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/question"
 )
 
-// TestLocomoHybrid asks the questions of TestLocomo with vectors beside the
+// TestLocomoHybridSoak asks the questions of TestLocomo with vectors beside the
 // words: those of a model made of the conversations themselves, from a server
 // that is slow and fails now and then. Such a model knows less than the words do,
 // so vectors gain little here; they must not lose much. A model that knows more
@@ -29,7 +29,7 @@ import (
 // must gain.
 //
 // F08
-func TestLocomoHybrid(t *testing.T) {
+func TestLocomoHybridSoak(t *testing.T) {
 	samples := MustReadLocomo(t)
 	model := embedtest.TrainLSA(locomoTexts(t, samples), &embedtest.LSAOptions{Words: analysis.New(nil).Terms})
 	store := MustEmbeddingStore(t, model)
