@@ -48,8 +48,8 @@ type Observer struct {
 	Damaged func(path string, err error)
 }
 
-// Write writes the context of a source into a tree. Files of the export itself come
-// first, so that no blob takes their names.
+// Write writes the context of a source into a tree. No blob takes the name of a file that
+// [Tree.Lines] has given out.
 func Write(ctx context.Context, to *Tree, from Selection, observer Observer) (c Counts, err error) {
 	w := &writer{
 		Selection: from, Observer: observer, tree: to, exported: make(map[string]bool),

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -23,8 +24,9 @@ const (
 // whatever names and links there are. It is not safe for concurrent use.
 type Tree struct {
 	root *os.Root
-	// made are the files of this export, which nothing else replaces.
-	made map[string]bool
+	// made are the files of this export, which nothing else replaces, and lines those of
+	// Lines, made or not.
+	made, lines map[string]bool
 	// force replaces other files.
 	force bool
 }
@@ -39,7 +41,7 @@ func OpenTree(dir string, force bool) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{root: root, made: make(map[string]bool), force: force}
+	t := &Tree{root: root, made: make(map[string]bool), lines: make(map[string]bool), force: force}
 	if force {
 		return t, nil
 	}
@@ -73,6 +75,21 @@ var ErrBadName = errors.New("the name can't be used")
 // create makes a file and the folders above it. A name that can't be used is
 // ErrBadName; anything else is a fault of the disk.
 func (t *Tree) create(name string) (*os.File, error) {
+	if err := t.free(name); err != nil {
+		return nil, err
+	}
+	return t.open(name)
+}
+
+// free says so when a name is, or lies below, that of a file of lines.
+func (t *Tree) free(name string) error {
+	if first, _, _ := strings.Cut(name, "/"); t.lines[first] {
+		return fmt.Errorf("%w: %q is a file of the export", ErrBadName, first)
+	}
+	return nil
+}
+
+func (t *Tree) open(name string) (*os.File, error) {
 	if err := t.prepare(name); err != nil {
 		return nil, err
 	}
@@ -86,6 +103,9 @@ func (t *Tree) create(name string) (*os.File, error) {
 
 // link makes a further name of a file of this export.
 func (t *Tree) link(from, name string) error {
+	if err := t.free(name); err != nil {
+		return err
+	}
 	if err := t.prepare(name); err != nil {
 		return err
 	}
@@ -137,13 +157,16 @@ type Lines struct {
 	out  *bufio.Writer
 }
 
-// Lines returns a file of lines of that name.
-func (t *Tree) Lines(name string) *Lines { return &Lines{tree: t, name: name} }
+// Lines returns a file of lines of that name, which nothing else gets from then on.
+func (t *Tree) Lines(name string) *Lines {
+	t.lines[name] = true
+	return &Lines{tree: t, name: name}
+}
 
 // Add adds a line, which is given without its end.
 func (l *Lines) Add(line []byte) (err error) {
 	if l.file == nil {
-		if l.file, err = l.tree.create(l.name); err != nil {
+		if l.file, err = l.tree.open(l.name); err != nil {
 			return err
 		}
 		l.out = bufio.NewWriter(l.file)

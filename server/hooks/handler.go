@@ -232,7 +232,7 @@ func (h *Handler) upload(ctx context.Context, ask *loombridgev1.RecordStepReques
 }
 
 // savedKey returns the key of a session's context saved before a compaction.
-func (e Event) savedKey() string { return cut("handover/"+e.Session, maxSessionBytes) }
+func (e Event) savedKey() string { return short("handover/"+e.Session, maxSessionBytes) }
 
 // save puts the session as one text into memory, until it is given back.
 func (h *Handler) save(ctx context.Context, e Event) error {

@@ -42,6 +42,9 @@ type exporter struct {
 
 // write writes everything: the context, then what the agent remembers, then its events.
 func (e *exporter) write(ctx context.Context) (err error) {
+	records, versions, emitted := e.files.Lines("records.jsonl"), e.files.Lines("versions.jsonl"), e.files.Lines("events.jsonl")
+	audited := e.files.Lines("audit.jsonl")
+	defer func() { err = errors.Join(err, records.Close(), versions.Close(), emitted.Close(), audited.Close()) }()
 	e.counts, err = export.Write(ctx, e.files, e.context, export.Observer{
 		Progress: func(c export.Counts) {
 			e.counts = c
@@ -52,12 +55,10 @@ func (e *exporter) write(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	records, versions, emitted := e.files.Lines("records.jsonl"), e.files.Lines("versions.jsonl"), e.files.Lines("events.jsonl")
-	defer func() { err = errors.Join(err, records.Close(), versions.Close(), emitted.Close()) }()
 	if err := e.exportRecords(ctx, records, versions); err != nil {
 		return err
 	}
-	if err := e.exportAudit(ctx); err != nil {
+	if err := e.exportAudit(ctx, audited); err != nil {
 		return err
 	}
 	for event, err := range e.ownEvents(ctx) {
@@ -74,9 +75,7 @@ func (e *exporter) write(ctx context.Context) (err error) {
 }
 
 // exportAudit writes the records of the agent's calls.
-func (e *exporter) exportAudit(ctx context.Context) (err error) {
-	lines := e.files.Lines("audit.jsonl")
-	defer func() { err = errors.Join(err, lines.Close()) }()
+func (e *exporter) exportAudit(ctx context.Context, lines *export.Lines) error {
 	for r, err := range audit.All(ctx, e.engine, e.scope.Tenant) {
 		if err != nil {
 			return err
