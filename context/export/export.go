@@ -49,8 +49,9 @@ type Observer struct {
 }
 
 // Write writes the context of a source into a tree. No blob takes the name of a file that
-// [Tree.Lines] has given out.
+// [Tree.Lines] has given out, or of a folder of [Tree.KeepFolders].
 func Write(ctx context.Context, to *Tree, from Selection, observer Observer) (c Counts, err error) {
+	to.KeepFolders(RenamedFolder, SnapshotFolder)
 	w := &writer{
 		Selection: from, Observer: observer, tree: to, exported: make(map[string]bool),
 		steps: to.Lines("steps.jsonl"), messages: to.Lines("messages.jsonl"), folds: to.Lines("folds.jsonl"),

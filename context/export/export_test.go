@@ -194,9 +194,10 @@ func TestEachNameAlone(t *testing.T) {
 	for _, path := range hostile {
 		s := newStore(t)
 		s.blob(t, path, "one", []byte("content"))
+		s.blob(t, "tasks.jsonl", "one", []byte("renamed"))
 		dir := t.TempDir()
 		s.exported(t, dir, false)
-		s.check(t, dir, 1)
+		s.check(t, dir, 2)
 	}
 }
 

@@ -24,9 +24,11 @@ const (
 // whatever names and links there are. It is not safe for concurrent use.
 type Tree struct {
 	root *os.Root
-	// made are the files of this export, which nothing else replaces, and lines those of
-	// Lines, made or not.
-	made, lines map[string]bool
+	// made are the files of this export, which nothing else replaces.
+	made map[string]bool
+	// own are names at the top that are the export's own, made or not: files of Lines, true,
+	// and folders, false.
+	own map[string]bool
 	// force replaces other files.
 	force bool
 }
@@ -41,7 +43,7 @@ func OpenTree(dir string, force bool) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Tree{root: root, made: make(map[string]bool), lines: make(map[string]bool), force: force}
+	t := &Tree{root: root, made: make(map[string]bool), own: make(map[string]bool), force: force}
 	if force {
 		return t, nil
 	}
@@ -81,10 +83,18 @@ func (t *Tree) create(name string) (*os.File, error) {
 	return t.open(name)
 }
 
-// free says so when a name is, or lies below, that of a file of lines.
+// KeepFolders has no file made under those names of folders, which may end in a slash.
+func (t *Tree) KeepFolders(names ...string) {
+	for _, name := range names {
+		t.own[strings.TrimSuffix(name, "/")] = false
+	}
+}
+
+// free says so when a name is the export's own, or lies below such a file.
 func (t *Tree) free(name string) error {
-	if first, _, _ := strings.Cut(name, "/"); t.lines[first] {
-		return fmt.Errorf("%w: %q is a file of the export", ErrBadName, first)
+	first, _, below := strings.Cut(name, "/")
+	if file, own := t.own[first]; own && (file || !below) {
+		return fmt.Errorf("%w: %q is the export's own", ErrBadName, first)
 	}
 	return nil
 }
@@ -159,7 +169,7 @@ type Lines struct {
 
 // Lines returns a file of lines of that name, which nothing else gets from then on.
 func (t *Tree) Lines(name string) *Lines {
-	t.lines[name] = true
+	t.own[name] = true
 	return &Lines{tree: t, name: name}
 }
 

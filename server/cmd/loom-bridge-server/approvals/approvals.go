@@ -23,7 +23,7 @@ import (
 // its to approve, so no agent should have this name.
 const DefaultAgent = "operator"
 
-// listTime is how long list waits for the calls that wait already.
+// listTime is how long the server is silent until list has got all calls that wait already.
 const listTime = 300 * time.Millisecond
 
 // Options are what the commands work with. All are required.
@@ -340,6 +340,7 @@ func (d *desk) waiting(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		silence.Reset(listTime)
 		if p := change.GetPending(); p != nil {
 			if err := d.say(p, strings.Join(question(p), "\n")); err != nil {
 				return err

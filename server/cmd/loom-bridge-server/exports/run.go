@@ -44,6 +44,7 @@ type exporter struct {
 func (e *exporter) write(ctx context.Context) (err error) {
 	records, versions, emitted := e.files.Lines("records.jsonl"), e.files.Lines("versions.jsonl"), e.files.Lines("events.jsonl")
 	audited := e.files.Lines("audit.jsonl")
+	e.files.KeepFolders(recordFolder)
 	defer func() { err = errors.Join(err, records.Close(), versions.Close(), emitted.Close(), audited.Close()) }()
 	e.counts, err = export.Write(ctx, e.files, e.context, export.Observer{
 		Progress: func(c export.Counts) {

@@ -273,8 +273,9 @@ func (d *desk) send(files []string, send func(lines []string) error) error {
 
 // asLine is a line of an export, or a record whose text is the line.
 func asLine(line string) string {
-	if bare := strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")); bare == "" || bare[0] == '{' {
-		return strings.TrimPrefix(line, "\ufeff")
+	line = strings.TrimPrefix(line, "\ufeff") // some editors begin a file with it
+	if bare := strings.TrimSpace(line); bare == "" || bare[0] == '{' {
+		return line
 	}
 	out, err := json.Marshal(map[string]string{"text": line})
 	if err != nil {
