@@ -143,7 +143,8 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const said = "<known> \"quoted\" ü\n"
 	for _, row := range []struct{ host, text, want string }{
-		{"cursor", "", "{}\n"}, {"codex", "", "{}\n"},
+		{"cursor", "", "{}\n"},
+		{"codex", "", "{}\n"},
 		{"cursor", "x", `{"additional_context":"x"}` + "\n"},
 		{"claude-code", "x", `{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"x"}}` + "\n"},
 	} {

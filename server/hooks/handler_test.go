@@ -257,4 +257,3 @@ func TestServerComesBack(t *testing.T) {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 }
-
