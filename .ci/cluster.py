@@ -24,7 +24,7 @@ class Bridge:
     """A server of the cluster."""
 
     def __init__(self, binary: str, name: str, store: str, root: Path) -> None:
-        """Say what it is called and where it works: each in a folder of its own."""
+        """Print its name and its folder: each has its own."""
         self.name, self.address = name, ""
         workspace = root / f"{name}-workspace"
         workspace.mkdir()

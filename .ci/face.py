@@ -28,7 +28,7 @@ Uses: TypeAlias = "dict[str, set[str]]"
 # What starts a server.
 GO_STARTS = {"servertest.Start", "grpc.NewClient", "run"}
 PYTHON_STARTS = {"binary", "testing.server"}
-# What calls it, beside the RPCs themselves.
+# Functions that call it, other than the RPCs.
 GO_CALLS = {"run", ".Invoke", ".NewStream"}
 
 GO_FUNCTION = re.compile(r"^func (?:\(.*?\) )?(\w+)")

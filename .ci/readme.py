@@ -43,7 +43,7 @@ HEALTH = "grpc.health.v1.Health/Check"
 # What the whole Python programs print, in their order.
 PROGRAMS = ["Bitcoin closed at 45,000", "allergic to pears"]
 
-# Flags of the pages that are those of other programs.
+# Flags in the pages that belong to other programs.
 FOREIGN_FLAGS = {"--model-id"}
 
 

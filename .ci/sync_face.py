@@ -45,7 +45,7 @@ from __future__ import annotations
 '''
 
 HELD = "held"
-"""The module of what methods give: streams, listings, jobs. Each part has one of its own."""
+"""The module of the methods' results: streams, listings, jobs. Each part has its own."""
 
 ROOTS = (("loombridge._client", "Client"),)
 """The classes that everything else is reached from."""
@@ -185,7 +185,7 @@ class Writer:
         return f"\n\n{decorated}class {each.name}({', '.join(bases)}):\n{doc}\n" + "\n".join(body)
 
     def base(self, each: Kind) -> tuple[list[str], list[str]]:
-        """Return what a twin inherits from, and what it has of its own for it."""
+        """Return the base classes of a twin, and the members it adds for them."""
         bases: list[str] = []
         if each.awaited and each.entered and not each.iterated:
             where, returned = each.returned("__aenter__")
@@ -334,7 +334,7 @@ class Writer:
 
 
 class Names(ast.NodeTransformer):
-    """Makes the names of one module those of the module that is written."""
+    """Maps the names of one module to names of the written module."""
 
     def __init__(self, writer: Writer, where: Module) -> None:
         """Know where the names come from."""

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 UNSEEN = {"Helpful", "Generic", "object", "Coroutine", "Awaitable"}
-"""Base classes that bring nothing of their own."""
+"""Base classes without own members."""
 
 
 class Module:

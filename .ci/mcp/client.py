@@ -71,7 +71,7 @@ async def works() -> None:
 
 
 async def refused() -> None:
-    """Be told to bring a token."""
+    """Get the demand for a token."""
     async with httpx2.AsyncClient() as client:
         answer = await client.post(URL, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     asked = answer.headers.get("WWW-Authenticate", "")

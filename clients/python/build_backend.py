@@ -30,13 +30,13 @@ if sys.version_info >= OLDEST:
 else:
 
     def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-        """Refuse, where nobody asked for the description first."""
+        """Refuse, unless the description was requested first."""
         sys.exit("loombridge needs Python {}.{} or later, and this is {}.{}".format(*_versions()))
 
     build_editable = build_sdist = build_wheel
 
     def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
-        """Write a description that says which Python is needed, which pip then tells."""
+        """Write a description that states the required Python, which pip then reports."""
         folder = "loombridge-0.dist-info"
         os.mkdir(os.path.join(metadata_directory, folder))
         with open(os.path.join(metadata_directory, folder, "METADATA"), "w") as file:

@@ -1,4 +1,4 @@
-"""The exploring agent's hands: act, remember, tell, and look at its own prompt."""
+"""The exploring agent's hands: act, save, share, and look at its own prompt."""
 
 import asyncio
 import uuid
@@ -21,7 +21,7 @@ SYSTEM = (
 
 
 ALWAYS_TOLD = 4
-"""Steps at the beginning that are told in any case."""
+"""Steps at the beginning that are always printed."""
 
 
 class Agent:
@@ -40,7 +40,7 @@ class Agent:
         every: int = 1,
         say: Callable[[str], None] = print,
     ) -> None:
-        """Work towards goal with at most that many steps; tell of the first, and of every n-th."""
+        """Work towards goal with at most that many steps; print the first, and every n-th."""
         self.ctx = ctx
         self.goal = goal
         self.steps = steps
@@ -95,7 +95,7 @@ class Agent:
         self.ledger.blobs.append(Blob(blob.path, blob.step_id, blob.ref, sha256(data)))
 
     async def remember(self, finding: Finding) -> None:
-        """Save a finding and tell the others about it."""
+        """Save a finding and send it to the others."""
         request_id = self._request_id("memory")
         saved = await insist(
             lambda: self.ctx.memory_save(
@@ -148,7 +148,7 @@ class Agent:
         await insist(lambda: self.ctx.context.append(message, request_id=request_id))
 
     def report(self, action: Action, result: ToolResult, prompt: Prompt) -> None:
-        """Say one line about a step, if it is one of those that are told."""
+        """Print one line about a step, if this step is to be printed."""
         taken = len(self.ledger.steps)
         if taken > ALWAYS_TOLD and taken % self._every:
             return

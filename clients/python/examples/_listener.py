@@ -12,7 +12,7 @@ class Listener:
     """Subscribed from the first event on, across every death of the server."""
 
     def __init__(self, ctx: loombridge.Client) -> None:
-        """Listen on a connection of its own."""
+        """Listen on a separate connection."""
         self._ctx = ctx
         self._heard = asyncio.Condition()
         self.sequences: list[int] = []

@@ -93,7 +93,7 @@ async def explore(agent: Agent, model: Model, say: Callable[[str], None]) -> Non
 async def _run(
     agent: Agent, call: Mapping[str, Any], turn_id: str, prompt: loombridge.Prompt
 ) -> None:
-    """Run one call; what is refused becomes a result too, so that the model learns."""
+    """Run one call; a refusal becomes a result too, so that the model sees it."""
     function: Mapping[str, Any] = call["function"]
     try:
         arguments = json.loads(function.get("arguments") or "{}")

@@ -17,7 +17,7 @@ AGAIN = (
     loombridge.ShuttingDownError,
     loombridge.OutcomeUnknownError,
 )
-"""Errors after which nobody knows whether the call took effect."""
+"""Errors that leave it unknown whether the call took effect."""
 
 
 async def insist(call: Callable[[], Awaitable[T]]) -> T:

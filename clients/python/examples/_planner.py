@@ -2,7 +2,7 @@
 
 The planner keeps a queue of things to do for each kind of tool. What it sees adds to
 the queues: folders lead to folders and files, files to the names they declare, names
-to a search. It takes the kinds in turn, so that a short run sees a bit of everything.
+to a search. It alternates between the kinds, so that a short run sees a bit of everything.
 """
 
 import re
@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 SKIPPED = {"node_modules", "gen", "bin", "testdata", "__pycache__", "v1"}
-"""Folders that tell little: generated, downloaded or made for tests."""
+"""Folders of little interest: generated, downloaded or made for tests."""
 
 EVERYWHERE = {"README.md", "doc.go", "__init__.py"}
 """Names that files of many folders have."""
@@ -25,7 +25,7 @@ LARGEST_READ = 24_000
 DECLARATIONS = re.compile(r"^(?:type|func|message|service|class|def) +([A-Z]\w{4,})", re.MULTILINE)
 
 ORDER = ("list", "explain", "read", "search", "list", "explain", "read", "search", "stat")
-"""Kinds of things to do, in turn: folders, files that explain, code, names, sizes."""
+"""Kinds of actions, round-robin: folders, files that explain, code, names, sizes."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Planner:
                 self._plan_file(child, int(entry["size"]))
         if not files:
             return None
-        # Its subfolders have other ones, but for those that every folder has.
+        # Its subfolders have other ones, except names that every folder has.
         own = next((name for name in files[:30] if name not in EVERYWHERE), files[0])
         return Finding(
             title=f"Files in the folder {path}, such as {own}",

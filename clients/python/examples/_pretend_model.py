@@ -76,7 +76,7 @@ class Script(Model):
 
 
 class Clerk(Model):
-    """Adds up the amounts in a folder's files, if its prompt tells what it has found."""
+    """Adds up the amounts in a folder's files, if its prompt shows what it has found."""
 
     def __init__(self) -> None:
         """Know of no tools yet."""
@@ -84,7 +84,7 @@ class Clerk(Model):
         self._offered: set[str] = set()
 
     def say(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Choose by what the messages hold: list, read, add, write, tell."""
+        """Choose by what the messages hold: list, read, add, write, report."""
         self._offered = {tool["function"]["name"] for tool in request.get("tools") or ()}
         seen = _results(request["messages"])
         folder = re.findall(r"Add up the amounts in (\w+)/", json.dumps(request["messages"]))

@@ -1,4 +1,4 @@
-"""A stand-in for the providers of models, for those who have no key at hand.
+"""A stand-in for the providers of models, for users without a key.
 
 It speaks all four of their interfaces, and plays one short part: it writes a file, reads
 it, and says what the file says. First it gets its calls wrong, as models do: what was wrong

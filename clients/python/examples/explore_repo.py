@@ -1,7 +1,7 @@
 """An agent explores a repository while its server is killed under it.
 
 It needs no language model: a small planner decides what to look at. The agent acts
-through tools, saves what it learns, tells a second agent by events, and assembles its
+through tools, saves what it learns, notifies a second agent by events, and assembles its
 prompt after every step; the receipts say what the prompts cost, and what they would cost
 with nothing folded. Halfway the server is killed with `kill -9` and started again; at the
 end once more. Then everything that was acknowledged is asked for again. The store stays,
@@ -44,7 +44,7 @@ LEAST_STEPS = 10
 """Fewer would leave nothing on one side of the kill."""
 
 TOLD = 6
-"""Every how many steps one is told, so that a run fits two screens."""
+"""Every n-th step is printed, so that a run fits two screens."""
 
 PACE = 0.1
 """Seconds that a step takes at least, so that one can read along."""
@@ -206,7 +206,7 @@ def introduction(options: argparse.Namespace, model: Model | None, srv: testing.
 
 
 def conclusion(outcome: Outcome, options: argparse.Namespace) -> str:
-    """Say in a sentence or two what was proved."""
+    """Return a sentence or two on the outcome."""
     ledger = outcome.agent.ledger
     driver = "A language model drove it." if options.llm else "No language model took part."
     share = ledger.billed / max(ledger.append_only, 1)

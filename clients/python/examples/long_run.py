@@ -50,7 +50,7 @@ def run_tool(name: str, module: str) -> str:
 
 
 async def main() -> None:
-    """Run the loop, and tell what it cost."""
+    """Run the loop, and print its cost."""
     billed = append_only = 0.0
     session = f"run-{uuid.uuid4().hex[:8]}"
     with pretend_model(STEPS) as url:

@@ -6,7 +6,7 @@ import loombridge
 
 
 async def main() -> None:
-    """Remember, recall, act, tell, hear, and see the prompt."""
+    """Save, query, run a tool, emit, receive, and assemble the prompt."""
     async with loombridge.connect(agent_id="quickstart", session_id="s1") as ctx:
         saved = await ctx.memory_save("Bitcoin closed at 45,000", metadata={"source": "desk"})
         for hit in await ctx.memory_query({"query": "Bitcoin price", "limit": 5}):

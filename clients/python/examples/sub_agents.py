@@ -1,7 +1,7 @@
-"""A parent and three researchers, each in a process of its own; one of them is killed.
+"""A parent and three researchers, each in a separate process; one of them is killed.
 
-A researcher gets its goal and nothing else of the parent's. It has a session and a
-workspace of its own, and returns one result. The parent goes on with what came back.
+A researcher gets its goal and nothing else of the parent's. It has its own session and workspace,
+and returns one result. The parent goes on with the results.
 
 Needs a running server (LOOM_BRIDGE_ADDR, or 127.0.0.1:50051).
 """
@@ -36,7 +36,7 @@ async def research(agent_id: str, session_id: str) -> None:
 async def look_after(child: loombridge.Child) -> None:
     """Start a researcher's process; end the child with it, if it returned nothing.
 
-    A server that nobody tells so ends a child itself: when its time is over, or when it
+    If no one reports the failure, the server ends a child itself: when its time is over, or when it
     had a stream and has been away for ten seconds.
     """
     process = await asyncio.create_subprocess_exec(
@@ -52,7 +52,7 @@ async def look_after(child: loombridge.Child) -> None:
 
 
 async def main() -> None:
-    """Spawn the researchers, wait for them, and tell what came back."""
+    """Spawn the researchers, wait for them, and print their results."""
     run = uuid.uuid4().hex[:6]  # An id is used once: a run has its own.
     async with loombridge.connect(agent_id=f"forecaster-{run}") as ctx:
         children = [

@@ -5,7 +5,7 @@ import loombridge.sync
 
 
 def main() -> None:
-    """Remember, recall, act, tell, hear, and see the prompt."""
+    """Save, query, run a tool, emit, receive, and assemble the prompt."""
     with loombridge.sync.connect(agent_id="quickstart", session_id="s1") as ctx:
         saved = ctx.memory_save("Bitcoin closed at 45,000", metadata={"source": "desk"})
         for hit in ctx.memory_query({"query": "Bitcoin price", "limit": 5}):

@@ -1,7 +1,7 @@
 """An agent's loop: build the context, ask the model, run the tools it asks for, again.
 
-It ends when the model asks for no more tools. The tools are those of the server, which
-runs and records them, and a function of this file, which is recorded as a step.
+It ends when the model asks for no more tools. The tools are the server's, which runs and records
+them, and a function of this file, which is recorded as a step.
 
 Needs a running server (LOOM_BRIDGE_ADDR, or 127.0.0.1:50051). The model stands in for a
 real one on this machine: it knows nothing but what its prompt says.

@@ -156,7 +156,7 @@ func memfdExec(w World) error {
 	if _, err := unix.Write(n, program); err != nil {
 		return err
 	}
-	cmd := exec.Command("/proc/self/fd/3", asOne, w.tell(), "read-outside")
+	cmd := exec.Command("/proc/self/fd/3", asOne, w.encode(), "read-outside")
 	cmd.ExtraFiles, cmd.Env = []*os.File{os.NewFile(uintptr(n), "program")}, []string{}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Join(err, errors.New(string(out)))

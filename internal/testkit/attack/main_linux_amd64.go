@@ -30,9 +30,9 @@ func Main() {
 	args := os.Args[2:]
 	switch os.Args[1] {
 	case asAttacker:
-		attacker(told(args[0]), args[1:])
+		attacker(decode(args[0]), args[1:])
 	case asOne:
-		if err := all()[args[1]](told(args[0])); err != nil {
+		if err := all()[args[1]](decode(args[0])); err != nil {
 			fmt.Print(err)
 			os.Exit(1)
 		}
@@ -47,8 +47,8 @@ func Main() {
 	os.Exit(0)
 }
 
-// told reads a world from an argument.
-func told(text string) World {
+// decode reads a world from an argument.
+func decode(text string) World {
 	var w World
 	if err := json.Unmarshal([]byte(text), &w); err != nil {
 		panic(err)
@@ -56,8 +56,8 @@ func told(text string) World {
 	return w
 }
 
-// tell is the other way round.
-func (w World) tell() string {
+// encode is the inverse of decode.
+func (w World) encode() string {
 	text, err := json.Marshal(w)
 	if err != nil {
 		panic(err) // it has numbers and names alone
@@ -114,7 +114,7 @@ func attacker(w World, names []string) {
 		names = Names()
 	}
 	for _, name := range names {
-		cmd := exec.Command(w.work("attacker"), asOne, w.tell(), name)
+		cmd := exec.Command(w.work("attacker"), asOne, w.encode(), name)
 		cmd.Dir, cmd.Env = w.Work, []string{}
 		out, err := cmd.CombinedOutput()
 		first, _, _ := strings.Cut(string(out), "\n")

@@ -74,8 +74,8 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// AimAt makes a server the target of what is aimed at processes, ports and stores: its
-// process, its port of 127.0.0.1, a file of its store.
+// AimAt makes a server the target of attacks on processes, ports and stores: its process,
+// its port of 127.0.0.1, a file of its store.
 func (s *Scene) AimAt(process, port int, file string) {
 	s.Victim, s.Mortal, s.Server, s.Store = process, process, port, file
 }
@@ -170,7 +170,7 @@ func settings() map[string]string {
 	return found
 }
 
-// smallNumbers are those that processes of a process namespace have: an attacker that
+// smallNumbers bounds the ids that processes of a process namespace have: an attacker that
 // tries one of them would find its own process.
 const smallNumbers = 600
 
@@ -209,7 +209,7 @@ func (s *Scene) start(user int) *exec.Cmd {
 // Command is the command line, inside, by which the attacker makes some attacks. Without
 // names it makes all.
 func (s *Scene) Command(names ...string) []string {
-	return append([]string{"./attacker", asAttacker, s.tell()}, names...)
+	return append([]string{"./attacker", asAttacker, s.encode()}, names...)
 }
 
 // Read reads what the attacker printed: the attacks that reached, and what stopped the

@@ -34,8 +34,8 @@ type LSAOptions struct {
 }
 
 // LSA is a model of latent semantic analysis: the vector of a text is its tf-idf
-// weights along the directions in which those of the corpus spread most. The same
-// corpus and options give the same model. It is safe for concurrent use.
+// weights along the directions in which the corpus's weights vary most. The same corpus and
+// options give the same model. It is safe for concurrent use.
 type LSA struct {
 	dimensions int
 	words      func(string) iter.Seq[string]

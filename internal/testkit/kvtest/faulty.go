@@ -19,7 +19,7 @@ type Plan struct {
 	// Commit is the number of the commit that fails.
 	Commit int
 	// Read is the number of the read that fails: Get, Scan (when its loop
-	// begins), Sequence and LastCommits, those of snapshots included, and Snapshot itself.
+	// begins), Sequence and LastCommits, including reads of snapshots, and Snapshot itself.
 	Read int
 	// Err is the answer. Default ErrFault.
 	Err error
@@ -35,9 +35,9 @@ type Plan struct {
 	// Written passes a failing commit on first, so that it is there although
 	// it was not acknowledged. Use it with kv.ErrUnknownOutcome.
 	Written bool
-	// Choose decides about each call in the place of the fields above, on its caller's
-	// goroutine: with which error it fails, and whether a failing commit is written all
-	// the same. It may take its time. Default: nobody asks.
+	// Choose decides about each call instead of the fields above, on its caller's
+	// goroutine: with which error it fails, and whether a failing commit is written
+	// nevertheless. It may block. Default: the fields decide.
 	Choose func(commit bool) (written bool, fault error)
 }
 

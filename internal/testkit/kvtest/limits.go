@@ -17,8 +17,7 @@ func limitCases() []testCase {
 }
 
 // tryLimit commits at one below a limit and at it, which must pass, and then
-// one above, which must be refused with nothing written. The three stand in
-// scopes of their own.
+// one above, which must be refused with nothing written. The three use separate scopes.
 func tryLimit(t *testing.T, e kv.Engine, what string, limit int, batch func(s kv.Scope, size int) *kv.Batch) {
 	t.Helper()
 	for i, size := range []int{limit - 1, limit, limit + 1} {

@@ -51,7 +51,7 @@ func testPartsSpread(t *testing.T, e kv.Engine) {
 		of := kv.AgentScope("acme", fmt.Sprintf("agent-%d", i))
 		owners[list.Ref(of)]++
 		if !list.Has(list.Part(of)) {
-			t.Errorf("%s is none of the list's scopes", list.Part(of))
+			t.Errorf("%s is not one of the list's scopes", list.Part(of))
 		}
 		mustCommit(t, e, put(anyOf(kv.System, list.Part(of)), of.Owner+"="))
 	}
@@ -72,7 +72,7 @@ func testPartsSpread(t *testing.T, e kv.Engine) {
 	}
 }
 
-// testListScopes: names of others lie around and between those of a list.
+// testListScopes: names of other lists sort around and between the names of a list.
 func testListScopes(t *testing.T, e kv.Engine) {
 	list := kv.List("work")
 	own := func(tenant, owner string) kv.Scope {

@@ -160,7 +160,7 @@ func testPairSettle(t *testing.T, a, b kv.Engine) {
 	c.Token = 7
 	mustCommit(t, a, c)
 	if err := kv.Settle(t.Context(), b, c); err != nil {
-		t.Errorf("settle what was written: %v", err)
+		t.Errorf("settle the writes: %v", err)
 	}
 	other := put(at(kv.Records, alpha(), 0), "a=2")
 	other.Token = 8
@@ -168,8 +168,8 @@ func testPairSettle(t *testing.T, a, b kv.Engine) {
 	wantGet(t, b, []string{"a"}, "1")
 }
 
-// listen gathers what an engine is told until all of refs have moved, or anything.
-// Meet runs inside the loop at the first move.
+// listen collects an engine's notifications until all of refs have moved, or anything. Meet
+// runs inside the loop at the first move.
 func listen(t *testing.T, e kv.Notifier, refs map[kv.Ref]bool, meet func()) (done <-chan struct{}) {
 	t.Helper()
 	moves, finished := e.Moved(t.Context()), make(chan struct{})

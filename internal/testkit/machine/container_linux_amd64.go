@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dockerCapabilities are those that root has in a default container.
+// dockerCapabilities are the capabilities of root in a default container.
 var dockerCapabilities = []uint{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FSETID, unix.CAP_FOWNER, unix.CAP_MKNOD, unix.CAP_NET_RAW, unix.CAP_SETGID,
 	unix.CAP_SETUID, unix.CAP_SETFCAP, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_KILL, unix.CAP_AUDIT_WRITE,
@@ -55,7 +55,7 @@ func contain() error {
 	return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
 }
 
-// takeRights leaves root those of a container, and others none.
+// takeRights leaves root the capabilities of a container, and others none.
 func takeRights(user int) error {
 	var keep [2]uint32
 	for _, c := range dockerCapabilities {

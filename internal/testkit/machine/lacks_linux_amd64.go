@@ -34,6 +34,6 @@ func has(tier string) bool {
 	if tier == sandbox.TierLandlock {
 		return inner.LandlockABI() > 0
 	}
-	// The program of util-linux; without it nobody else says that there are namespaces.
+	// The program of util-linux; without it there is no proof of namespaces.
 	return exec.Command("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc", "--net", "--ipc", "--uts", "true").Run() == nil
 }

@@ -21,8 +21,7 @@ const asMachine = "loom-machine"
 type Machine struct {
 	// Refusals are what the kernel does not do.
 	Refusals []Refusal
-	// Container gives the program namespaces of its own and the rights of a default
-	// container.
+	// Container gives the program its own namespaces and the rights of a default container.
 	Container bool
 	// User is whom the program runs as; 0 is the caller.
 	User int
@@ -56,7 +55,7 @@ func Refuse(errno unix.Errno, calls ...uint32) []Refusal {
 // Pretend makes calls do nothing and say that they were made.
 func Pretend(calls ...uint32) []Refusal { return Refuse(0, calls...) }
 
-// NoNamespaces refuses to make namespaces, those of flags.
+// NoNamespaces refuses to create the namespaces in flags.
 func NoNamespaces(errno unix.Errno, flags uint32) []Refusal {
 	return []Refusal{
 		{Call: unix.SYS_CLONE, Errno: errno, Bits: flags},
@@ -90,7 +89,7 @@ func Main() {
 	if len(os.Args) < 4 || os.Args[1] != asMachine {
 		return
 	}
-	runtime.LockOSThread() // what is prepared is that of the thread which becomes the program
+	runtime.LockOSThread() // the setup applies to the thread that becomes the program
 	var m Machine
 	err := json.Unmarshal([]byte(os.Args[2]), &m)
 	if err == nil {

@@ -93,7 +93,7 @@ func start(tb testing.TB, n Network, self mesh.Peer, o mesh.Options, add ...func
 
 func peer(id string) mesh.Peer { return mesh.Peer{ID: id, Epoch: 1} }
 
-// hearing keeps what is published.
+// hearing records the published messages.
 func hearing(b *Bridge) {
 	b.Handle(topic, func(from mesh.Peer, payload []byte) {
 		b.mu.Lock()
@@ -302,8 +302,8 @@ func requestsEnd(t *testing.T, n Network) {
 	}
 }
 
-// lateRequests: what arrives when nobody waits for it any more is not served. The clock of
-// one that stood still has gone on meanwhile.
+// lateRequests: a request that arrives after its caller has stopped waiting is not served.
+// The clock of a suspended bridge has gone on meanwhile.
 func lateRequests(t *testing.T, n Network) {
 	const late = 10 * time.Second
 	a := start(t, n, peer("a"), mesh.Options{})

@@ -1,8 +1,9 @@
 // Package pgtest starts a PostgreSQL for tests: of the version in [Version], fetched once
-// for a machine, on a free port and with an empty folder of its own.
+// for a machine, on a free port and with its own empty folder.
 //
-// PostgreSQL refuses root, so for root the server runs as nobody, by a copy of the test's
-// own program that the environment variable childEnv tells so. Tests that want one have
+// PostgreSQL refuses root, so for root the server runs as user nobody: a copy of the test's
+// own program, selected by the environment variable childEnv, starts it. Tests that want
+// one have
 //
 //	func TestMain(m *testing.M) { pgtest.Main(m) }
 package pgtest
@@ -39,8 +40,8 @@ const (
 	// cacheEnv is where the unpacked program stays for the next time, by default the folder for
 	// temporary files; for the process that starts the server it is the folder itself.
 	cacheEnv = "LOOM_BRIDGE_PGTEST_CACHE"
-	// programsEnv names the folder above bin of a server that is installed, such as
-	// /usr/lib/postgresql/15. It takes the place of the one that is fetched.
+	// programsEnv names the folder above bin of an installed server, such as
+	// /usr/lib/postgresql/15. It replaces the fetched one.
 	programsEnv = "LOOM_BRIDGE_PGTEST_PROGRAMS"
 	// nobody is the user that the server runs as for root.
 	nobody = 65534
@@ -149,8 +150,8 @@ func Role(tb testing.TB, address, name, password string) string {
 	return place.String()
 }
 
-// Start starts a server with parameters of postgresql.conf beside the usual ones. Main
-// must be what the program begins with.
+// Start starts a server with parameters of postgresql.conf in addition to the usual ones.
+// Main must be what the program begins with.
 func Start(parameters map[string]string) (*Server, error) {
 	dir, err := os.MkdirTemp("", "loom-bridge-pgtest-")
 	if err != nil {
@@ -204,7 +205,7 @@ func (s *Server) Restart() error {
 		go func() { ended <- again.Wait() }()
 		for answers := false; !answers; {
 			select {
-			case err = <-ended: // those that the killed one left are still there
+			case err = <-ended: // remains of the killed server are still there
 				answers = true
 			case <-ctx.Done():
 				return ctx.Err()
@@ -334,7 +335,7 @@ func serve(dir string) error {
 		return err
 	}
 	fmt.Println(config.GetConnectionURL() + "?sslmode=disable")
-	_, _ = io.Copy(io.Discard, os.Stdin) // until whoever started this ends it, or has ended
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the starting process ends this one, or has ended
 	return server.Stop()
 }
 

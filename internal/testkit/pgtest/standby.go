@@ -66,7 +66,7 @@ func (s *Standby) session(client net.Conn) {
 	defer server.Close()
 	go func() {
 		defer client.Close()
-		for buffer := make([]byte, 64<<10); ; { // what is reported comes in one piece
+		for buffer := make([]byte, 64<<10); ; { // a report comes in one piece
 			n, err := server.Read(buffer)
 			if err != nil {
 				return

@@ -166,8 +166,8 @@ func (s *Server) serve(tb testing.TB) {
 	})
 }
 
-// Dial returns a new connection to the server, closed with the test. The
-// options come behind those of Start.
+// Dial returns a new connection to the server, closed with the test. The options follow the
+// ones of Start.
 func (s *Server) Dial(tb testing.TB, options ...grpc.DialOption) *grpc.ClientConn {
 	tb.Helper()
 	all := append([]grpc.DialOption{

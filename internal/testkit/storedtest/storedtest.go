@@ -23,7 +23,7 @@ var write = flag.Bool("write-stored", false, "write golden bytes that are missin
 
 // Format is how values of one type are stored.
 type Format[T any] struct {
-	// Name tells apart two formats of one message; empty for its first.
+	// Name distinguishes two formats of one message; empty for the first.
 	Name string
 	// Message is an empty message of the schema.
 	Message proto.Message
@@ -94,8 +94,8 @@ func readGolden(t *testing.T, name string, lines []string) []string {
 	return golden
 }
 
-// checkSchema reports fields of a stored value that the schema does not know, and those of the
-// schema that the value has not.
+// checkSchema reports fields of a stored value that the schema does not know, and fields of
+// the schema that the value lacks.
 func checkSchema(t *testing.T, message proto.Message, value []byte, apart []string) {
 	t.Helper()
 	m := message.ProtoReflect().New()

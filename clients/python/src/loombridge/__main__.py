@@ -23,7 +23,7 @@ AGENT = "ping"
 
 
 async def ping(address: str | None) -> str:
-    """Return what is known of the server at an address.
+    """Return the status of the server at an address.
 
     Raises:
         LoomBridgeError: none answers, or it refuses.

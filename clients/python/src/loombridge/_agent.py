@@ -71,10 +71,10 @@ class Listener:
         return self._inbox.dropped
 
     def __call__(self, function: HandlerT) -> HandlerT:
-        """Give each event to a function; a plain one runs in a thread of its own.
+        """Give each event to a function; a plain one runs in a separate thread.
 
-        What it raises is logged and ends nothing; who waits for a reply to the event is
-        told at once.
+        Exceptions are logged and end nothing; a caller waiting for a reply to the event gets the
+        error at once.
         """
         if not callable(function):
             raise TypeError(f"a handler must be a function, not {type(function).__name__}")
@@ -182,7 +182,7 @@ class Agent:
         """Listen to topics, by a handler (`@ctx.subscribe("t")`) or in a loop.
 
         All listeners of the agent share its stream, with 64 topics at most;
-        `ctx.events.subscribe` opens one of its own and attaches no agent. When another
+        `ctx.events.subscribe` opens a separate one and attaches no agent. When another
         listener comes to a topic, volatile events of that moment may be lost.
 
         Args:
@@ -200,7 +200,7 @@ class Agent:
                 on 32 at most; 1 keeps them in order.
             timeout: seconds that a handler may work on one event. Then it counts as
                 failed: an async one is cancelled, a plain one runs on in its thread
-                and nobody waits for it. Default: 600 for a plain one, else no end.
+                without a waiter. Default: 600 for a plain one, else no end.
 
         Raises:
             TypeError: a topic is no string, or a place no integer.
@@ -242,15 +242,15 @@ class Agent:
         Args:
             topic: where somebody listens who knows the answer.
             payload: JSON, or bytes; at most 1 MiB. Default: JSON null.
-            headers: the caller's own pairs, besides `reply_to` and `correlation_id`.
+            headers: the caller's own pairs, in addition to `reply_to` and `correlation_id`.
             durable: keep the request, and with it the reply, in the store: neither is
-                lost when a connection breaks. Default: only for those who listen now.
+                lost when a connection breaks. Default: only for current listeners.
             timeout: seconds until the reply must be here; default: the client's.
 
         Raises:
             DeadlineExceededError: no reply came in time.
-            NobodyListensError: nobody is subscribed to the topic. Where the request
-                is durable, an agent that is briefly away counts.
+            NobodyListensError: the topic has no subscriber. For a durable request an agent that is
+                briefly away counts.
             RequestFailedError: who was asked could not answer, and says why.
         """
         return await self._requests.request(
@@ -306,7 +306,7 @@ class Agent:
 
         Args:
             metadata: describes the agent: at most 32 pairs, together at most 8 KiB.
-            capabilities: what others may look for, besides the names of its tools.
+            capabilities: what others may look for, in addition to the names of its tools.
             parent_id: the agent that started this one.
             heartbeat: seconds between two signs of life. Without three of them in a
                 row the agent counts as inactive.

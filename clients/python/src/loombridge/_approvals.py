@@ -47,12 +47,13 @@ class PendingApproval(_brief.Brief):
     """The arguments as the tool gets them, whole; of what the server knows as a secret a mark
     stands there."""
     expire_time: datetime
-    """When it is denied if nobody answers."""
+    """When it is denied without an answer."""
     parts: tuple[ApprovalPart, ...]
     """What else the call will use, whole: how and where it runs, the command, its input, the
     files that it starts."""
     digest: str
-    """SHA-256, in hex, of arguments and parts: what is allowed runs these bytes or not at all."""
+    """SHA-256, in hex, of arguments and parts: an approved call runs exactly these bytes or not at
+    all."""
     rule: str
     """What a decision for more than this call would be remembered as."""
     also_allows: tuple[str, ...]

@@ -23,7 +23,7 @@ from loombridge.v1 import attach_pb2 as pb
 from loombridge.v1 import errors_pb2, events_pb2
 
 HEARTBEAT = 5.0
-"""Seconds between two heartbeats, unless `attach` is told otherwise."""
+"""Seconds between two heartbeats, unless `attach` gets another value."""
 
 STEADY = 5.0
 """Seconds after which a stream counts as a good one: the pauses begin small again."""
@@ -121,7 +121,7 @@ class Attachment:
         self._handlers.add(inbox, function, at_once, timeout)
 
     def leave(self, inbox: _inbox.Inbox) -> None:
-        """Take a listener off the stream; one that is not on it is fine."""
+        """Take a listener off the stream; no error if it is not there."""
         self._handlers.remove(inbox)
         self._listeners.leave(inbox)
 

@@ -26,7 +26,7 @@ class AuditRecord(_brief.Brief):
     code: str
     """Why it did not succeed; empty when it did."""
     approval: str
-    """How it came to be allowed, or not; empty where nobody was asked."""
+    """How it came to be allowed, or not; empty if no approval was needed."""
     profile: str
     """The name of what the call was allowed; empty for none."""
     capability: str

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers that have none, or another one."""
+"""An event loop in a separate thread, for callers without a loop, or with another one."""
 
 import asyncio
 import concurrent.futures
@@ -53,7 +53,7 @@ class Background:
         if threading.current_thread() is self._thread:
             raise RuntimeError(
                 f"{self._what} can't be used in a function that its own event loop runs: make "
-                "that a plain function, which gets a thread of its own, or use an async client"
+                "that a plain function, which gets a separate thread, or use an async client"
             )
         future = asyncio.run_coroutine_threadsafe(work(), loop)
         try:

@@ -23,7 +23,7 @@ class Backup:
     bytes: int
     """The size of all its files."""
     new_bytes: int
-    """The size of those that the backup before did not have."""
+    """The size of the files that the previous backup did not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class Backups(_spelling.Helpful):
         What was acknowledged before the call is in it.
 
         Args:
-            full: copy every file. Otherwise those that the backup before has, too, are
-                shared with it, and take no more room.
+            full: copy every file. Otherwise files that the previous backup also has are shared
+                with it and take no room.
             timeout: seconds between two signs of progress.
         """
         return BackingUp(self._transport, full, _values.wait("timeout", timeout))

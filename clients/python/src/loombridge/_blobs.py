@@ -170,7 +170,7 @@ class BlobSearch(_stream.Stream[pb.SearchBlobsRequest, pb.SearchBlobsResponse]):
             BlobNotFoundError: no blob under that name.
             BlobCollectedError: it was deleted as garbage.
             BlobDamagedError: stored bytes do not match their hash.
-            InvalidRequestError: a field breaks a rule, such as a regexp that is none.
+            InvalidRequestError: a field breaks a rule, such as an invalid regexp.
             DeadlineExceededError: nothing came within the timeout.
         """
         while True:
@@ -203,18 +203,18 @@ class Blobs(_session.InSession):
         include_closed: bool = False,
         timeout: _values.Seconds | None = None,
     ) -> BlobListing:
-        """Return the agent's blobs, for `async for`; without arguments those of open sessions.
+        """Return the agent's blobs, for `async for`; without arguments the blobs of open sessions.
 
         Args:
-            session_id: only those made in this session; default: in any.
-            step_id: only those of this step.
+            session_id: only blobs made in this session; default: in any.
+            step_id: only blobs of this step.
             kind: only `text`, `json`, `log`, `image`, `audio` or `binary`.
-            category: only those made by this sort of call, such as `read`.
-            tier: only those of this tier.
-            archived: only those in the archive.
-            include_closed: also those of closed sessions (`SessionInfo.closed`), where
-                neither session nor step is given; what is archived or in long-term memory
-                is there anyway.
+            category: only blobs made by this sort of call, such as `read`.
+            tier: only blobs of this tier.
+            archived: only blobs in the archive.
+            include_closed: also blobs of closed sessions (`SessionInfo.closed`), if neither
+                session nor step is given; archived blobs and blobs in long-term memory are always
+                included.
             timeout: seconds for each page; default: the client's.
         """
         request = pb.ListBlobsRequest(
@@ -392,10 +392,10 @@ class Blobs(_session.InSession):
         """Delete the agent's blobs that have expired and that nothing refers to.
 
         The server does the same by itself every ten minutes. Without a `request_id` the
-        call is safe to repeat, too, and tells what it did itself.
+        call is safe to repeat, too, and returns what it did itself.
 
         Args:
-            dry_run: tell what would be deleted and delete nothing.
+            dry_run: return what would be deleted and delete nothing.
             request_id: makes a repeated call give the first answer again, and repeats it
                 when no server answers.
             timeout: seconds; default: the client's.

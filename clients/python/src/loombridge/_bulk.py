@@ -21,12 +21,12 @@ RECORDS_PER_BATCH = 1000
 """Records that one BatchSave takes."""
 
 BYTES_PER_BATCH = (4 << 20) - (64 << 10)
-"""Bytes of one BatchSave: what a server takes in one message unless it is told otherwise,
-less what the envelope and the next record's own length may add."""
+"""Bytes of one BatchSave: the server's default limit of a message, less what the envelope and the
+next record's own length may add."""
 
 REEMBED_TIMEOUT = 300.0
-"""Seconds that a server may work on new vectors without telling how far it is: it tells
-after some hundred records, which a model on a small machine takes minutes for."""
+"""Seconds that a server may work on new vectors without progress: it reports after some hundred
+records, which a model on a small machine takes minutes for."""
 
 Savable: TypeAlias = _records.RecordDraft | Mapping[str, Any] | str
 """What `save_many` takes: a draft, a mapping of its fields, or its text alone."""

@@ -76,10 +76,10 @@ class Outcome(_brief.Brief):
     complete: bool
     """All of them have returned, or failed."""
     pending: tuple[str, ...]
-    """The ids of those that have not."""
+    """The ids of the children that have not."""
     text: str
     """What they returned, for a prompt: `[id] result`, a paragraph each; equal results
-    once with all names, failures as `[id] ✗ error`. Nothing of those that are pending.
+    once with all names, failures as `[id] ✗ error`. Pending ones are left out.
     At most 1 MiB: longer results are cut, and name the step that has them whole."""
     cut: bool = False
     """A result is cut in `text`, or left out of `children`; its `result_step_id` has it."""
@@ -225,7 +225,7 @@ class Family:
             without_tools=names == [],
             profile=_values.optional_text("profile", profile),
             grants=_values.texts("grants", grants),
-            # An id of its own makes the call safe to repeat.
+            # A fresh id makes the call safe to repeat.
             request_id=uuid.uuid4().hex
             if request_id is None
             else _values.text("request_id", request_id),

@@ -41,9 +41,9 @@ class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful)
     Any number of tasks of one event loop may use it at once. Every call takes
     `timeout` in seconds (or a `timedelta`), unless the client's default will do;
     running out raises `DeadlineExceededError`. Calls that find no server raise
-    `ServerUnreachableError`: those that read are tried again for about three
-    seconds first, those that change something only when they have a `request_id`.
-    With one, the same call again gives the first answer instead of a second effect.
+    `ServerUnreachableError`: reads are tried again for about three seconds first, changes only
+    with a `request_id`. With one, the same call again gives the first answer instead of a
+    second effect.
     """
 
     memory: _memory.Memory
@@ -131,7 +131,7 @@ class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful)
             ttl: how long to keep it, in seconds or as a `timedelta`; default: for ever.
             expire_time: the moment it goes, instead of `ttl`; with a time zone.
             sliding_ttl: how long to keep it after it was last read or found, instead.
-            event_time: when what it tells happened; with a time zone.
+            event_time: when the described event happened; with a time zone.
             valid_until: when it stops being true, for queries with `valid_at`.
             author: who said it.
             embedding: a vector of the caller's, at most 4096 numbers.
@@ -146,8 +146,7 @@ class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful)
                 under its own id; what it was stays among its `memory.versions`.
             duplicates: `reinforce` adds nothing where a record says the same already, and
                 counts a repeat of that one, which `id` of the answer names then; `keep`
-                saves it all the same. Default: what the server is set to, which is `keep`
-                unless it is told otherwise.
+                saves it all the same. Default: the server's setting, by default `keep`.
             user_id: save to that person's memory, which agents share.
             space_id: save to the memory of that space; see `ctx.spaces`.
             id: names the record; default: made by the server.
@@ -253,7 +252,7 @@ class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful)
                 that part of a score is taken from an old one. Default 0.
             recency_half_life: the age at which half of that is taken; default 30 days.
             importance_weight: the same for records of importance 0. Default 0.
-            access_weight: the same for records that nobody reads; needs a server that
+            access_weight: the same for records without reads; needs a server that
                 counts accesses (`--count-accesses`), or the receipt says so. Default 0.
             tiers: the memory tiers to search, from 2 to 4; default: 4, the long-term one.
             without_signals: signals that records are not ranked by, to see what each is
@@ -276,7 +275,7 @@ class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful)
             InvalidFilterError: the filter does not parse or names an unknown field.
             NoEmbedderError: mode `vector` on a server that makes no vectors.
             EmbedderUnavailableError: mode `vector`, and the embedder does not answer.
-            TypeError: the mapping has a key that is none of the arguments.
+            TypeError: the mapping has a key that is not an argument.
         """
         given: dict[str, Any] = {
             "query": query,
@@ -462,7 +461,7 @@ class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful)
         Args:
             topic: where to: dot-separated words, 1 to 256 bytes.
             payload: JSON, or bytes; at most 1 MiB. Default: JSON null.
-            volatile: only for those who listen now; never stored, no sequence.
+            volatile: only for current listeners; never stored, no sequence.
             headers: the emitter's own pairs: at most 32, together at most 8 KiB.
             event_id: names the event; default: made by the server.
             request_id: makes a durable emit safe to repeat; it is the agent's own.
@@ -519,7 +518,7 @@ class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful)
         """Say something to one agent, attached or not: `await ctx.send("desk", "Done.")`.
 
         The message is durable when the call returns. It stands before the tasks in the
-        target's prompts, and the target hears of it on `agent.<target>.messages`.
+        target's prompts, and the target gets an event on `agent.<target>.messages`.
 
         Args:
             target: whom it is for.

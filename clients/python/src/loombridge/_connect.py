@@ -48,7 +48,7 @@ class Tls:
     """How to speak TLS; `Tls()` trusts the authorities that gRPC ships."""
 
     ca_file: str | os.PathLike[str] | None = None
-    """PEM file of the authorities to trust; default: those that gRPC ships."""
+    """PEM file of the authorities to trust; default: the ones that gRPC ships."""
     cert_file: str | os.PathLike[str] | None = None
     """PEM file of the client's own certificate chain, for mTLS."""
     key_file: str | os.PathLike[str] | None = None
@@ -162,8 +162,8 @@ def connect(
 
     Raises:
         TypeError: an argument of a wrong type.
-        ValueError: an address that is none, a timeout that is not more than zero,
-            a wait that is less, a token that would travel in the clear.
+        ValueError: an invalid address, a timeout that is not positive, a negative wait, a token
+            that would travel in the clear.
         ServerUnreachableError: when entered or awaited: no server answers in time, or it
             and the client do not agree on TLS.
         UnauthenticatedError: when entered or awaited: the token is not known, or the

@@ -40,7 +40,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
 
     Every call takes the client's session, unless it is given another by
     `session_id`, and `timeout` in seconds, unless the client's default will do.
-    Steps by id, and blobs, are those of all the agent's sessions.
+    Steps by id, and blobs, may be of any of the agent's sessions.
     """
 
     async def assemble(
@@ -62,10 +62,10 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _prompt.Prompt:
-        """Build the session's prompt: system, tools, what is known, history, goal.
+        """Build the session's prompt: system, tools, memory, history, goal.
 
         Old steps are folded when that pays, or when the prompt would not fit otherwise;
-        `receipt` of the prompt tells. What was folded can be read and unfolded again.
+        `receipt` of the prompt says so. Folded steps can be read and unfolded again.
 
         Args:
             goal: what the agent works towards; it stands last. Default: that of
@@ -74,18 +74,18 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
                 prices. Default: as configured, else `gpt-4o`.
             max_tokens: the budget of the whole prompt, tools included. Default: as
                 configured, else what the window of the model leaves
-                beside the answer.
+                after room for the answer.
             system: the system prompt; it stands first. Default: as configured.
             format: `neutral` fills `messages` and `tools`; each other one the method of its
                 name, whose dict is ready for the provider.
-            tools: the caller's own, offered beside those that are served: definitions,
+            tools: the caller's own, offered in addition to the served ones: definitions,
                 mappings as OpenAI, Anthropic, Gemini or MCP have them, or Python functions
                 with type hints. One of the name of a served tool takes its place. False
                 leaves out all tools; which served ones there are is said by
                 `settings.tools`.
             settings: what this prompt is made of; what is None or empty in it is as
                 configured.
-            injections: further sections of this prompt, beside those of `settings`.
+            injections: further sections of this prompt, in addition to the ones of `settings`.
             history: how the history is made, for this call; what is None in it is as
                 configured.
             turn_id: the turn of the model that the prompt is for: the same one gets the
@@ -102,7 +102,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
 
         Raises:
             ContextOverflowError: it does not fit; names the largest part.
-            InvalidRequestError: a field breaks a rule, such as a preset that is none.
+            InvalidRequestError: a field breaks a rule, such as an unknown preset.
             TypeError: `as_of_step` or `as_of_prompt` is given together with what makes a
                 new prompt.
         """
@@ -145,7 +145,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> tuple[int, ...]:
-        """Add messages to the session's log, all or none; return their positions.
+        """Add messages to the session's log, atomically; return their positions.
 
         Args:
             messages: 1 to 256, in order; a mapping is taken in OpenAI's chat form.
@@ -208,7 +208,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             turn_id: holds parallel calls of one model turn together.
             call_id: the model's own id of the call.
             pinned: prompts show the step as it is, whatever its age.
-            task: what the step did in the words of whoever plans, for the first tier
+            task: what the step did in the words of the planner, for the first tier
                 of memory; kept in the same commit.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.
@@ -357,7 +357,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         """Return one step of the agent, such as `step_001`, of whatever session.
 
         Raises:
-            StepNotFoundError: there is none of that id.
+            StepNotFoundError: there is no step of that id.
         """
         request = pb.GetStepRequest(
             agent_id=self._agent_id,
@@ -393,7 +393,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         Args:
             messages: at most 256; a mapping is taken in OpenAI's chat form. None of them
                 is 0 tokens.
-            model: the model; one that nobody knows is estimated.
+            model: the model; an unknown one is estimated.
             timeout: seconds; default: the client's.
 
         Raises:

@@ -46,8 +46,8 @@ class ConversationEntry(_brief.Brief):
     """A message, a step or a task of a session: exactly one of the three is set."""
 
     position: int
-    """Its place in the log, from 1. Of a task, which has no place of its own, that of the
-    entry before it, such as the step that it was recorded with; 0 for none."""
+    """Its place in the log, from 1. A task has no place; it gets the place of the entry before it,
+    such as the step that it was recorded with; 0 for none."""
     create_time: datetime
     """When it was recorded, in UTC; of a task, when it was taken up."""
     message: _prompt.Message | None = None
@@ -87,8 +87,8 @@ class Conversations(_session.InSession):
         """Yield the agent's sessions in the order of their ids, page by page.
 
         Args:
-            include_closed: also those that were ended, or in which nothing was recorded for
-                as long as the server says (1 hour).
+            include_closed: also ended sessions, and sessions without an entry for the server's
+                idle time (1 hour).
             timeout: seconds for each page; default: the client's.
         """
         request = pb.ListSessionsRequest(

@@ -74,7 +74,7 @@ class WorkingState(_session.InSession):
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _working.Working:
-        """Change it, and return what holds now. Without arguments it only tells.
+        """Change it, and return the new state. Without arguments it only reads.
 
         Args:
             goal: what the agent works towards, for prompts that are given none; at most
@@ -88,7 +88,7 @@ class WorkingState(_session.InSession):
             signals: what happened elsewhere: at most 64.
             acknowledge: decisions by the id of the event that waits: at most 64.
             add_questions: what the agent wants to know, each on one line.
-            remove_questions: what is answered, in the same words.
+            remove_questions: answered questions, in the same words.
             add_evidence: pieces of knowledge; of more than 10 the least worth leave.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.

@@ -1,4 +1,4 @@
-"""Tools as a prompt offers them to a model: those that are served, and the caller's own."""
+"""Tools as a prompt offers them to a model: served ones, and the caller's own."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ def tools_to_wire(tools: object) -> list[pb.ToolDefinition]:
 
 
 def definition(name: str, tool: object) -> ToolDefinition:
-    """Return what a model is told of a tool that is given in any of its forms."""
+    """Return the description for the model of a tool given in any of its forms."""
     if isinstance(tool, ToolDefinition):
         return tool
     if isinstance(tool, _tools.ToolInfo):

@@ -41,7 +41,7 @@ class Erased:
     """Entries of others that stay although the subject's id, or a line of a step, stands in
     them, by whose words they are. Empty of a dry run."""
     certificate: str
-    """What went and what is not claimed, as signed JSON: write it to a file, which
+    """What was erased and what is not claimed, as signed JSON: write it to a file, which
     `loom-bridge-server erase verify` checks. Empty of a dry run."""
 
 
@@ -101,7 +101,7 @@ class Erasing(_stream.Stream[pb.EraseScopeRequest, pb.EraseScopeResponse]):
         )
 
     def __await__(self) -> Generator[Any, None, Erased]:
-        """Wait until it is done, and return what was erased."""
+        """Wait until it is done, and return the result."""
         return self._done().__await__()
 
     async def _done(self) -> Erased:

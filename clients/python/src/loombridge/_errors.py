@@ -79,7 +79,7 @@ class ServerUnreachableError(LoomBridgeError):
 class WrongAddressError(LoomBridgeError):
     """A server answers at the address, but does not serve this API there.
 
-    One with credentials serves loom.v1 on an address of its own, and nothing else there.
+    One with credentials serves loom.v1 on a separate address, and nothing else there.
     """
 
 
@@ -150,7 +150,7 @@ class ErasureRunningError(LoomBridgeError):
 
 
 class SubjectInUseError(LoomBridgeError):
-    """Calls of the subject were told to end and do not; make the call again."""
+    """Calls of the subject do not end when asked to; make the call again."""
 
 
 class StoreSharedError(LoomBridgeError):
@@ -174,7 +174,7 @@ class RecordExistsError(LoomBridgeError):
 
 
 class InvalidFilterError(LoomBridgeError):
-    """The filter does not parse, or names what is not served."""
+    """The filter does not parse, or names something unknown."""
 
 
 class NoEmbedderError(LoomBridgeError):

@@ -1,4 +1,4 @@
-"""Events: what was emitted, and listening to it."""
+"""Emitted events, and listening to them."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

@@ -25,7 +25,7 @@ class Spawner:
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _children.Spawning:
-        """Spawn a child: an agent with a goal, a session and a workspace of its own.
+        """Spawn a child: an agent with its own goal, session and workspace.
 
         `async with ctx.spawn("researcher-1", goal="…") as child:` stops a child that has
         not returned when the block is left; `child = await ctx.spawn(...)` leaves it to
@@ -35,8 +35,8 @@ class Spawner:
             child_id: its id: that of no other agent, and of no entry of the workspace.
             goal: what it shall do.
             session_id: its session; default: a new one.
-            tools: those that it may call; default: those of this agent.
-            profile: name of a profile of the server's that bounds its calls besides.
+            tools: the tools that it may call; default: this agent's.
+            profile: name of a profile of the server's that also bounds its calls.
             limits: what bounds it; default: 20 steps, 60 seconds and so on.
             grants: names of blobs of this agent's that it may read, by their refs.
             fork: let its prompts begin, byte for byte, as the last one of this session did,

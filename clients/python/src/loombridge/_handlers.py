@@ -9,14 +9,13 @@ from typing import Any, TypeAlias
 from loombridge import _errors, _events, _inbox, _threads
 
 HANDLERS_AT_ONCE = 64
-"""Events that one handler works on at the same time, unless it is told otherwise."""
+"""Events that one handler works on at the same time, by default."""
 
 PLAIN_TIMEOUT = 600.0
-"""Seconds that a plain function may work on one event, unless it is told otherwise: as
-long as a tool may run."""
+"""Seconds that a plain function may work on one event, by default: as long as a tool may run."""
 
 Excuse: TypeAlias = Callable[[_events.Event, Exception], Awaitable[None]]
-"""Tells whoever waits for an answer to an event what its handler raised."""
+"""Passes a handler's exception to the callers that wait for an answer to its event."""
 
 _log = logging.getLogger("loombridge")
 

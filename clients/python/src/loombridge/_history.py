@@ -39,7 +39,7 @@ class History(_renewal.Renewals):
     ) -> _receipts.SessionSettings:
         """Say how the session's prompts are made; return what holds now.
 
-        Without arguments it only tells. What `assemble` is given itself comes first.
+        Without arguments it only reads. Arguments of `assemble` take precedence.
 
         Args:
             history: how the history is made; what is None in it stays as it was.
@@ -54,7 +54,7 @@ class History(_renewal.Renewals):
             timeout: seconds; default: the client's.
 
         Raises:
-            InvalidRequestError: a field breaks a rule, such as a preset that is none.
+            InvalidRequestError: a field breaks a rule, such as an unknown preset.
             RequestIdReusedError: `request_id` was used with other content.
         """
         request = pb.ConfigureSessionRequest(
@@ -93,15 +93,15 @@ class History(_renewal.Renewals):
     ) -> _working.Working:
         """Say what the agent is at: its goal, its plan, its skills; return what holds now.
 
-        It stands in the session's prompts from here on. Without arguments it only tells.
+        It stands in the session's prompts from here on. Without arguments it only reads.
 
         Args:
             goal: what the agent works towards, for prompts that are given none; at most
                 256 KiB. An empty one takes it away. Default: as it was.
             plan: how, as items or as texts of what is not begun; one without items takes
                 it away. Default: as it was.
-            activate: names of skills that prompts show in full: of those that the
-                session declares, or of records of the kind `skill`.
+            activate: names of skills that prompts show in full: declared by the session, or of
+                records of the kind `skill`.
             deactivate: names of skills that prompts show by name and description only.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.
@@ -109,8 +109,7 @@ class History(_renewal.Renewals):
             timeout: seconds; default: the client's.
 
         Raises:
-            InvalidRequestError: a field breaks a rule, such as a skill that nobody
-                declared.
+            InvalidRequestError: a field breaks a rule, such as an undeclared skill.
             RequestIdReusedError: `request_id` was used with other content.
         """
         request = prompt_pb2.UpdateWorkingRequest(
@@ -190,10 +189,10 @@ class History(_renewal.Renewals):
             model: the model whose tokens count; default: the session's.
             max_tokens: the budget of the history; default: none. Of a text in style
                 `reduction`, that of the lines of earlier steps; default 500.
-            summary: what you, or your model, say of what is folded. It stands at the
+            summary: your, or your model's, summary of the folded part. It stands at the
                 head of the fold and replaces none of its lines. One that is blank or
                 longer than 500 tokens is left out; `Compaction.summary_problem` says so.
-            dry_run: tell what would be folded and store nothing.
+            dry_run: return what would be folded and store nothing.
             session_id: default: the client's.
             timeout: seconds; default: the client's.
 
@@ -237,7 +236,7 @@ class History(_renewal.Renewals):
     ) -> _receipts.Undone:
         """Take the last batch of folds back.
 
-        The next prompt is, byte for byte, what it was before, and what was added since.
+        The next prompt is, byte for byte, the one before, plus later additions.
 
         Args:
             batch: the batch that must be the last one, as a receipt names it, so that

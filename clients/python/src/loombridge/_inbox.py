@@ -38,7 +38,7 @@ class Inbox:
         self.progress = progress
         self.chosen = chosen
         self.handled = False
-        """A handler takes the events, so nobody else learns of an error."""
+        """A handler takes the events, so only it learns of an error."""
         self.dropped = 0
         """How many events were dropped, here or by the server."""
         self.state = State.WAITING

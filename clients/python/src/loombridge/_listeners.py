@@ -10,7 +10,7 @@ from loombridge._inbox import State
 from loombridge.v1 import events_pb2 as pb
 
 DYNAMIC = (State.WAITING, State.ON)
-"""States of those who come and go while a stream is open."""
+"""States of listeners that come and go while a stream is open."""
 
 TOPICS_PER_STREAM = 64
 """Topics and patterns that an agent may listen to at the same time."""
@@ -68,7 +68,7 @@ class Listeners:
         )
 
     def leave(self, inbox: _inbox.Inbox) -> None:
-        """Take a listener away; one that is not here is fine."""
+        """Take a listener away; no error if it is not here."""
         inbox.close()
         if inbox not in self._inboxes:
             return
@@ -87,7 +87,7 @@ class Listeners:
         self._inboxes = [inbox for inbox in self._inboxes if inbox.handled]
 
     def listening(self, *states: State) -> list[_inbox.Inbox]:
-        """Return those who have room, or those in some states."""
+        """Return the listeners that have room, or the ones in some states."""
         wanted = states or (State.WAITING, State.ANEW, State.ON)
         return [inbox for inbox in self._inboxes if inbox.state in wanted]
 
@@ -100,7 +100,7 @@ class Listeners:
         }
 
     def members(self, topic: str, *states: State) -> list[_inbox.Inbox]:
-        """Return those who listen to a topic and have room, or are in some states."""
+        """Return the listeners of a topic that have room, or are in some states."""
         return [each for each in self.listening(*states) if topic in each.progress.positions]
 
     def shared(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""Long-term memory beside saving and asking: the care of its records."""
+"""Long-term memory other than saving and querying: the care of its records."""
 
 from collections.abc import AsyncIterable, Iterable, Mapping
 from datetime import datetime
@@ -106,18 +106,17 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
     ) -> _records.Record:
         """Change some fields of a record, named by `id` or by `key`; return it as it is now.
 
-        What is None stays as it is; what is given takes the place of what was there,
-        `metadata` and `tags` as a whole. The record as it was is kept as an earlier
-        version. With `expected_version` it is a compare-and-set: read, change, and on
-        `VersionConflictError` begin again.
+        None leaves a field unchanged; a given value replaces the old one, `metadata` and `tags` as
+        a whole. The record as it was is kept as an earlier version. With `expected_version` it is
+        a compare-and-set: read, change, and on `VersionConflictError` begin again.
 
         Args:
             id: the record's id.
             key: the caller's own name for it; give exactly one of the two.
-            text: what is remembered.
+            text: the content.
             kind: what it is.
             author: who said it.
-            event_time: when what it tells happened; with a time zone.
+            event_time: when the described event happened; with a time zone.
             valid_until: when it stops being true; with a time zone.
             metadata: a JSON object of at most 64 KiB.
             tags: at most 64 labels.
@@ -337,7 +336,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         """Return a record as it is and as it was before its changes, the newest first.
 
         Each version has its `update_time`, None for the first of all. The server keeps
-        1,000 of a record unless it is told fewer. Looking at them prolongs no life.
+        1,000 of a record by default. Reading them extends no expiry.
 
         Args:
             id: the record's id.
@@ -373,9 +372,9 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
     ) -> int:
         """Delete all records that a filter lets through; return how many that were.
 
-        Those replaced by others go too; what is saved or changed meanwhile stays, and of a
-        person's memory what other agents have saved. They go some dozens at a time: after
-        an error those that went are gone, and the call can be made again.
+        Those replaced by others go too; records saved or changed meanwhile stay, and in a person's
+        memory other agents' records. They are deleted some dozens at a time: after an error the
+        deleted ones are gone, and the call can be repeated.
 
         Args:
             filter: which ones, as in `memory_query`; `version >= 1` is all of them.
@@ -417,12 +416,12 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
     ) -> _bulk.RecordListing:
         """Return the records, for `async for`, in the order in which they came.
 
-        Those replaced by others are there, those expired are not. A record that is
+        It includes replaced records, not expired ones. A record that is
         changed keeps its place; one that is saved meanwhile comes at the end.
 
         Args:
-            filter: only those that it lets through, as in `memory_query`; default: all.
-            newest_first: turn the order round.
+            filter: only matching records, as in `memory_query`; default: all.
+            newest_first: reverse the order.
             tiers: the memory tiers, from 2 to 4; default: 4, the long-term one.
             include_embeddings: return the vectors too.
             peek: do not prolong the life of records with a `sliding_ttl`.

@@ -57,7 +57,7 @@ class DirectMessage(_brief.Brief):
 class Messages:
     """The direct messages for this agent; reached as `ctx.messages`. Send by `ctx.send`.
 
-    An attached agent hears of each on the topic `agent.<its id>.messages`; prompts show
+    An attached agent gets an event for each on the topic `agent.<its id>.messages`; prompts show
     them before the tasks.
     """
 
@@ -95,7 +95,7 @@ class Messages:
             session_id=self._session_id
             if session_id is None
             else _values.text("session_id", session_id),
-            # An id of its own makes the call safe to repeat.
+            # A fresh id makes the call safe to repeat.
             task_id=f"task-{uuid.uuid4().hex}:event:node.message"
             if task_id is None
             else _values.text("task_id", task_id),
@@ -119,8 +119,8 @@ class Messages:
         """Return the live messages: by priority, the highest first, then the newest.
 
         Args:
-            session_id: only those of this session; default: of all.
-            parent_task_id: only those of a task.
+            session_id: only messages of this session; default: of all.
+            parent_task_id: only messages of a task.
             limit: how many at most; default 50.
             timeout: seconds for each page; default: the client's.
         """

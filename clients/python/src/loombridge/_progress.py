@@ -17,7 +17,7 @@ and 4,096 volatile ones."""
 SETTLE = 5.0
 """Seconds without an event from the past after which a pattern counts as read up to
 where it was before them. Order holds within a topic, not between topics: what is newest
-in one says nothing of the others, but those that are behind are read in turn."""
+in one says nothing of the others, but topics that are behind are read round-robin."""
 
 LAG = timedelta(seconds=1)
 """How much older than the newest one an event may be, and still count as new."""
@@ -73,8 +73,8 @@ class Progress:
     """How far a subscriber got in each of its topics, so that it can resume.
 
     Exact topics resume behind the last sequence. A pattern resumes from the time up
-    to which all its topics were read, or its start; what comes twice is told by topic
-    and sequence.
+    to which all its topics were read, or its start; duplicates are recognized by topic and
+    sequence.
     """
 
     def __init__(self, topics: dict[str, int | None], since: datetime | None) -> None:
@@ -161,7 +161,7 @@ class Progress:
         self._settle(time)
 
     def _settle(self, time: datetime) -> None:
-        """Note how far all topics of a pattern were read, as an event tells."""
+        """Note how far all topics of a pattern were read, as an event reports."""
         now = monotonic()
         if self._latest is None:
             self._mark, self._marked, self._latest = time - LAG, now, time

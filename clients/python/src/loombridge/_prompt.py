@@ -83,13 +83,13 @@ class Message(_brief.Brief):
         """Return a message that came in OpenAI's chat form.
 
         Content that is a list of blocks is kept as it came, and so are fields that are
-        not known here, as `extra`; those that are None count as absent. The keys
+        not known here, as `extra`; None counts as absent. The keys
         `pinned`, `observation` and `blocks`, which stands for such a list, are taken as
         well.
 
         Raises:
             TypeError: message is no mapping, or a field has not the type it must have.
-            ValueError: it has no role, or one that is not known here, or says nothing at
+            ValueError: it has no role, or an unknown one, or says nothing at
                 all, or has both content and blocks, or has a field whose name is nearly
                 that of another, such as `toolcalls`.
         """
@@ -416,7 +416,7 @@ def _openai_call(call: Mapping[str, Any]) -> ToolCall:
 
 
 def _extra(what: str, fields: Mapping[str, Any], known: Sequence[str]) -> Mapping[str, Any] | None:
-    """Return the fields that have no place of their own, as they came.
+    """Return the fields without an attribute, as they came.
 
     Raises:
         ValueError: one is nearly called as one that has.

@@ -58,7 +58,7 @@ class ProvidedTool:
     requires_approval: bool = False
 
     def wire(self) -> attach_pb2.ProvidedTool:
-        """Return what others are told about the tool."""
+        """Return the tool's description for others."""
         return attach_pb2.ProvidedTool(
             name=self.name,
             description=self.description,
@@ -182,7 +182,7 @@ class Toolbox:
         self._tools[tool.name] = _Offer(tool, self._threads.callee(tool.function))
 
     def wire(self) -> list[attach_pb2.ProvidedTool]:
-        """Return what others are told about the tools."""
+        """Return the tools' descriptions for others."""
         return [offer.tool.wire() for offer in self._tools.values()]
 
     async def answer(self, call: attach_pb2.AttachToolCall) -> attach_pb2.AttachToolResult:

@@ -108,7 +108,7 @@ class Hit(_brief.Brief):
     older_ids: tuple[str, ...] = ()
     """Records that stated the same of the same before, the newest first: out of date."""
     passages: tuple[Passage, ...] = ()
-    """What of a long text fits into `max_tokens` and says most of what was asked, in order.
+    """The parts of a long text that fit into `max_tokens` and match the query best, in order.
     Empty: the text is whole. `ctx.memory.get(id=hit.record.id)` reads the whole."""
     text_tokens: int = 0
     """Tokens of the whole text; only with `passages`."""

@@ -23,8 +23,8 @@ Preset: TypeAlias = Literal[
     "debug",
 ]
 """A set of fixed rules: the last four give grouped lines, `task_context` the newest
-messages that fit, in `three_phase` messages fade by age, and `partitioned` gives way by
-levels of pressure."""
+messages that fit, in `three_phase` messages fade by age, and `partitioned` shrinks by levels of
+pressure."""
 
 PressureLevel: TypeAlias = Literal["snip", "micro", "collapse", "auto", "reactive", "renewal"]
 """What the preset `partitioned` does to a history under pressure: cut long texts, show
@@ -92,7 +92,7 @@ class HistorySettings:
     policy: HistoryPolicy | None = None
     """How it is compacted; at first `ledger`, or `preset` when one is named."""
     preset: Preset | None = None
-    """The rules to go by; needs the policy `preset`, or none."""
+    """The set of rules; needs the policy `preset` or no policy."""
     literal: bool | None = None
     """Let a preset's boundary move with every step, as its rules are written. At first
     False: it moves in batches, so that the provider's cache holds."""
@@ -182,8 +182,8 @@ class FoldBatch:
 class Receipt:
     """The account of a prompt: what was done to it, and what it should cost.
 
-    Costs are in units of one input token, before the provider has answered; what it
-    really counted is told by `ctx.context.report_usage`.
+    Costs are in units of one input token, before the provider has answered; report its real counts
+    with `ctx.context.report_usage`.
     """
 
     prompt_id: str
@@ -207,7 +207,7 @@ class Receipt:
     layout: _settings.PromptLayout | None = None
     """The order of the sections."""
     sections: tuple[_sections.PromptSection, ...] = ()
-    """Those of the prompt, in its order, and those that were left out."""
+    """The sections of the prompt, in its order, and the ones left out."""
     sequences: tuple[_sections.SnapshotSequence, ...] = ()
     """How far what the prompt is made of was read, all at one moment."""
     difference: _sections.PromptDifference | None = None
@@ -270,7 +270,7 @@ class UsageLearned:
     counted_tokens: int
     """What the server had said the prompt would take."""
     ratio: float
-    """How many tokens the provider counts for one that is counted here."""
+    """The provider's token count divided by the count here."""
     missed_tokens: int = 0
     """How many tokens should have come from the provider's cache and did not."""
 
@@ -404,7 +404,7 @@ def pressure_level(value: int) -> PressureLevel | None:
 
 
 def compaction(m: pb.CompactHistoryResponse) -> Compaction:
-    """Return what was folded, or the text, as users see it."""
+    """Return the folded batch, or the text."""
     return Compaction(
         batch=_batch(m.batch) if m.HasField("batch") else None,
         folds=tuple(map(_fold, m.folds)),

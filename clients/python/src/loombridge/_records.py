@@ -13,7 +13,7 @@ Origin: TypeAlias = Literal["user", "agent", "tool", "web"]
 to be taken as an instruction."""
 
 Duplicates: TypeAlias = Literal["keep", "reinforce"]
-"""What becomes of a record that repeats one which is there: `keep` saves it beside the other,
+"""How a repeat of an existing record is saved: `keep` saves it in addition to the other,
 `reinforce` adds nothing and counts one more repeat of the other."""
 
 ORIGIN_ENUM = pb.Origin.DESCRIPTOR
@@ -69,9 +69,9 @@ class Saved:
     """How often the record has been repeated; only of a repeat."""
     archived_ids: tuple[str, ...] = ()
     """Records that went into the archive because the memory had more than the server's limit;
-    of a batch the server tells them once, so they are not here."""
+    for a batch the server lists them once, so they are not here."""
     deleted_count: int = 0
-    """How many records the archive's own limit deleted for good; not told of a batch."""
+    """How many records the archive's own limit deleted for good; unset for a batch."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -93,7 +93,7 @@ class Record(_brief.Brief):
     create_time: datetime
     """When the server acknowledged it, in UTC."""
     event_time: datetime | None
-    """When what it tells happened; None when unknown."""
+    """When the described event happened; None when unknown."""
     expire_time: datetime | None
     """When it stops being shown; None means never."""
     metadata: Mapping[str, Any]
@@ -127,14 +127,14 @@ class Record(_brief.Brief):
     agent_id: str = ""
     """The agent that saved it, in a memory that is shared; empty in an agent's own."""
     review: str = ""
-    """`held`, `approved` or `rejected`; empty where nobody was asked."""
+    """`held`, `approved` or `rejected`; empty if no review was needed."""
     archived: bool = False
     """No query finds it unless it asks for the archive."""
     archive_time: datetime | None = None
     """When it was archived; None where it is not."""
     writer: str = ""
-    """By whose words it is: `model` or `import`; empty for a program's. What these say
-    instructs nobody until a review approves it."""
+    """By whose words it is: `model` or `import`; empty for a program's. Their texts count as no
+    instructions until a review approves them."""
     import_id: str = ""
     """The id of the import that it came with; see `ImportedRecords.import_id`."""
     repeats: int = 0
@@ -142,10 +142,10 @@ class Record(_brief.Brief):
     last_repeat_time: datetime | None = None
     """When the last of them did; None where there was none."""
     valid_until: datetime | None = None
-    """When what it tells stops being true; None when nobody knows."""
+    """When it stops being true; None when unknown."""
     relations: tuple[tuple[str, str], ...] = ()
-    """Relations that go out from it, as pairs of a name and the other record's id; where one
-    record is read by `memory.get`, and of what is watched. `memory.relations` has all."""
+    """Relations that go out from it, as pairs of a name and the other record's id; only from
+    `memory.get` and for watched records. `memory.relations` returns all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -169,7 +169,7 @@ class RecordDraft(_brief.Brief):
     author: str | None = None
     """Who said it."""
     event_time: datetime | None = None
-    """When what it tells happened; with a time zone."""
+    """When the described event happened; with a time zone."""
     metadata: Mapping[str, Any] | None = None
     """A JSON object of at most 64 KiB."""
     tags: Iterable[str] = ()
@@ -195,7 +195,7 @@ class RecordDraft(_brief.Brief):
     pinned: bool = False
     """What makes room or forgets passes over it."""
     valid_until: datetime | None = None
-    """When what it tells stops being true; with a time zone."""
+    """When it stops being true; with a time zone."""
     relations: "Iterable[tuple[str, RecordName]]" = ()
     """How it is related to other records, as pairs of a name and the other record, by id or as
     it was saved or read, at most 100."""
@@ -240,7 +240,7 @@ def id_of(name: str, value: RecordName) -> str:
     """Return the id that stands for a record.
 
     Raises:
-        TypeError: it is neither an id, nor what was saved or read.
+        TypeError: it is neither an id nor a saved or read record.
     """
     return value.id if isinstance(value, Saved | Record) else _values.text(name, value)
 

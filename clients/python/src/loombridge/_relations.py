@@ -66,7 +66,7 @@ class Relations:
     ) -> bool:
         """Relate a record to another, as in `relate(ann, "prefers", oat_milk)`.
 
-        It goes with either of the two. Queries with `related=` bring what is related to
+        It goes with either of the two. Queries with `related=` also return records related to
         their hits. The records keep their text, version and times.
 
         Args:
@@ -165,8 +165,8 @@ class Relations:
         Args:
             id: the record's id.
             key: the caller's own name for it; give exactly one of the two.
-            direction: what goes `out` from it, or comes `in` to it; default: both.
-            names: those that are wanted, at most 16; default: all.
+            direction: `out` for relations from it, `in` for relations to it; default: both.
+            names: the wanted names, at most 16; default: all.
             user_id: look in that person's memory instead of the agent's.
             space_id: look in the memory of that space instead; see `ctx.spaces`.
             timeout: seconds; default: the client's.

@@ -10,7 +10,7 @@ from loombridge.v1 import renewal_pb2 as pb
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Handoff(_brief.Brief):
-    """What a renewed window is told of the one before."""
+    """The handoff from a window to the renewed one."""
 
     goal: str
     """What the agent works towards."""
@@ -47,7 +47,7 @@ class Snapshot(_brief.Brief):
     """Its working state, with the last 5 of its decisions. The dashboard is that of the
     window that ended."""
     handoff: Handoff
-    """What the renewed window was told."""
+    """The handoff to the renewed window."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -10,7 +10,7 @@ from loombridge import _attach, _errors, _events, _inbox, _progress, _values
 from loombridge.v1 import events_pb2 as pb
 
 REPLY_TO = ("loom.reply_to", "reply_to")
-"""Headers that name the topic for the reply; the first one that is there counts."""
+"""Headers that name the topic for the reply; the first one present counts."""
 
 CORRELATION = ("loom.correlation_id", "correlation_id")
 """Headers that say which request a reply belongs to; without them it is the event's id."""
@@ -95,7 +95,7 @@ class Requests:
 
         Raises:
             DeadlineExceededError: no reply came in time.
-            NobodyListensError: nobody is subscribed to the topic.
+            NobodyListensError: the topic has no subscriber.
             RequestFailedError: the reply says that there is no answer.
         """
         try:
@@ -127,7 +127,7 @@ class Requests:
         finally:
             del replies.waiting[name]
             if not waiting.cancel() and not waiting.cancelled():
-                waiting.exception()  # Looked at, so that nobody misses it.
+                waiting.exception()  # Retrieved, so that asyncio does not warn.
 
     async def _open(self) -> _Mailbox:
         """Return the mailbox when the server fills it."""

@@ -29,7 +29,7 @@ class Unset(enum.Enum):
 
 
 UNSET: Final = Unset.UNSET
-"""What an argument is that nobody gave."""
+"""The value of an argument that was not given."""
 
 
 class JsonText(str):
@@ -76,7 +76,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A result made of content blocks, as those of MCP; a `str` is a block of text.
+    """A result made of content blocks, as in MCP; a `str` is a block of text.
 
     It is kept as the JSON that MCP has for it. The blocks take at most 1 MiB together.
     """

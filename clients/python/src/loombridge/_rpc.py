@@ -43,7 +43,7 @@ ItemT = TypeVar("ItemT")
 
 RETRY_PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds before each repetition of a call that found no server: enough for a
-server that restarts, and an end within about three seconds for one that is gone."""
+server that restarts, and an end within about three seconds if it is gone."""
 
 LONGEST_PAUSE = 2.0
 """Seconds between two attempts to resume a stream, at most."""
@@ -352,7 +352,7 @@ class Transport:
     def stream(
         self, method: Method[Req, Resp], request: Req
     ) -> grpc.aio.UnaryStreamCall[Req, Resp]:
-        """Open a stream; it has no deadline of its own."""
+        """Open a stream; it has no deadline."""
         self.check_open()
         rpc = self._channel.unary_stream(
             method.path,
@@ -364,7 +364,7 @@ class Transport:
         return call
 
     def duplex(self, method: Method[Req, Resp]) -> grpc.aio.StreamStreamCall[Req, Resp]:
-        """Open a stream in both directions; it has no deadline of its own."""
+        """Open a stream in both directions; it has no deadline."""
         self.check_open()
         rpc = self._channel.stream_stream(
             method.path,

@@ -25,8 +25,7 @@ class MemoryScope:
     archived: int
     """How many of them lie in the archive."""
     bytes: int
-    """About what records and index take in the store; on RocksDB without what was written
-    lately."""
+    """The approximate size of records and index in the store; on RocksDB without recent writes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class McpServers:
         """Forget a server that was added.
 
         Raises:
-            McpServerNotFoundError: there is none of that name.
+            McpServerNotFoundError: there is no server of that name.
             McpServerConfiguredError: it stands in the settings of the server.
         """
         request = pb.RemoveMcpServerRequest(name=_values.text("name", name))
@@ -119,7 +119,7 @@ class McpServers:
             timeout: seconds for the call; default: the client's.
 
         Raises:
-            McpServerNotFoundError: there is none of that name.
+            McpServerNotFoundError: there is no server of that name.
         """
         request = pb.RefreshMcpServerRequest(
             name=_values.text("name", name), accept_changed=accept_changed

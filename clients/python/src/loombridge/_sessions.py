@@ -35,7 +35,7 @@ class ImportedSessions:
 class Sessions(_spelling.Helpful):
     """What is stored of the agent's sessions, as a whole; reached as `ctx.sessions`.
 
-    Which sessions there are, and what is in one, tells `ctx.context`.
+    `ctx.context` lists sessions and reads their contents.
     """
 
     def __init__(self, transport: _rpc.Transport, agent_id: str) -> None:
@@ -55,7 +55,7 @@ class Sessions(_spelling.Helpful):
         take.
 
         Args:
-            session_id: export that session alone; one that is not there has no lines.
+            session_id: export that session alone; a missing one has no lines.
                 Default: all of them, not only the client's.
             timeout: seconds without a further line; default: the client's.
 
@@ -79,17 +79,17 @@ class Sessions(_spelling.Helpful):
         Each session appears whole, or not at all, but for one of more than 8 MiB without its
         results, of which an import that was interrupted may leave the beginning. It can be
         made again: a session that is there as it came is passed over. Steps and tasks keep
-        their numbers and ids, so an agent that has steps of its own mostly takes none.
+        their numbers and ids, so an agent with its own steps can import few.
 
         Args:
-            lines: those of `export_lines`, such as an open file.
+            lines: the lines of `export_lines`, such as an open file.
             timeout: seconds for all of it.
 
         Raises:
             RecordExistsError: a session is there with another content, or the agent has a
                 step, a task or a path of a result of it already.
-            InvalidRequestError: a line is none of an export; the error says which. The
-                sessions that end before it are stored.
+            InvalidRequestError: a line is not a line of an export; the error says which. Sessions
+                complete before it are stored.
         """
         first = pb.ImportSessionsRequest(agent_id=self._agent_id)
         answer = await _lines.send(self._transport, _rpc.IMPORT_SESSIONS, first, lines, timeout)

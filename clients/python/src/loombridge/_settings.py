@@ -72,7 +72,7 @@ class SourceSettings:
     `node.tool_call`. The best 20 stand there, none where there are fewer than two."""
     instructors: Sequence[str] = ()
     """Agents whose direct messages have the role that they ask for, and whose plans instruct:
-    at most 32; at first nobody. What others send has the sender's name in front."""
+    at most 32; initially none. Messages of others have the sender's name in front."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -87,7 +87,7 @@ class Example(_brief.Brief):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Skill(_brief.Brief):
-    """Something an agent can be told to do.
+    """A set of instructions that can be activated for an agent.
 
     An active one stands in prompts in full, the others by name and description.
     """
@@ -97,7 +97,7 @@ class Skill(_brief.Brief):
     description: str = ""
     """What it is for, in a line of at most 1 KiB."""
     text: str = ""
-    """What the model is told while it is active, at most 64 KiB."""
+    """The text shown to the model while it is active, at most 64 KiB."""
     tools: Sequence[str] = ()
     """Names of tools that stand in prompts while it is active: at most 32."""
     active: bool = False
@@ -140,7 +140,7 @@ class Injection(_brief.Brief):
     cache: CacheStrategy | None = None
     """How long it stays as it is; None: `dynamic`."""
     priority: int | None = None
-    """From 0 to 100: the higher the earlier among those of its phase; None: 50."""
+    """From 0 to 100: the higher the earlier within its phase; None: 50."""
     max_tokens: int | None = None
     """Its cap; None: 12,000, which is also the most."""
     xml_tag: str = ""
@@ -152,7 +152,7 @@ class PromptSettings(_brief.Brief):
     """What prompts are made of. What is None or empty stays as it is.
 
     `ctx.context.configure(prompt=…)` keeps them for the session, `ctx.context.assemble(
-    settings=…)` takes them for one prompt, over those of the session.
+    settings=…)` takes them for one prompt, overriding the session's.
     """
 
     layout: PromptLayout | None = None
@@ -170,11 +170,11 @@ class PromptSettings(_brief.Brief):
     few_shot: Sequence[Example] = ()
     """Examples: at most 32. Whole ones leave where they take more than their cap."""
     skills: Sequence[Skill] = ()
-    """What the agent can be told to do: at most 64, besides records of the kind `skill`."""
+    """The agent's skills: at most 64, in addition to records of the kind `skill`."""
     agents_md: str | None = None
     """Stands in the place of the AGENTS.md of the workspace; at most 64 KiB."""
     user_id: str | None = None
-    """Whose memories the prompt may hold, besides the agent's; at first nobody's."""
+    """A person whose memories the prompt may hold, in addition to the agent's; initially none."""
     limits: InjectionLimits | None = None
     """The caps of sections."""
     variation: VariationSettings | None = None
@@ -191,7 +191,7 @@ def to_wire(name: str, value: object) -> pb.PromptSettings:
 
     Raises:
         TypeError: something has not the type it must have.
-        ValueError: a name is none of those that there are.
+        ValueError: an unknown name.
     """
     s = _instance(name, value, PromptSettings)
     result = pb.PromptSettings(

@@ -87,8 +87,8 @@ class Spaces:
     async def delete(self, space_id: str, *, timeout: _values.Seconds | None = None) -> None:
         """Delete a space with all its records.
 
-        From the first moment nobody has access; it returns when the records are gone. They
-        go as well when the call is given up.
+        All access ends at once; the call returns when the records are deleted. They are deleted
+        even if the call is abandoned.
 
         Raises:
             AccessDeniedError: the agent does not administer it, or there is none.
@@ -170,7 +170,7 @@ class Spaces:
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> tuple[AccessGrant, ...]:
-        """Return what is granted of a space, or of a person's memory, by pattern.
+        """Return the grants of a space, or of a person's memory, by pattern.
 
         Raises:
             AccessDeniedError: this agent does not administer the memory.

@@ -70,7 +70,7 @@ class Status:
     redacted: Mapping[str, int] = field(default_factory=dict[str, int])
     """How many secrets were taken out, by each pattern that the server looks for."""
     retention: Retention | None = None
-    """What is deleted for its age; None: the server is of a version that tells nothing."""
+    """Deletions by age; None: the server's version does not report them."""
 
     @property
     def tool_calls(self) -> int:

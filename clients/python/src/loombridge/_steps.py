@@ -110,7 +110,7 @@ class BlobInfo:
     """What sort of call made it, such as `read`, `search`, `shell` or `tool`; it
     decides how long the blob stays."""
     media_type: str
-    """Its format, such as `image/png`; empty for text, and when not told apart."""
+    """Its format, such as `image/png`; empty for text, and when unknown."""
     ttl: timedelta | None
     """How long it stays; None means for ever."""
     expire_time: datetime | None

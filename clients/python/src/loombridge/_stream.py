@@ -1,7 +1,7 @@
 """What asynchronous iterators have in common: a wait that is given up loses nothing.
 
 Cancelling a read of gRPC ends its call, and cancelling an asynchronous generator ends
-the generator. So whatever brings the next item runs in a task of its own: a timeout
+the generator. So the code that fetches the next item runs in a separate task: a timeout
 around `anext` ends the wait and not the work, and the next `anext` takes it up.
 """
 
@@ -29,8 +29,8 @@ from google.protobuf.message import Message
 from loombridge import _errors, _rpc, _statuses
 
 MESSAGES_AHEAD = 16
-"""Messages that are read before they are asked for: so many small ones cost a reader
-no wait of its own."""
+"""Messages that are read before they are asked for: so that many small ones cost a reader no extra
+wait."""
 
 BYTES_AHEAD = 64 << 10
 """Bytes of them, from which on no further one is read."""
@@ -85,7 +85,7 @@ class Pending(Generic[ItemT]):
         return task.result()
 
     def cancel(self) -> "asyncio.Task[ItemT] | None":
-        """End the work, and return it; whoever waits for it learns that there is no more."""
+        """End the work, and return it; waiters learn that it has ended."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -107,7 +107,7 @@ class Pages(Generic[WireT, ItemT]):
     def __init__(
         self, pages: AsyncGenerator[Iterable[WireT], None], item: Callable[[WireT], ItemT]
     ) -> None:
-        """Take over the generator, which has not begun yet; `item` makes what is seen."""
+        """Take over the generator, which has not begun yet; `item` makes the visible items."""
         self._pages = pages
         self._item = item
         self._wire: Iterator[WireT] = iter(())
@@ -144,7 +144,7 @@ class Pages(Generic[WireT, ItemT]):
         await self._pages.aclose()
 
     def __del__(self) -> None:
-        """End the fetching of a page that nobody waits for any more."""
+        """End the fetching of a page without waiters."""
         # The event loop may be gone already.
         with suppress(RuntimeError):
             self._pending.cancel()
@@ -330,7 +330,7 @@ class Receiver(Generic[RequestT, ResponseT]):
         self._call = None
 
     def close(self) -> None:
-        """End the call, and drop what was not taken; twice is fine."""
+        """End the call, and drop the items not taken; idempotent."""
         self.closed = True
         self._unread.clear()
         _wake(self._reader)

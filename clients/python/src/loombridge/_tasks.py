@@ -73,7 +73,7 @@ class TaskFold:
 
 
 def task_fold(m: children_pb2.TaskFold) -> TaskFold:
-    """Return what became of a task's steps as users see it."""
+    """Return the result of completing a task."""
     return TaskFold(m.batch, tuple(m.refs), m.before_tokens, m.after_tokens, m.problem)
 
 

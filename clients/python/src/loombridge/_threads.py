@@ -14,8 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 THREADS = 256
-"""Plain functions of one client that run at the same time, those included that nobody
-waits for any more. More wait for one to end."""
+"""Plain functions of one client that run at the same time, including ones without waiters. More
+wait for one to end."""
 
 THREADS_PER_FUNCTION = 32
 """Runs of one plain function at the same time: one that never comes back keeps so many
@@ -35,13 +35,13 @@ class Threads:
         self._runs: set[asyncio.Future[None]] = set()
 
     def callee(self, function: Callable[..., Any]) -> "Callee":
-        """Return a function, to be called with slots of its own."""
+        """Return a function, to be called with its own slots."""
         return Callee(self, function)
 
     async def run(self, slots: asyncio.Semaphore, work: Callable[[], Any]) -> Any:
         """Run work in a thread; a wait that is cancelled leaves the thread alone.
 
-        Both slots are free again when the thread ends, whoever still waits for it.
+        Both slots are free again when the thread ends, even if a caller still waits for it.
         """
         await slots.acquire()
         try:
@@ -80,7 +80,7 @@ class Threads:
         return await result
 
     async def close(self) -> None:
-        """Give those that still run a moment to end."""
+        """Give running ones a moment to end."""
         if self._runs:
             await asyncio.wait(self._runs, timeout=CLOSE_TIMEOUT)
 
@@ -93,7 +93,7 @@ def _outcome(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         error = RuntimeError("the function raised StopIteration")
         error.__cause__ = err
         return None, error
-    except BaseException as err:  # SystemExit, too, is for whoever waits.
+    except BaseException as err:  # SystemExit, too, is for the waiter.
         return None, err
 
 

@@ -162,7 +162,7 @@ def _id_of(approval: str | _approvals.PendingApproval | _approvals.RememberedApp
 
 
 def _arguments(value: Mapping[str, _values.JsonValue] | str | None, *, by_model: bool) -> str:
-    """Return arguments as JSON text. What a model wrote, the server tells it what is wrong with."""
+    """Return arguments as JSON text; the server reports faults in a model's arguments."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode() if by_model else value
     if by_model and value is not None:
@@ -242,9 +242,8 @@ class Tools:
     async def approvals(self) -> AsyncGenerator[_approvals.PendingApproval, None]:
         """Yield the calls that wait for a person: those there are, then each that comes.
 
-        They are those of all other agents that the client's credential approves. Answer
-        each by `approve` or `deny`. While nobody watches, calls that need approval are
-        denied at once.
+        They are the calls of all other agents that the client's credential approves. Answer each
+        by `approve` or `deny`. Without a watcher, calls that need approval are denied at once.
 
         Raises:
             ApprovalNotAllowedError: the credential approves no calls.
@@ -347,16 +346,16 @@ class Tools:
         until: datetime | None = None,
         timeout: _values.Seconds | None = None,
     ) -> AsyncIterator[_audit.AuditRecord]:
-        """Yield what is kept of tool calls, those that ended last first, page by page.
+        """Yield the records of tool calls, last ended first, page by page.
 
         Args:
-            agent_id: whose calls; default: those of all agents that the client may act for.
-            session_id: only those of a session; default: all.
-            tool: only those of a tool, by its registered name; default: all.
-            outcome: only those that ended so: `ok`, `failed`, `denied`, `refused`,
+            agent_id: whose calls; default: all agents that the client may act for.
+            session_id: only calls of a session; default: all.
+            tool: only calls of a tool, by its registered name; default: all.
+            outcome: only calls with this outcome: `ok`, `failed`, `denied`, `refused`,
                 `replayed` or `unknown`; default: all.
-            since: only those that came in from then on; default: all.
-            until: only those that came in before; default: all.
+            since: only calls from then on; default: all.
+            until: only earlier calls; default: all.
             timeout: seconds for each page; default: the client's.
         """
         enum = pb.AuditOutcome.DESCRIPTOR

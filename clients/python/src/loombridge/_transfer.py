@@ -99,7 +99,7 @@ class ImportedRecords:
     import_id: str = ""
     """The id of the import, which the new records keep. It is undone by
     `ctx.memory.delete_matching` with the filter `import_id = "…" AND import_changes = 0` and
-    tiers 2 to 4: what was changed since stays."""
+    tiers 2 to 4: records changed since stay."""
 
 
 class Transfers:
@@ -173,7 +173,7 @@ class Transfers:
         is passed over.
 
         Args:
-            lines: those of `export_lines`, such as an open file.
+            lines: the lines of `export_lines`, such as an open file.
             skip_existing: leave a record as it is whose id comes with another content, in
                 place of raising.
             import_id: the id that the new records keep; with the same one an import that was
@@ -184,8 +184,8 @@ class Transfers:
         Raises:
             RecordExistsError: an id is there with another content, or another record has
                 the key.
-            InvalidRequestError: a line is none of an export; the error says which. What
-                stands before it may be stored.
+            InvalidRequestError: a line is not a line of an export; the error says which. Lines
+                before it may be stored.
         """
         first = pb.ImportRecordsRequest(
             agent_id=self._agent_id,

@@ -8,10 +8,10 @@ from loombridge.v1 import context_pb2 as pb
 
 
 def usage_to_wire(usage: object) -> pb.ReportUsageRequest:
-    """Return what a provider counted, in any of the forms in which they tell it.
+    """Return a provider's token counts, from any of the forms that providers use.
 
-    OpenAI's `prompt_tokens` and `input_tokens` include what came from its cache;
-    Anthropic's `input_tokens` leave that out, and what was written to it.
+    OpenAI's `prompt_tokens` and `input_tokens` include tokens read from its cache; Anthropic's
+    `input_tokens` leave them out, and tokens written to it.
 
     Raises:
         TypeError: usage is neither a mapping nor an object of a provider's library.

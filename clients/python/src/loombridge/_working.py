@@ -99,7 +99,7 @@ class Evidence:
     title: str = ""
     """What it is called, at most 256 bytes on one line."""
     score: float = 0.0
-    """How much it is worth beside others, from 0 to 1."""
+    """Its worth relative to others, from 0 to 1."""
     citation: str = ""
     """How it is named; empty: by its source."""
 

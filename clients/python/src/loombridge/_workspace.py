@@ -49,7 +49,7 @@ class ScriptResult(_brief.Brief):
     """What the function returned; of a script as a whole, the JSON that it printed, or
     None."""
     stdout: str
-    """What it printed besides."""
+    """Its other output."""
     stderr: str
     """What it printed there."""
     cached: bool
@@ -202,7 +202,7 @@ class Workspace:
 
         Args:
             path: the file.
-            edits: an `Edit`, or the old and the new text, each; made in order, all or none.
+            edits: an `Edit`, or the old and the new text, each; made in order, atomically.
             dry_run: return the diff and change nothing.
             expected_sha256: change nothing unless the file has this hash.
             timeout: seconds for the call; default: the client's.
@@ -277,7 +277,7 @@ class Workspace:
         return Job(self, (await self.call("shell:run", arguments, timeout=timeout))["job_id"])
 
     async def jobs(self, *, timeout: _values.Seconds | None = None) -> tuple[JobStatus, ...]:
-        """Return the session's jobs, oldest first: those that run, and some that ended."""
+        """Return the session's jobs, oldest first: the running ones, and some that ended."""
         got = await self.call("job:list", {}, timeout=timeout)
         return tuple(map(_status, got["jobs"]))
 

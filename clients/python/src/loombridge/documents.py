@@ -62,7 +62,7 @@ KNOWLEDGE_KIND = "knowledge"
 """The kind of records that prompts take knowledge from."""
 
 SOURCES = ("tasks", "events", "messages", "user_memory", "knowledge", "playbook", "notes")
-"""What the context of a task may be made of, beside its messages."""
+"""The parts of a task's context other than its messages."""
 
 EmbeddingProvider: TypeAlias = Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]
 """An async function that returns one vector for each text."""
@@ -79,7 +79,7 @@ class CompactStep:
 
 
 class StepReducer:
-    """Keeps of a call what is needed to go on; all of its result can be read back."""
+    """Keeps the part of a call that is needed to go on; the whole result can be read back."""
 
     def __init__(self, ctx: _client.Client) -> None:
         """Reduce steps of this client's agent and session."""
@@ -200,8 +200,8 @@ class DataOffloader:
 
         The server offloads the results of steps as it records them: the data of such a
         step is not stored again, and `workspace/outputs/{step_id}.{ext}` leads to it.
-        Data that is no step's result becomes that of a step of its own, of the tool
-        `data:offload`; the path is then the one that it got.
+        Data that is no step's result becomes the result of a new step of the tool `data:offload`,
+        whose path is returned.
 
         Args:
             data: text, bytes, or anything else as JSON.
@@ -233,7 +233,7 @@ class DataOffloader:
         return None
 
     async def read(self, path: str) -> bytes:
-        """Return what was offloaded, byte for byte.
+        """Return the offloaded data, byte for byte.
 
         Raises:
             BlobNotFoundError: there is nothing under that path.
@@ -242,7 +242,7 @@ class DataOffloader:
 
 
 class IsolatedContext:
-    """An agent's own context: nobody else's steps are in it, and nobody else sees its own."""
+    """An agent's own context, not shared with other agents."""
 
     def __init__(self, ctx: _client.Client, root: str = "workspace") -> None:
         """Show the context of this client's agent.
@@ -282,7 +282,7 @@ class TokenCounter:
     """Counts as a model would: by its own vocabulary, or a rule of its provider."""
 
     def __init__(self, ctx: _client.Client, model: str = "gpt-4o") -> None:
-        """Count for a model; one that nobody knows is estimated."""
+        """Count for a model; an unknown one is estimated."""
         self.context: _context.Context = ctx.context
         self.model = model
 

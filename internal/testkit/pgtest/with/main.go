@@ -1,5 +1,5 @@
-// Command with runs a command beside its own PostgreSQL, which ends with it. The command
-// finds the server's address in the environment variable LOOM_TEST_POSTGRES.
+// Command with runs a command together with its own PostgreSQL, which ends with it. The
+// command finds the server's address in the environment variable LOOM_TEST_POSTGRES.
 //
 //	go run ./internal/testkit/pgtest/with go test ./memory
 package main
@@ -18,7 +18,7 @@ import (
 func main() {
 	pgtest.Become()
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "with: name the command to run beside a PostgreSQL")
+		fmt.Fprintln(os.Stderr, "with: name the command to run with a PostgreSQL")
 		os.Exit(2)
 	}
 	if err := run(os.Args[1:]); err != nil {

@@ -17,7 +17,7 @@ import (
 type Case struct {
 	// Method is what to call.
 	Method protoreflect.MethodDescriptor
-	// Field is the path of what is filled, such as `records.tags`.
+	// Field is the path of the filled field, such as `records.tags`.
 	Field string
 	// Shape is what it is filled with.
 	Shape string
@@ -110,8 +110,8 @@ func required(d protoreflect.MessageDescriptor) []byte {
 // resultFormText is RESULT_FORM_TEXT, as the value of ResultUpload.form.
 var resultFormText = []byte{1 << 3, 3}
 
-// requiredOf returns what the message of a field needs: the step of an upload says
-// besides that its result follows.
+// requiredOf returns what the message of a field needs: the step of an upload also says
+// that its result follows.
 func requiredOf(field protoreflect.FieldDescriptor) []byte {
 	base := required(field.Message())
 	if field.FullName() == "loombridge.v1.UploadStepRequest.step" {

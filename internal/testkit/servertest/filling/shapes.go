@@ -17,8 +17,8 @@ var perParent = []int{1, 4, 64}
 
 const manyParents = 1000
 
-// fewValues are numbers of values at which JSON is tried besides as many as fit:
-// just within the limits that fields have.
+// fewValues are numbers of values at which JSON is tried in addition to the largest number
+// that fits: just within the limits that fields have.
 var fewValues = []int{4_000, 32_000, 49_000}
 
 // textSizes are the sizes at which texts of JSON are tried in addition to the whole:

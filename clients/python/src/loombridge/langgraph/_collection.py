@@ -144,7 +144,7 @@ class Collection:
         )
 
     async def delete(self, places: Iterable[_items.Place]) -> None:
-        """Take items out; those that are not there are fine."""
+        """Take items out; missing ones are fine."""
         await together(map(self._delete, places))
 
     async def _delete(self, place: _items.Place) -> None:
@@ -206,7 +206,7 @@ class Collection:
         return aiter(listing)
 
     async def hits(self, conditions: Iterable[str], **query: object) -> loombridge.Hits:
-        """Return the records that a query finds among those that meet conditions."""
+        """Return the records that a query finds among the ones that meet conditions."""
         asked = {"filter": _filters.joined(conditions), "user_id": self._user_id, **query}
         return await self._query({name: each for name, each in asked.items() if each is not None})
 

@@ -202,8 +202,8 @@ def put_time(record: _records.Record) -> datetime:
 def prolonged(record: _records.Record) -> dict[str, Any] | None:
     """Return the metadata with which an item's record is prolonged; None: as they are.
 
-    To prolong it changes the record, which is no change of the item: when that was put is
-    noted, because the record's own time tells it no longer.
+    Extending the expiry changes the record, but not the item: the item's put time is noted,
+    because the record's own time no longer shows it.
     """
     about = record.metadata[KIND]
     if "put" in about:
@@ -212,7 +212,7 @@ def prolonged(record: _records.Record) -> dict[str, Any] | None:
 
 
 def is_large(record: _records.Record) -> bool:
-    """Tell whether the item's value is in the text of its own record alone."""
+    """Report whether the item's value is only in the text of its own record."""
     return record.metadata[KIND]["large"]
 
 

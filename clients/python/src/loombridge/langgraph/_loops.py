@@ -13,7 +13,7 @@ Work = Callable[[loombridge.Client], Coroutine[Any, Any, ResultT]]
 
 
 class OwnLoop:
-    """An event loop in a thread of its own, and a client that lives there.
+    """An event loop in a separate thread, and a client that lives there.
 
     Both begin with the first call. Any thread and any event loop may call.
     """

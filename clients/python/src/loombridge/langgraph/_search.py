@@ -27,7 +27,7 @@ class Sought:
     space: str
     """Where the vectors of items are."""
     measure: _measures.Measure
-    """What tells how near one is."""
+    """The text that its similarity is computed from."""
 
 
 async def search(

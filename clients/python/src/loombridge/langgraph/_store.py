@@ -39,7 +39,7 @@ from loombridge.langgraph import (
 )
 
 AGENT = "langgraph"
-"""Whose memory it is when nobody says."""
+"""The default owner of the memory."""
 
 _WHOLE = "$"
 """The path of a whole value."""
@@ -63,9 +63,9 @@ class LoomBridgeStore(BaseStore):
     - `ttl`, in minutes, counts from the last time the item was got or found, unless
       `refresh_ttl` of the call, or `ttl={"refresh_on_read": False}` of the store, says
       not to; it is prolonged in steps of a tenth. Expired items are gone at once.
-    - Calls that are under way at the same time see and leave an item as if those that
-      write it had come one after the other.
-    - A value is what JSON can say, up to 256 KiB, and comes back equal (a tuple as a list).
+    - Calls that are under way at the same time see and leave an item as if its writers had come
+    one after the other. - A value is what JSON can say, up to 256 KiB, and comes back equal (a
+    tuple as a list).
       `created_at` stays when an item is put again.
     - Without a query, items come in the order in which they were first put.
     """
@@ -95,7 +95,7 @@ class LoomBridgeStore(BaseStore):
             agent_id: whose memory the items are in; default `langgraph`, or the
                 client's.
             user_id: keep them in that person's memory instead, which all agents share.
-            index: what is embedded, by which function; default: search by words.
+            index: the embedded fields, and the function; default: search by words.
             ttl: the default time to live, and whether reading prolongs it.
             embedding_space: names the model of the vectors; a model must not be changed
                 under the same name. Default: from the embeddings' own `model` and `dims`.
@@ -131,7 +131,7 @@ class LoomBridgeStore(BaseStore):
                 tls=tls,
                 timeout=timeout,
             )
-            connect()  # Wrong arguments are told now; it connects when awaited.
+            connect()  # Wrong arguments are reported now; it connects when awaited.
             self._loop = _loops.OwnLoop(connect)
         self._end = weakref.finalize(self, self._loop.close)
 
@@ -355,12 +355,12 @@ def _check_put(op: PutOp) -> None:
 def _measure(distance_type: str) -> _measures.Measure:
     if (measure := _measures.BY_NAME.get(distance_type)) is None:
         known = ", ".join(_measures.BY_NAME)
-        raise ValueError(f"distance_type {distance_type!r} is none of {known}")
+        raise ValueError(f"distance_type {distance_type!r} is not one of {known}")
     return measure
 
 
 def _texts(op: PutOp, fields: Sequence[str]) -> list[str]:
-    """Return the texts that an item is searched by: those of its paths."""
+    """Return the texts that an item is searched by: the texts at its paths."""
     if op.index is False:
         return []
     value = _items.plain(op.value)

@@ -25,7 +25,7 @@ class Turns:
         self._last: dict[_items.Place, Turn] = {}
         """By item the writer that came last, unless it is over."""
         self._readers: dict[_items.Place, set[Turn]] = {}
-        """By item those that came to read it since then, and are not over."""
+        """By item, the readers that came since then and are not done."""
 
     def take(self, read: Iterable[_items.Place], written: Iterable[_items.Place]) -> "Turn":
         """Return the turn of one who came now, and who reads some items and writes some."""
@@ -41,7 +41,7 @@ class Turns:
         return turn
 
     def over(self, turn: "Turn") -> None:
-        """Let those who came later write; once those before have, where the turn never came."""
+        """Let later callers write; if the turn never came, once the earlier ones have written."""
         with self._lock:
             turn.end.set_result(None)
             for place in turn.read:
@@ -91,7 +91,7 @@ class Turn:
         self.before, self.readers = {}, []
 
     def writer_before(self, place: _items.Place) -> "Turn | None":
-        """Return who is to write an item still, of those that came before."""
+        """Return the earlier callers that are still to write an item."""
         turn = self.before.get(place)
         while turn is not None and turn.end.done():
             turn = turn.before.get(place)

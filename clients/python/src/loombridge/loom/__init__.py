@@ -21,7 +21,7 @@ agent's own provider, in the same form as before. When the server can't assemble
 prompt, the loop goes on with loom-py's own.
 
 Nothing else about the agent changes. Recording happens behind its back: it raises
-nothing, and only a prompt waits for it. What cannot be recorded is told to the logger
+nothing, and only a prompt waits for it. What cannot be recorded is logged to the logger
 `loombridge.loom`. `agent.stop()` sends what is still waiting and closes the connection.
 
 loom-py is not needed to import this module.

@@ -103,8 +103,8 @@ def with_bridge(
 ) -> AgentT:
     """Attach an agent and return the agent itself.
 
-    So that one line does both: `agent = with_bridge(Agent(...))`. Arguments and errors
-    are those of `attach`.
+    So that one line does both: `agent = with_bridge(Agent(...))`. Arguments and errors are as for
+    `attach`.
     """
     attach(
         agent,

@@ -9,7 +9,7 @@ from loombridge import _client, _connect, _errors, _values
 from loombridge.loom import _calls, _entries, _recorder, _run
 
 FLUSH_SECONDS = 10.0
-"""Seconds that `flush` waits unless told otherwise."""
+"""Seconds that `flush` waits by default."""
 
 CLOSE_SECONDS = 2.0
 """Seconds that `agent.stop()` may wait for steps to be recorded: enough for hundreds, and

@@ -79,7 +79,7 @@ class Step(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words(Entry):
-    """What was said besides tool calls."""
+    """The text other than tool calls."""
 
     role: _prompt.Role
     """Who said it."""
@@ -114,7 +114,7 @@ class Usage(Entry):
     prompt_id: str
     """The prompt."""
     usage: Mapping[str, Any]
-    """As the provider told it."""
+    """As reported by the provider."""
 
     @property
     def what(self) -> str:

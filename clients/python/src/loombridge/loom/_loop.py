@@ -204,7 +204,7 @@ def _keeping_stream(run: Callable[..., AsyncIterator[Any]]) -> Any:
 def _begin(strategies: Any, goal: str) -> tuple[_run.Keeper, Any] | None:
     """Return the keeper of a run that begins, and a loop of the run's own.
 
-    The same loop may be run twice at once; only what is copied is the run's own.
+    The same loop may be run twice at once; only the copied parts belong to the run.
     """
     try:
         executor = strategies.tool_executor

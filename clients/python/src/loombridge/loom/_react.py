@@ -30,7 +30,7 @@ def thought(words: str) -> str:
 
 
 def text(messages: Iterable[_prompt.Message]) -> str:
-    """Return messages, but for those of the system, as one text that ends in a question."""
+    """Return messages, except system messages, as one text that ends in a question."""
     said = [part for each in messages if each.role != "system" for part in _parts(each)]
     return "\n\n".join([*said, QUESTION])
 
@@ -59,7 +59,7 @@ def _of_blocks(blocks: Any) -> str:
 
 
 def counts(usage: object) -> bool:
-    """Say whether a provider's usage tells how large the prompt was."""
+    """Report whether a provider's usage contains the size of the prompt."""
     if not isinstance(usage, Mapping):
         return False
     told = cast("Mapping[str, Any]", usage)

@@ -20,7 +20,7 @@ _noted: ContextVar[dict[str, Any] | None] = ContextVar("loombridge_noted", defau
 
 @contextmanager
 def noting(llm: object) -> Generator[Mapping[str, Any]]:
-    """Yield a mapping that gets what is counted for the call of a model in the block."""
+    """Yield a mapping that gets the token counts of a model call in the block."""
     _listen(llm)
     noted: dict[str, Any] = {}
     token = _noted.set(noted)

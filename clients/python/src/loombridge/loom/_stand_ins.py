@@ -52,7 +52,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class NotOffloaded:
-    """What loom-py is told of an output: it is shown as it is, for the server has it."""
+    """The answer to loom-py for an output: the output unchanged, because the server has it."""
 
     content: str
     original_size: int
@@ -67,7 +67,7 @@ class NotOffloaded:
 
 
 class NoOffloader:
-    """A `DataOffloader` that writes no files; what was offloaded before can be read."""
+    """A `DataOffloader` that writes no files; earlier offloads can be read."""
 
     def __init__(self, offloader: Any) -> None:
         """Stand in for offloader."""

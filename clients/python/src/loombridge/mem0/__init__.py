@@ -6,7 +6,7 @@
         memory.add("Ann likes pears", user_id="ann")
         memory.search("what does Ann like", filters={"user_id": "ann"})["results"]
 
-Methods, arguments and results are those of mem0ai 2.2.1, and the ids of `search` and
+Methods, arguments and results are as in mem0ai 2.2.1, and the ids of `search` and
 `get_all` may also be given as before 2.0, `user_id="ann"`. No model is called, so `infer` is
 False unless it is asked for, and then needs `model`, a function as `ctx.memory.extract`
 takes one. Memories are records of the kind `mem0` of one agent. A deleted memory has no

@@ -9,7 +9,7 @@ IDS = ("user_id", "agent_id", "run_id")
 """Whose a memory is: at least one of them is given."""
 
 SCOPED = (*IDS, "actor_id", "role")
-"""What is kept of a memory beside the caller's own metadata."""
+"""The stored fields of a memory other than the caller's own metadata."""
 
 PLACE = "mem0"
 """The member of a record's metadata that holds it."""
@@ -95,6 +95,6 @@ def whose(**ids: str | None) -> dict[str, str]:
 
 
 def some(ids: Mapping[str, Any]) -> None:
-    """Refuse a call that says of nobody whose memories it means."""
+    """Refuse a call that does not say whose memories it means."""
     if not any(ids.get(name) for name in IDS):
         raise ValueError("At least one of 'user_id', 'agent_id', or 'run_id' must be provided.")

@@ -17,7 +17,7 @@ from loombridge import (
 from loombridge.mem0 import _conditions
 
 AGENT = "mem0"
-"""Whose records the memories are when nobody says."""
+"""The default owner of the records."""
 
 KIND = "mem0"
 """The kind of a memory's record."""
@@ -107,8 +107,7 @@ class AsyncMemory:
             `{"results": [{"id", "memory", "event": "ADD", …}]}`.
 
         Raises:
-            ValueError: no id is given, `infer` without a model, or an answer of the model
-                that is none.
+            ValueError: no id is given, `infer` without a model, or an invalid answer of the model.
         """
         ids = _conditions.whose(user_id=user_id, agent_id=agent_id, run_id=run_id)
         _conditions.some(ids)
@@ -202,7 +201,7 @@ class AsyncMemory:
         return {"results": [{**_item(hit.record), "score": hit.score} for hit in hits]}
 
     async def get(self, memory_id: str) -> dict[str, Any] | None:
-        """Return a memory, None if there is none of that id."""
+        """Return a memory, None if the id is unknown."""
         record = await self._record(memory_id)
         return None if record is None else _item(record)
 
@@ -253,7 +252,7 @@ class AsyncMemory:
         Args:
             memory_id: which one.
             text: what it says from now on.
-            metadata: members of the metadata; those that say whose it is stay.
+            metadata: members of the metadata; members that name the owner stay.
             data: what `text` was called before mem0ai 2.0.
 
         Raises:
@@ -299,7 +298,7 @@ class AsyncMemory:
         return {"message": "Memories deleted successfully!"}
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return what a memory was, the oldest first; of one that is gone nothing."""
+        """Return the history of a memory, oldest first; empty for a deleted one."""
         if await self._record(memory_id) is None:
             return []
         versions = await (await self._ctx()).memory.versions(id=memory_id)
@@ -379,7 +378,7 @@ def _draft(
 ) -> _records.RecordDraft:
     own = dict(metadata or {})
     if taken := sorted(own.keys() & _RESERVED):
-        raise ValueError(f"metadata can't have {taken[0]!r}: it has a meaning of its own")
+        raise ValueError(f"metadata can't have {taken[0]!r}: it is reserved")
     scope = {**ids, "role": message["role"]}
     if message.get("name"):
         scope["actor_id"] = _values.text("name", message["name"])

@@ -1,4 +1,4 @@
-"""mem0's synchronous memory: the asynchronous one, on an event loop in a thread of its own."""
+"""mem0's synchronous memory: the asynchronous one, on an event loop in a separate thread."""
 
 import weakref
 from collections.abc import Mapping, Sequence
@@ -81,7 +81,7 @@ class Memory:
         )
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
-        """Return a memory, None if there is none of that id."""
+        """Return a memory, None if the id is unknown."""
         return self._background.call(lambda: self._it.get(memory_id))
 
     def get_all(
@@ -131,7 +131,7 @@ class Memory:
         return self._background.call(lambda: self._it.delete_all(user_id, agent_id, run_id))
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return what a memory was, the oldest first; of one that is gone nothing."""
+        """Return the history of a memory, oldest first; empty for a deleted one."""
         return self._background.call(lambda: self._it.history(memory_id))
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""The synchronous client: the asynchronous one, on an event loop in a thread of its own.
+"""The synchronous client: the asynchronous one, on an event loop in a separate thread.
 
     with loombridge.sync.connect("127.0.0.1:50051", agent_id="researcher-1") as ctx:
         ctx.memory_save("Bitcoin closed at 45,000", metadata={"source": "desk"})
@@ -9,7 +9,7 @@ Every method of `loombridge.Client` and its parts is there, with the same argume
 awaited there is returned here, and `async for` is `for`. Where something is both, such as
 `save_many`, the method returns all, and its twin with `_iter` at the end gives one by one.
 
-Any thread may use a client, also one that has an event loop of its own, as in a notebook.
+Any thread may use a client, even one with its own event loop, as in a notebook.
 Ctrl-C ends the wait and cancels the call. A client does not outlive a fork: connect in the
 child, or start children by `spawn`.
 """
@@ -31,8 +31,8 @@ def connect(
 ) -> _face.Client:
     """Connect an agent to a Loom Bridge server, and return when it is connected.
 
-    Use it as `with connect(...) as ctx:`, or close the client yourself; one that is
-    forgotten is closed at the end of the program.
+    Use it as `with connect(...) as ctx:`, or close the client yourself; a forgotten client is
+    closed at the end of the program.
 
     Args:
         address: `host:port` or `unix:/path`; default: the environment variable
@@ -47,8 +47,8 @@ def connect(
 
     Raises:
         TypeError: an argument of a wrong type.
-        ValueError: an address that is none, a timeout that is not more than zero,
-            a wait that is less, a token that would travel in the clear.
+        ValueError: an invalid address, a timeout that is not positive, a negative wait, a token
+            that would travel in the clear.
         ServerUnreachableError: no server answers in time, or it and the client do not agree
             on TLS.
         UnauthenticatedError: the token is not known, or the server asks for one.

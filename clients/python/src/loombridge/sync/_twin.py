@@ -16,8 +16,8 @@ TwinT = TypeVar("TwinT", bound="Twin")
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 FED_AT_ONCE = 256
-"""Items of a caller's generator that are taken at a time, in a thread of their own, so that
-it may itself use the client."""
+"""Items of a caller's generator that are taken at a time, in a separate thread, so that it may
+itself use the client."""
 
 
 class Home:
@@ -35,7 +35,7 @@ class Home:
 
 
 class Twin:
-    """Holds something async, and does on its event loop what is asked of it."""
+    """Holds something async, and runs calls on its event loop."""
 
     def __init__(self, home: "Home", it: Any) -> None:
         """Made by what returns it."""
@@ -98,7 +98,7 @@ class Forgotten(Twin):
 
 
 def documented(kind: type) -> Callable[[type[TwinT]], type[TwinT]]:
-    """Give the methods of a twin the whole text of those that they stand for."""
+    """Give the methods of a twin the whole text of the methods that they stand for."""
 
     def document(twin: type[TwinT]) -> type[TwinT]:
         for name, member in vars(twin).items():
@@ -148,7 +148,7 @@ class Iterated(Forgotten, Generic[ItemT]):
 
     @staticmethod
     async def _some(it: AsyncIterator[ItemT]) -> list[ItemT]:
-        """Return the next item with those that came with it; none at the end."""
+        """Return the next item with the ones that came with it; none at the end."""
         try:
             first = await anext(it)
         except StopAsyncIteration:
@@ -245,7 +245,7 @@ class Root(Entered):
 
 
 class Made(Twin):
-    """The result of what is awaited or entered: entered at once, ended by a `with` block."""
+    """The result of an awaitable or context manager: entered at once, ended by a `with` block."""
 
     def __init__(self, home: "Home", making: Any) -> None:
         """Enter, and wait until it is there."""
