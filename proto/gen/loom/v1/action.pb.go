@@ -608,7 +608,7 @@ type CapabilityDescriptor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name is what to call it by.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// version tells apart those of one name.
+	// version distinguishes tools of the same name.
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// provider says where it runs.
 	Provider ProviderKind `protobuf:"varint,3,opt,name=provider,proto3,enum=loom.v1.ProviderKind" json:"provider,omitempty"`

@@ -29,7 +29,7 @@ const (
 //
 // ToolService lists and calls tools.
 type ToolServiceClient interface {
-	// ListTools lists the server's own tools and those of connected agents.
+	// ListTools lists the server's own tools and the tools of connected agents.
 	ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error)
 	// Call runs a tool. It is the same as Bridge.ForwardToolCall.
 	Call(ctx context.Context, in *ToolCall, opts ...grpc.CallOption) (*ToolResult, error)
@@ -69,7 +69,7 @@ func (c *toolServiceClient) Call(ctx context.Context, in *ToolCall, opts ...grpc
 //
 // ToolService lists and calls tools.
 type ToolServiceServer interface {
-	// ListTools lists the server's own tools and those of connected agents.
+	// ListTools lists the server's own tools and the tools of connected agents.
 	ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error)
 	// Call runs a tool. It is the same as Bridge.ForwardToolCall.
 	Call(context.Context, *ToolCall) (*ToolResult, error)

@@ -36,8 +36,7 @@ type AgentRuntimeClient interface {
 	CreateAgent(ctx context.Context, in *AgentConfig, opts ...grpc.CallOption) (*CreateAgentResponse, error)
 	// DeleteAgent removes an agent's entry and its state.
 	DeleteAgent(ctx context.Context, in *DeleteAgentRequest, opts ...grpc.CallOption) (*DeleteAgentResponse, error)
-	// GetAgentState reads an agent's state. An agent that nobody knows is
-	// NOT_FOUND.
+	// GetAgentState reads an agent's state. An unknown agent is NOT_FOUND.
 	GetAgentState(ctx context.Context, in *GetAgentStateRequest, opts ...grpc.CallOption) (*AgentState, error)
 	// UpdateAgentState replaces an agent's state.
 	UpdateAgentState(ctx context.Context, in *AgentState, opts ...grpc.CallOption) (*UpdateAgentStateResponse, error)
@@ -114,8 +113,7 @@ type AgentRuntimeServer interface {
 	CreateAgent(context.Context, *AgentConfig) (*CreateAgentResponse, error)
 	// DeleteAgent removes an agent's entry and its state.
 	DeleteAgent(context.Context, *DeleteAgentRequest) (*DeleteAgentResponse, error)
-	// GetAgentState reads an agent's state. An agent that nobody knows is
-	// NOT_FOUND.
+	// GetAgentState reads an agent's state. An unknown agent is NOT_FOUND.
 	GetAgentState(context.Context, *GetAgentStateRequest) (*AgentState, error)
 	// UpdateAgentState replaces an agent's state.
 	UpdateAgentState(context.Context, *AgentState) (*UpdateAgentStateResponse, error)

@@ -476,8 +476,8 @@ func (*ClientEvent_ToolResult) isClientEvent_Msg() {}
 // Delivery is an event that the agent listens to.
 type Delivery struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// topic is the topic or pattern as the agent registered it. The event's
-	// metadata tells the topic itself, under `loom.topic`.
+	// topic is the topic or pattern as the agent registered it. The event's metadata has the
+	// topic itself, under `loom.topic`.
 	Topic string `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
 	// event is the event.
 	Event         *Event `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`

@@ -31,13 +31,13 @@ const (
 //
 // Bridge is what an agent lives on: one registration, one stream, tools.
 type BridgeClient interface {
-	// RegisterAgent replaces what is known of an agent: topics, tools, metadata.
+	// RegisterAgent replaces the registration of an agent: topics, tools, metadata.
 	RegisterAgent(ctx context.Context, in *AgentRegisterRequest, opts ...grpc.CallOption) (*AgentRegisterResponse, error)
 	// EventStream carries events and tool calls both ways. The first message of
 	// the agent must be an ack with its id.
 	EventStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ClientEvent, ServerEvent], error)
-	// ForwardToolCall runs a tool of the server or of another agent. A tool that
-	// fails is told by the result, not by the status of the call.
+	// ForwardToolCall runs a tool of the server or of another agent. The result reports a
+	// tool's failure, not the status of the call.
 	ForwardToolCall(ctx context.Context, in *ToolCall, opts ...grpc.CallOption) (*ToolResult, error)
 	// Heartbeat answers with the time it was sent.
 	Heartbeat(ctx context.Context, in *HeartbeatRequest, opts ...grpc.CallOption) (*HeartbeatResponse, error)
@@ -100,13 +100,13 @@ func (c *bridgeClient) Heartbeat(ctx context.Context, in *HeartbeatRequest, opts
 //
 // Bridge is what an agent lives on: one registration, one stream, tools.
 type BridgeServer interface {
-	// RegisterAgent replaces what is known of an agent: topics, tools, metadata.
+	// RegisterAgent replaces the registration of an agent: topics, tools, metadata.
 	RegisterAgent(context.Context, *AgentRegisterRequest) (*AgentRegisterResponse, error)
 	// EventStream carries events and tool calls both ways. The first message of
 	// the agent must be an ack with its id.
 	EventStream(grpc.BidiStreamingServer[ClientEvent, ServerEvent]) error
-	// ForwardToolCall runs a tool of the server or of another agent. A tool that
-	// fails is told by the result, not by the status of the call.
+	// ForwardToolCall runs a tool of the server or of another agent. The result reports a
+	// tool's failure, not the status of the call.
 	ForwardToolCall(context.Context, *ToolCall) (*ToolResult, error)
 	// Heartbeat answers with the time it was sent.
 	Heartbeat(context.Context, *HeartbeatRequest) (*HeartbeatResponse, error)

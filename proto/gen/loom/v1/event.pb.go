@@ -74,7 +74,7 @@ func (QoSLevel) EnumDescriptor() ([]byte, []int) {
 	return file_loom_v1_event_proto_rawDescGZIP(), []int{0}
 }
 
-// Event is what agents tell each other on topics.
+// Event is a message that agents send each other on topics.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// id is the event's own id, unique among all; agents send a UUID.
@@ -258,7 +258,7 @@ type SubscribeRequest struct {
 	// qos chooses the queue.
 	Qos QoSLevel `protobuf:"varint,3,opt,name=qos,proto3,enum=loom.v1.QoSLevel" json:"qos,omitempty"`
 	// filters lets only events through whose metadata has all these pairs. `session_id`
-	// lets through those of a session, also where the native API emitted them.
+	// selects events of a session, including events emitted through the native API.
 	Filters       map[string]string `protobuf:"bytes,4,rep,name=filters,proto3" json:"filters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -441,7 +441,7 @@ func (x *PublishRequest) GetEvent() *Event {
 	return nil
 }
 
-// PublishResponse says what became of a published event.
+// PublishResponse is the result for a published event.
 type PublishResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// success is true when the event was taken.
@@ -647,7 +647,7 @@ func (x *StatsRequest) GetTopic() string {
 // StatsResponse counts what happened on a topic since the server started.
 type StatsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// total_events counts what was published.
+	// total_events counts the published events.
 	TotalEvents int64 `protobuf:"varint,1,opt,name=total_events,json=totalEvents,proto3" json:"total_events,omitempty"`
 	// active_subscriptions counts the subscriptions to exactly this text.
 	ActiveSubscriptions int64 `protobuf:"varint,2,opt,name=active_subscriptions,json=activeSubscriptions,proto3" json:"active_subscriptions,omitempty"`

@@ -45,7 +45,7 @@ type MemoryServiceClient interface {
 	// MarkExecuted notes that a plan was carried out. A session keeps the last
 	// 1000 of these.
 	MarkExecuted(ctx context.Context, in *MarkExecutedRequest, opts ...grpc.CallOption) (*MarkExecutedResponse, error)
-	// CheckExecuted tells what came of a plan.
+	// CheckExecuted returns the outcome of a plan.
 	CheckExecuted(ctx context.Context, in *CheckExecutedRequest, opts ...grpc.CallOption) (*CheckExecutedResponse, error)
 	// GetExecutionStats counts what came of the plans.
 	GetExecutionStats(ctx context.Context, in *GetExecutionStatsRequest, opts ...grpc.CallOption) (*GetExecutionStatsResponse, error)
@@ -170,7 +170,7 @@ type MemoryServiceServer interface {
 	// MarkExecuted notes that a plan was carried out. A session keeps the last
 	// 1000 of these.
 	MarkExecuted(context.Context, *MarkExecutedRequest) (*MarkExecutedResponse, error)
-	// CheckExecuted tells what came of a plan.
+	// CheckExecuted returns the outcome of a plan.
 	CheckExecuted(context.Context, *CheckExecutedRequest) (*CheckExecutedResponse, error)
 	// GetExecutionStats counts what came of the plans.
 	GetExecutionStats(context.Context, *GetExecutionStatsRequest) (*GetExecutionStatsResponse, error)

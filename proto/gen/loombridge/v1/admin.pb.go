@@ -175,7 +175,7 @@ func (x *GetWorkspaceResponse) GetWorkspace() *Workspace {
 // Workspace says which server has an agent's workspace.
 type Workspace struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// server and address are those of the server when it was given the workspace.
+	// server and address are the server's name and address when it was given the workspace.
 	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	// address is where the other servers reach it.
 	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
@@ -416,7 +416,7 @@ type GetStatusResponse struct {
 	// backups says how the backups go; unset where the server makes none.
 	Backups *BackupStatus `protobuf:"bytes,12,opt,name=backups,proto3" json:"backups,omitempty"`
 	// tool_calls counts the calls of tools by all agents, over either API, since the server
-	// started, by how they ended: `ok`, `refused` for those that did not run, or the code of the
+	// started, by outcome: `ok`, `refused` for calls that did not run, or the code of the
 	// failure in lower case, such as `not_found` or `timeout`.
 	ToolCalls map[string]int64 `protobuf:"bytes,170,rep,name=tool_calls,json=toolCalls,proto3" json:"tool_calls,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// redacted counts the secrets that were taken out of what all callers sent, since the
@@ -552,8 +552,8 @@ func (x *GetStatusResponse) GetRetention() *RetentionStatus {
 	return nil
 }
 
-// RetentionStatus says what is deleted for its age. Servers on one store have counts of
-// their own: what one deletes no other does.
+// RetentionStatus reports deletions by age. Servers on one store count separately: each
+// counts only its own deletions.
 type RetentionStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// deleted_records is how many records this server has deleted for their age since it was
@@ -882,7 +882,7 @@ func (x *ListBackupsRequest) GetPageToken() string {
 // ListBackupsResponse has the backups.
 type ListBackupsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// backups are those that can be restored, the newest first.
+	// backups are the restorable backups, newest first.
 	Backups []*Backup `protobuf:"bytes,1,rep,name=backups,proto3" json:"backups,omitempty"`
 	// next_page_token continues; empty at the end.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -1032,7 +1032,7 @@ func (x *ListScopesRequest) GetAgentId() string {
 // ListScopesResponse has a page of owners.
 type ListScopesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// scopes are those that have anything stored in memory.
+	// scopes are the owners with stored memory.
 	Scopes []*MemoryScope `protobuf:"bytes,1,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	// next_page_token gets the next page; empty when there is none.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -1089,13 +1089,13 @@ type MemoryScope struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// owner is whose memory it is.
 	Owner *MemoryOwner `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
-	// records is how many there are, those replaced and archived included; 0 where they are
-	// all gone and something beside them is left, such as answers to repeated requests.
+	// records is the number of records, including replaced and archived ones. 0: only other
+	// data is left, such as answers to repeated requests.
 	Records int64 `protobuf:"varint,2,opt,name=records,proto3" json:"records,omitempty"`
 	// archived is how many of them lie in the archive.
 	Archived int64 `protobuf:"varint,3,opt,name=archived,proto3" json:"archived,omitempty"`
-	// bytes is about what records and index take in the store; on RocksDB without what was
-	// written lately. 0 where the engine does not tell.
+	// bytes is the approximate size of records and index in the store; on RocksDB without
+	// recent writes. 0 if the engine does not report it.
 	Bytes         int64 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1168,7 +1168,7 @@ type Backup struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// bytes is the size of all its files.
 	Bytes int64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	// new_bytes is the size of those that the backup before did not have.
+	// new_bytes is the size of the files that the previous backup did not have.
 	NewBytes      int64 `protobuf:"varint,4,opt,name=new_bytes,json=newBytes,proto3" json:"new_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

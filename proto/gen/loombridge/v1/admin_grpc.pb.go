@@ -31,7 +31,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService tells how the server is, and lets its operator look after the store.
+// AdminService reports the state of the server, and lets its operator maintain the store.
 type AdminServiceClient interface {
 	// GetStatus returns what the server is and how it stores.
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
@@ -45,18 +45,17 @@ type AdminServiceClient interface {
 	// ListBackups returns the backups in that folder, the newest first. With authentication
 	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
 	ListBackups(ctx context.Context, in *ListBackupsRequest, opts ...grpc.CallOption) (*ListBackupsResponse, error)
-	// ListScopes returns whose memory the store has, page by page: agents by id, then spaces,
-	// then persons. A page token stays good after a restart, and for what is saved meanwhile.
-	// A caller sees what it may administer: all of its tenant where authentication is off and
-	// where its credential says `operates`; otherwise the agents that it may act for, the
-	// persons that its credential administers, and the spaces and persons that `agent_id` was
-	// granted admin of. Whose credential has agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another
-	// tenant than the caller's; AGENT_NOT_OWNED.
+	// ListScopes returns the owners of memories in the store, page by page: agents by id, then spaces, then persons. A page
+	// token stays valid across restarts and saves. A caller sees what it may administer: all of its tenant where
+	// authentication is off and where its credential says `operates`; otherwise the agents that it may act for, the persons
+	// that its credential administers, and the spaces and persons that `agent_id` was granted admin of. Whose credential has
+	// agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another tenant than the caller's;
+	// AGENT_NOT_OWNED.
 	ListScopes(ctx context.Context, in *ListScopesRequest, opts ...grpc.CallOption) (*ListScopesResponse, error)
-	// GetWorkspace tells which of the servers on one store has the workspace of an agent.
-	// Calls of tools that touch it run there, wherever they are made.
-	// Errors: WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its
-	// store alone or all share one folder.
+	// GetWorkspace returns the server, of those on one store, that has the workspace of an
+	// agent. Calls of tools that touch it run there, wherever they are made. Errors:
+	// WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
+	// alone or all share one folder.
 	GetWorkspace(ctx context.Context, in *GetWorkspaceRequest, opts ...grpc.CallOption) (*GetWorkspaceResponse, error)
 	// MoveWorkspace gives the workspace of an agent to another server. It copies no files: the
 	// agent goes on with what lies in that server's folder. Calls and background jobs that run
@@ -146,7 +145,7 @@ func (c *adminServiceClient) MoveWorkspace(ctx context.Context, in *MoveWorkspac
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService tells how the server is, and lets its operator look after the store.
+// AdminService reports the state of the server, and lets its operator maintain the store.
 type AdminServiceServer interface {
 	// GetStatus returns what the server is and how it stores.
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
@@ -160,18 +159,17 @@ type AdminServiceServer interface {
 	// ListBackups returns the backups in that folder, the newest first. With authentication
 	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
 	ListBackups(context.Context, *ListBackupsRequest) (*ListBackupsResponse, error)
-	// ListScopes returns whose memory the store has, page by page: agents by id, then spaces,
-	// then persons. A page token stays good after a restart, and for what is saved meanwhile.
-	// A caller sees what it may administer: all of its tenant where authentication is off and
-	// where its credential says `operates`; otherwise the agents that it may act for, the
-	// persons that its credential administers, and the spaces and persons that `agent_id` was
-	// granted admin of. Whose credential has agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another
-	// tenant than the caller's; AGENT_NOT_OWNED.
+	// ListScopes returns the owners of memories in the store, page by page: agents by id, then spaces, then persons. A page
+	// token stays valid across restarts and saves. A caller sees what it may administer: all of its tenant where
+	// authentication is off and where its credential says `operates`; otherwise the agents that it may act for, the persons
+	// that its credential administers, and the spaces and persons that `agent_id` was granted admin of. Whose credential has
+	// agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another tenant than the caller's;
+	// AGENT_NOT_OWNED.
 	ListScopes(context.Context, *ListScopesRequest) (*ListScopesResponse, error)
-	// GetWorkspace tells which of the servers on one store has the workspace of an agent.
-	// Calls of tools that touch it run there, wherever they are made.
-	// Errors: WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its
-	// store alone or all share one folder.
+	// GetWorkspace returns the server, of those on one store, that has the workspace of an
+	// agent. Calls of tools that touch it run there, wherever they are made. Errors:
+	// WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
+	// alone or all share one folder.
 	GetWorkspace(context.Context, *GetWorkspaceRequest) (*GetWorkspaceResponse, error)
 	// MoveWorkspace gives the workspace of an agent to another server. It copies no files: the
 	// agent goes on with what lies in that server's folder. Calls and background jobs that run

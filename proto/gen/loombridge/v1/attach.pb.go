@@ -194,14 +194,14 @@ type AttachHello struct {
 	// topics are what to listen to from the start: at most 64, each once.
 	Topics []*TopicPosition `protobuf:"bytes,3,rep,name=topics,proto3" json:"topics,omitempty"`
 	// tools are what the agent can do for others: at most 256, with names,
-	// descriptions and schemas of 256 KiB together; those of all agents of a tenant
-	// share 4 MiB (settings).
+	// descriptions and schemas of 256 KiB together; all agents of a tenant share 4 MiB
+	// (settings).
 	Tools []*ProvidedTool `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
 	// metadata describes the agent in the directory: at most 32 pairs, together
 	// at most 8 KiB.
 	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// capabilities are what others may look for, besides the names of its tools:
-	// at most 64, each at most 256 bytes.
+	// capabilities are what others may look for, in addition to the names of its tools: at
+	// most 64, each at most 256 bytes.
 	Capabilities []string `protobuf:"bytes,6,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// parent_id is the agent that started this one; empty for none.
 	ParentId string `protobuf:"bytes,7,opt,name=parent_id,json=parentId,proto3" json:"parent_id,omitempty"`
@@ -604,8 +604,7 @@ func (x *AttachUnsubscribe) GetTopics() []string {
 	return nil
 }
 
-// AttachToolResult answers one tool call. An answer that comes too late or that
-// nobody asked for is dropped.
+// AttachToolResult answers one tool call. A late or unrequested answer is dropped.
 type AttachToolResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// call_id is that of the call. Required.
@@ -769,10 +768,10 @@ type AttachHeartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// ref comes back in the answer.
 	Ref int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	// signals are what the agent's surroundings saw since the last one, for the session of
-	// the stream: at most 64. One that breaks a rule is named by the answer and stops none
-	// of the others. What is urgent also comes on the topic `agent.<id>.interrupts`, at
-	// once, to whoever of the agent listens there.
+	// signals are observations of the agent's environment since the last heartbeat, for the
+	// session of the stream: at most 64. The answer names a signal that breaks a rule; the
+	// others are still accepted. Urgent signals are also emitted at once on the topic
+	// `agent.<id>.interrupts`, to the agent's subscribers there.
 	Signals       []*Signal `protobuf:"bytes,2,rep,name=signals,proto3" json:"signals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -951,7 +950,7 @@ type AttachReady struct {
 	Positions []*TopicPosition `protobuf:"bytes,1,rep,name=positions,proto3" json:"positions,omitempty"`
 	// generation numbers the streams of this server; a later one is higher.
 	Generation int64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
-	// heartbeat_interval is what was agreed.
+	// heartbeat_interval is the agreed interval.
 	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,3,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
 	// server_time is a moment before the subscription stood, to resume patterns
 	// from with `since`.

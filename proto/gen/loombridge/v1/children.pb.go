@@ -176,17 +176,17 @@ type SpawnAgentRequest struct {
 	// beginning with a dot. An id that an agent has, or an entry of the workspace, is
 	// AGENT_EXISTS. Required.
 	ChildId string `protobuf:"bytes,3,opt,name=child_id,json=childId,proto3" json:"child_id,omitempty"`
-	// goal is what it shall do: at most 64 KiB. It is all that the child is told. Required.
+	// goal is the task of the child: at most 64 KiB. The child gets nothing else. Required.
 	Goal string `protobuf:"bytes,4,opt,name=goal,proto3" json:"goal,omitempty"`
 	// child_session_id is the child's session. Default: a new one. At most 256 bytes.
 	ChildSessionId string `protobuf:"bytes,5,opt,name=child_session_id,json=childSessionId,proto3" json:"child_session_id,omitempty"`
-	// tools are those that it may call, at most those that its parent may: at most 256 of at
-	// most 128 bytes. Default: those of its parent.
+	// tools are the tools that it may call, a subset of its parent's: at most 256 of at most
+	// 128 bytes. Default: its parent's.
 	Tools []string `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`
 	// without_tools lets it call none.
 	WithoutTools bool `protobuf:"varint,7,opt,name=without_tools,json=withoutTools,proto3" json:"without_tools,omitempty"`
-	// profile is the name of a profile of the server's that bounds its calls besides those of
-	// its parents. Default: none.
+	// profile is the name of a profile of the server that bounds its calls, in addition to
+	// its parents' profiles. Default: none.
 	Profile string `protobuf:"bytes,8,opt,name=profile,proto3" json:"profile,omitempty"`
 	// limits bound it.
 	Limits *ChildLimits `protobuf:"bytes,9,opt,name=limits,proto3" json:"limits,omitempty"`
@@ -195,8 +195,8 @@ type SpawnAgentRequest struct {
 	Grants []string `protobuf:"bytes,10,rep,name=grants,proto3" json:"grants,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
 	RequestId string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// fork_from makes the child a fork, which knows what its parent knew. Default: it is told its
-	// goal and nothing else.
+	// fork_from makes the child a fork, which knows what its parent knew. Default: it gets only
+	// its goal.
 	ForkFrom      *ForkPoint `protobuf:"bytes,12,opt,name=fork_from,json=forkFrom,proto3" json:"fork_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -321,9 +321,9 @@ func (x *SpawnAgentRequest) GetForkFrom() *ForkPoint {
 // tools, its system message and its conversation, up to the end of that; so the provider's
 // cache serves them. The goal stands behind it, as a message of the user. The fork has its
 // parent's tools (no `tools` and no `without_tools`), and a system message or tools of its
-// own prompts count for nothing. Names in the conversation, such as `step_003`, are those of
-// the parent's: what the fork is to read it is granted. Where the parent's data are erased,
-// the fork's prompts are PROMPT_GONE.
+// own prompts count for nothing. Names in the conversation, such as `step_003`, are the
+// parent's: grant the fork what it shall read. If the parent's data are erased, the fork's
+// prompts are PROMPT_GONE.
 type ForkPoint struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// prompt_id is the prompt, from its receipt: PROMPT_GONE where it can't be made again. At
@@ -427,7 +427,7 @@ type ChildAgent struct {
 	Goal string `protobuf:"bytes,3,opt,name=goal,proto3" json:"goal,omitempty"`
 	// session_id is its session.
 	SessionId string `protobuf:"bytes,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// tools are those that it may call; see all_tools.
+	// tools are the tools that it may call; see all_tools.
 	Tools []string `protobuf:"bytes,6,rep,name=tools,proto3" json:"tools,omitempty"`
 	// limits bound it.
 	Limits *ChildLimits `protobuf:"bytes,9,opt,name=limits,proto3" json:"limits,omitempty"`
@@ -592,10 +592,10 @@ type CompleteTaskRequest struct {
 	// grants are names of blobs of the child's that its parent may read, by their refs: at
 	// most 64 of at most 512 bytes. They are kept for good. Not for a task.
 	Grants []string `protobuf:"bytes,7,rep,name=grants,proto3" json:"grants,omitempty"`
-	// step_ids are the steps of the task, at most 1,000; not for a child. Default: what was
-	// said and done in its session since it was taken up, without what belongs to other tasks
-	// of the same action that are no part of it: from where one was taken up that has no
-	// result yet, and what was folded of those that have one.
+	// step_ids are the steps of the task, at most 1,000; not for a child. Default: the
+	// messages and steps of its session since it was taken up, without parts of other tasks
+	// of the same action: for a task without a result, everything from where it was taken up;
+	// for a finished one, its folded steps.
 	StepIds       []string `protobuf:"bytes,8,rep,name=step_ids,json=stepIds,proto3" json:"step_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -687,7 +687,7 @@ func (x *CompleteTaskRequest) GetStepIds() []string {
 	return nil
 }
 
-// CompleteTaskResponse says what became of it.
+// CompleteTaskResponse is the result of the call.
 type CompleteTaskResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// child is the child with its result; unset for a task.
@@ -742,9 +742,9 @@ func (x *CompleteTaskResponse) GetFold() *TaskFold {
 	return nil
 }
 
-// TaskFold is what became of the steps of a task that is done: one message in the place
-// of the first of them, `[Subtask ` and its id, `] `, the conclusion, ` → ` and the names
-// by which they are read.
+// TaskFold stands for the steps of a finished task: one message in the place of the first
+// of them, `[Subtask ` and its id, `] `, the conclusion, ` → ` and the names by which they
+// are read.
 type TaskFold struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// batch is the number of the batch, for Undo; 0 where nothing was folded.
@@ -909,12 +909,12 @@ type WaitAgentsResponse struct {
 	Children []*ChildAgent `protobuf:"bytes,1,rep,name=children,proto3" json:"children,omitempty"`
 	// complete says that all of them have their results.
 	Complete bool `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
-	// pending are those that have not.
+	// pending are the children without a result.
 	Pending []string `protobuf:"bytes,3,rep,name=pending,proto3" json:"pending,omitempty"`
-	// outcome is what they returned, for a prompt: `[{child_id}] {result}`, a paragraph for
-	// each, equal results once with all names, failures as `[{child_id}] ✗ {error}`. It says
-	// nothing of those that are pending. It has at most 1 MiB: longer results share that, and
-	// each one that is cut names the step of the parent that has it whole.
+	// outcome is the text of their results for a prompt: `[{child_id}] {result}`, a paragraph
+	// for each, equal results once with all names, failures as `[{child_id}] ✗ {error}`. It
+	// leaves out pending children. It has at most 1 MiB: longer results share that, and each
+	// one that is cut names the step of the parent that has it whole.
 	Outcome string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// cut says that a result is cut in outcome, or left out of children: it can be read whole
 	// with ReadBlob, by its result_step_id.

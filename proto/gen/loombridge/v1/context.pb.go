@@ -596,8 +596,8 @@ const (
 	// TOKEN_CERTAINTY_ESTIMATED: a near vocabulary, or a guess from the scripts of
 	// the text.
 	TokenCertainty_TOKEN_CERTAINTY_ESTIMATED TokenCertainty = 2
-	// TOKEN_CERTAINTY_ANCHORED: most of it is what the provider reported for an
-	// earlier prompt, and only what was added since is counted.
+	// TOKEN_CERTAINTY_ANCHORED: most of it is the provider's count for an earlier prompt, and
+	// only later additions are counted here.
 	TokenCertainty_TOKEN_CERTAINTY_ANCHORED TokenCertainty = 3
 )
 
@@ -707,9 +707,9 @@ func (BlobTier) EnumDescriptor() ([]byte, []int) {
 type BlobForm int32
 
 const (
-	// BLOB_FORM_UNSPECIFIED: what the name leads to. That is the original, but for
-	// the paths of what was taken out of a result given as JSON: the output of
-	// `system:shell`, the content of `fs:read_file`, a failure longer than 4 KiB.
+	// BLOB_FORM_UNSPECIFIED: the form that the name leads to. That is the original, except
+	// for paths of text extracted from a JSON result: the output of `system:shell`, the
+	// content of `fs:read_file`, a failure longer than 4 KiB.
 	BlobForm_BLOB_FORM_UNSPECIFIED BlobForm = 0
 	// BLOB_FORM_ORIGINAL: every byte as it was given.
 	BlobForm_BLOB_FORM_ORIGINAL BlobForm = 1
@@ -1479,7 +1479,7 @@ func (x *ResultBytes) GetMediaType() string {
 	return ""
 }
 
-// ResultContent is a result made of content blocks, as those of MCP.
+// ResultContent is a result made of content blocks, as in MCP.
 type ResultContent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// blocks are in order, at most 256, which take at most 1 MiB together as JSON.
@@ -2073,9 +2073,9 @@ type AssembleRequest struct {
 	// settings say what this prompt is made of, over what the session is configured
 	// with.
 	Settings *PromptSettings `protobuf:"bytes,11,opt,name=settings,proto3" json:"settings,omitempty"`
-	// tools are the caller's own tools, offered beside those that are served: at most
-	// 256, with names that the format takes and tells apart. One of the name of a served
-	// tool takes its place.
+	// tools are the caller's own tools, offered in addition to the served ones: at most 256,
+	// with names that are valid and distinct in the format. A tool with the name of a served
+	// one replaces it.
 	Tools []*ToolDefinition `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
 	// turn_id names the turn of the model that the prompt is for: the same one gets the
 	// same variation. At most 128 bytes. Default: counted by the user messages of the
@@ -2411,19 +2411,18 @@ type HistorySettings struct {
 	Policy HistoryPolicy `protobuf:"varint,1,opt,name=policy,proto3,enum=loombridge.v1.HistoryPolicy" json:"policy,omitempty"`
 	// preset is a set of fixed rules: `design`, `reduction`, or `chat`, `research`,
 	// `code`, `debug` for grouped lines; `task_context`, which shows the newest messages
-	// that fit, without the results of calls; `partitioned`, whose history gives way by
-	// levels of pressure; or `three_phase`, where messages fade by age and results are
-	// compressed. In the presets of lines messages and recent calls
-	// stand where they stood, with a line for each older call in its place; what calls
-	// wrote, and results that were offloaded, are left out (of all but `design`, recent
-	// files that were read are not). Any other name is refused. It needs the policy
-	// preset, or none.
+	// that fit, without the results of calls; `partitioned`, whose history shrinks by levels
+	// of pressure; or `three_phase`, where messages fade by age and results are compressed.
+	// In the presets of lines messages and recent calls stand where they stood, with a line
+	// for each older call in its place; what calls wrote, and results that were offloaded,
+	// are left out (of all but `design`, recent files that were read are not). Any other name
+	// is refused. It needs the policy preset or no policy.
 	Preset string `protobuf:"bytes,2,opt,name=preset,proto3" json:"preset,omitempty"`
 	// literal lets a preset's boundary move with every step, as its rules are
 	// written. Default false: it moves in batches, so that the provider's cache
 	// holds.
 	Literal *bool `protobuf:"varint,3,opt,name=literal,proto3,oneof" json:"literal,omitempty"`
-	// prices are those of the model, if its own are not known or not yours.
+	// prices are the prices of the model, if the known ones are missing or not yours.
 	Prices *TokenPrices `protobuf:"bytes,4,opt,name=prices,proto3" json:"prices,omitempty"`
 	// expected_steps is how many more steps the session will have, at most
 	// 1,000,000. Default: as many as there were.
@@ -2516,8 +2515,8 @@ type TokenPrices struct {
 	// cached_input is one that the provider reads from its cache, at most input.
 	// Default 0: free.
 	CachedInput float64 `protobuf:"fixed64,2,opt,name=cached_input,json=cachedInput,proto3" json:"cached_input,omitempty"`
-	// cache_write is one that the provider writes to its cache. Default 0: writing
-	// costs nothing beside input.
+	// cache_write is one that the provider writes to its cache. Default 0: writing costs
+	// nothing in addition to input.
 	CacheWrite    float64 `protobuf:"fixed64,3,opt,name=cache_write,json=cacheWrite,proto3" json:"cache_write,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2599,7 +2598,7 @@ type Receipt struct {
 	Pressure float64 `protobuf:"fixed64,11,opt,name=pressure,proto3" json:"pressure,omitempty"`
 	// layout is the order of the sections.
 	Layout PromptLayout `protobuf:"varint,13,opt,name=layout,proto3,enum=loombridge.v1.PromptLayout" json:"layout,omitempty"`
-	// sections are those of the prompt, in its order, and those that were left out.
+	// sections are the sections of the prompt, in its order, and then the ones left out.
 	Sections []*SectionInfo `protobuf:"bytes,14,rep,name=sections,proto3" json:"sections,omitempty"`
 	// sequences say how far what the prompt is made of was read, all at one moment.
 	Sequences []*SnapshotSequence `protobuf:"bytes,16,rep,name=sequences,proto3" json:"sequences,omitempty"`
@@ -2965,7 +2964,7 @@ type PartitionTokens struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// system are the system prompt, examples, and what callers add there.
 	System int32 `protobuf:"varint,1,opt,name=system,proto3" json:"system,omitempty"`
-	// memory is what is known of the user and the task.
+	// memory is knowledge about the user and the task.
 	Memory int32 `protobuf:"varint,2,opt,name=memory,proto3" json:"memory,omitempty"`
 	// skill are active skills and tools.
 	Skill int32 `protobuf:"varint,3,opt,name=skill,proto3" json:"skill,omitempty"`
@@ -3344,9 +3343,8 @@ type EndSessionRequest struct {
 	// session_id is the session. Default `default`.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// reward says how well it went, from -1 to 1. From 0.7 on the server makes a record of
-	// kind `playbook` of what was done, with status `draft` and source `auto`, for somebody
-	// to review: one for each session, if anybody said what it was about. Default: nobody
-	// says.
+	// kind `playbook` from the session's work, with status `draft` and source `auto`, for
+	// review: one for each session with a known goal. Default: unset.
 	Reward *float64 `protobuf:"fixed64,3,opt,name=reward,proto3,oneof" json:"reward,omitempty"`
 	// task_type is what sort of task it was, at most 128 bytes, with a reward: the playbook
 	// is for tasks of that type. Default: any.
@@ -3489,12 +3487,12 @@ type CompactHistoryRequest struct {
 	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// dry_run shows the batch and does not store it.
 	DryRun bool `protobuf:"varint,7,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// summary is what the caller, or its model, says of what is folded. It stands at
-	// the head of the fold and replaces none of its lines. One that is blank or longer
-	// than 500 tokens is left out, and the answer says so. At most 64 KiB. Not with style.
-	// Default: none.
+	// summary is the summary of the folded part by the caller or its model. It stands at the
+	// head of the fold and replaces none of its lines. One that is blank or longer than 500
+	// tokens is left out, and the answer says so. At most 64 KiB. Not with style. Default:
+	// none.
 	Summary string `protobuf:"bytes,8,opt,name=summary,proto3" json:"summary,omitempty"`
-	// step_ids are the steps that the text is of: at most 1,000 of the session's, told in
+	// step_ids are the steps that the text is of: at most 1,000 of the session's, listed in
 	// the order of its log. STEP_NOT_FOUND where it has not one of them. They need style.
 	// Default: all.
 	StepIds       []string `protobuf:"bytes,9,rep,name=step_ids,json=stepIds,proto3" json:"step_ids,omitempty"`
@@ -3595,10 +3593,10 @@ func (x *CompactHistoryRequest) GetStepIds() []string {
 	return nil
 }
 
-// CompactHistoryResponse is what was folded, or the text.
+// CompactHistoryResponse is the folded batch, or the text.
 type CompactHistoryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// batch is what was folded; unset when there was nothing to fold.
+	// batch is the batch of folds; unset if there was nothing to fold.
 	Batch *FoldBatch `protobuf:"bytes,1,opt,name=batch,proto3" json:"batch,omitempty"`
 	// folds stand in the history now, in order.
 	Folds []*FoldInfo `protobuf:"bytes,2,rep,name=folds,proto3" json:"folds,omitempty"`
@@ -3752,7 +3750,7 @@ func (x *UndoRequest) GetRequestId() string {
 	return ""
 }
 
-// UndoResponse says what was taken back.
+// UndoResponse says what was undone.
 type UndoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// batch is the number of the batch; 0 when it was the boundary of a preset that
@@ -3912,12 +3910,12 @@ func (x *ReportUsageRequest) GetCachedTokens() int32 {
 	return 0
 }
 
-// ReportUsageResponse is what was learned.
+// ReportUsageResponse holds the corrections learned from the report.
 type ReportUsageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// counted_tokens is what the server had said the prompt would take.
 	CountedTokens int32 `protobuf:"varint,1,opt,name=counted_tokens,json=countedTokens,proto3" json:"counted_tokens,omitempty"`
-	// ratio is how many tokens the provider counts for one that is counted here.
+	// ratio is the provider's token count divided by the count here.
 	Ratio float64 `protobuf:"fixed64,2,opt,name=ratio,proto3" json:"ratio,omitempty"`
 	// missed_tokens is how many tokens should have come from the provider's cache
 	// and did not.
@@ -4133,7 +4131,7 @@ type CompressResultResponse struct {
 	Compressed bool `protobuf:"varint,2,opt,name=compressed,proto3" json:"compressed,omitempty"`
 	// blob is where the whole lies, when it is not all of content.
 	Blob *BlobInfo `protobuf:"bytes,3,opt,name=blob,proto3" json:"blob,omitempty"`
-	// strategy is what was applied, such as `search`; empty when nothing was.
+	// strategy is the applied strategy, such as `search`; empty if none was.
 	Strategy string `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
 	// original_chars is the length of the whole, in code points.
 	OriginalChars int64 `protobuf:"varint,5,opt,name=original_chars,json=originalChars,proto3" json:"original_chars,omitempty"`
@@ -4333,8 +4331,8 @@ type CountTokensRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// text is what to count, at most 1 MiB. Not with messages.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// model chooses the counter. Default `gpt-4o`; a model that nobody knows is
-	// estimated. At most 128 bytes.
+	// model chooses the counter. Default `gpt-4o`; an unknown model is estimated. At most 128
+	// bytes.
 	Model string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
 	// messages are counted as a request to the model holds them, with what it adds to
 	// each of them and, by the rule of OpenAI, 3 tokens that open the reply: at most 256,
@@ -4471,8 +4469,7 @@ type BlobInfo struct {
 	// category is what sort of call made it: `read`, `list`, `search`, `page`,
 	// `shell`, `tool`, `note`, `report`. It decides how long the blob stays.
 	Category string `protobuf:"bytes,10,opt,name=category,proto3" json:"category,omitempty"`
-	// media_type is the format, such as `image/png`; empty when it was not told
-	// apart, and for text.
+	// media_type is the format, such as `image/png`; empty if unknown, and for text.
 	MediaType string `protobuf:"bytes,11,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
 	// ttl is how long it stays; unset when it never expires.
 	Ttl *durationpb.Duration `protobuf:"bytes,12,opt,name=ttl,proto3" json:"ttl,omitempty"`
@@ -4909,8 +4906,8 @@ type RecordStepRequest struct {
 	RequestId string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// pinned keeps the step in every prompt as it is.
 	Pinned bool `protobuf:"varint,14,opt,name=pinned,proto3" json:"pinned,omitempty"`
-	// task is what the step did, in the words of whoever plans: it enters the
-	// first tier of memory in the same commit. Default: none.
+	// task is what the step did, in the words of the planner: it enters the first tier of
+	// memory in the same commit. Default: none.
 	Task          *Task `protobuf:"bytes,15,opt,name=task,proto3" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5658,7 +5655,7 @@ type GetTaskResponse struct {
 	Task *Task `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	// session_id is the session it belongs to.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// tiers are those that have the task now: 1 while it is among the last of its
+	// tiers are the tiers that have the task now: 1 while it is among the last of its
 	// session, and 2, 3 or 4 once it is a record of memory.
 	Tiers         []int32 `protobuf:"varint,4,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -5723,7 +5720,7 @@ type ListBlobsRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// session_id selects those made in a session. At most 256 bytes.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// step_id selects those of a step: `step_` and a number.
+	// step_id selects blobs of a step: `step_` and a number.
 	StepId string `protobuf:"bytes,3,opt,name=step_id,json=stepId,proto3" json:"step_id,omitempty"`
 	// kind selects `text`, `json`, `log`, `image`, `audio` or `binary`.
 	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
@@ -5738,9 +5735,9 @@ type ListBlobsRequest struct {
 	PageSize int32 `protobuf:"varint,8,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token continues a listing with the same fields.
 	PageToken string `protobuf:"bytes,9,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// include_closed also selects those of closed sessions (SessionInfo.closed). Without
-	// it they are left out where neither session_id nor step_id is given, except those
-	// that are archived or in the tier of long-term memory.
+	// include_closed also selects blobs of closed sessions (SessionInfo.closed). Otherwise
+	// these are left out if neither session_id nor step_id is given, except archived blobs
+	// and blobs in the tier of long-term memory.
 	IncludeClosed bool `protobuf:"varint,10,opt,name=include_closed,json=includeClosed,proto3" json:"include_closed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6626,10 +6623,10 @@ type CollectGarbageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose blobs. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// dry_run tells what would be deleted and deletes nothing.
+	// dry_run returns what would be deleted and deletes nothing.
 	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
-	// request_id makes a repeated call give the first answer again; without it the
-	// call is safe to repeat, too, and tells what it did itself. At most 128 bytes.
+	// request_id makes a repeated call give the first answer again; without it the call is
+	// safe to repeat, too, and returns what it did itself. At most 128 bytes.
 	RequestId     string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6686,8 +6683,8 @@ func (x *CollectGarbageRequest) GetRequestId() string {
 	return ""
 }
 
-// CollectGarbageResponse says what was deleted, and what was not. A call that is
-// broken off has done part of it; make it again.
+// CollectGarbageResponse counts the deleted and the kept blobs. An interrupted call has
+// done part of the work; repeat it.
 type CollectGarbageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// deleted_count is how many paths were deleted.
@@ -6980,8 +6977,8 @@ type ImportSessionsRequest struct {
 	// agent_id is the agent that gets the sessions. Required in the first message; later ones
 	// are of the same.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// lines are those of ExportSessions, in order; at most 10,000 in a message. One has at
-	// most 2 MiB.
+	// lines are the lines of ExportSessions, in order; at most 10,000 in a message. One has
+	// at most 2 MiB.
 	Lines         []string `protobuf:"bytes,2,rep,name=lines,proto3" json:"lines,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -7031,7 +7028,7 @@ func (x *ImportSessionsRequest) GetLines() []string {
 	return nil
 }
 
-// ImportSessionsResponse says what became of the sessions of an import.
+// ImportSessionsResponse is the result for the sessions of an import.
 type ImportSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// saved is how many sessions are new.
@@ -7232,7 +7229,7 @@ func (x *ListSessionsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// SessionInfo is what is known of a session.
+// SessionInfo describes a session.
 type SessionInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// session_id is its id.
@@ -7247,8 +7244,8 @@ type SessionInfo struct {
 	// ended says that it is over.
 	Ended bool `protobuf:"varint,5,opt,name=ended,proto3" json:"ended,omitempty"`
 	// closed says that it was ended, or that nothing was recorded in it for
-	// `--session-idle-ttl` (1 hour). Listings leave it out; whoever names it reads all of
-	// it, and what is recorded in it opens it again.
+	// `--session-idle-ttl` (1 hour). Listings leave it out; by name it can be read in full,
+	// and recording in it opens it again.
 	Closed        bool `protobuf:"varint,6,opt,name=closed,proto3" json:"closed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -7467,9 +7464,8 @@ func (x *ListConversationResponse) GetNextPageToken() string {
 // ConversationEntry is a message, a step or a task of a session.
 type ConversationEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// position is its place in the log, from 1. Of a task, which has no place of its own,
-	// it is that of the entry before it, such as the step that it was recorded with; 0
-	// when there is none.
+	// position is its place in the log, from 1. A task has no place; it gets the place of the
+	// entry before it, such as the step that it was recorded with; 0 if there is none.
 	Position int64 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
 	// create_time is when it was recorded; of a task, when it was taken up.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`

@@ -46,7 +46,7 @@ const (
 // SessionService keeps the log of sessions: what was said and done, how it is folded, and what
 // the agent is at.
 type SessionServiceClient interface {
-	// AppendMessages adds messages to a session's log, all or none.
+	// AppendMessages adds messages to a session's log atomically.
 	AppendMessages(ctx context.Context, in *AppendMessagesRequest, opts ...grpc.CallOption) (*AppendMessagesResponse, error)
 	// RecordStep adds a step for a tool that the caller ran itself: reduced,
 	// offloaded and kept as one that BridgeService.Tool ran.
@@ -82,9 +82,8 @@ type SessionServiceClient interface {
 	// CompactHistory folds what may be folded now, whatever it costs, or answers
 	// the history's text in another style and changes nothing.
 	CompactHistory(ctx context.Context, in *CompactHistoryRequest, opts ...grpc.CallOption) (*CompactHistoryResponse, error)
-	// Undo takes back the last batch of folds: the next prompt is, byte for byte,
-	// what it was before, and what was added since. NOTHING_TO_UNDO when there is
-	// none.
+	// Undo takes back the last batch of folds: the next prompt is, byte for byte, the one
+	// before the batch, plus later additions. NOTHING_TO_UNDO if there is no batch.
 	Undo(ctx context.Context, in *UndoRequest, opts ...grpc.CallOption) (*UndoResponse, error)
 	// Renew begins a session's window anew, as a prompt does by itself that would take all
 	// of the window: what the agent is at is kept as a snapshot and stays as it is, half of
@@ -327,7 +326,7 @@ type SessionService_ImportSessionsClient = grpc.ClientStreamingClient[ImportSess
 // SessionService keeps the log of sessions: what was said and done, how it is folded, and what
 // the agent is at.
 type SessionServiceServer interface {
-	// AppendMessages adds messages to a session's log, all or none.
+	// AppendMessages adds messages to a session's log atomically.
 	AppendMessages(context.Context, *AppendMessagesRequest) (*AppendMessagesResponse, error)
 	// RecordStep adds a step for a tool that the caller ran itself: reduced,
 	// offloaded and kept as one that BridgeService.Tool ran.
@@ -363,9 +362,8 @@ type SessionServiceServer interface {
 	// CompactHistory folds what may be folded now, whatever it costs, or answers
 	// the history's text in another style and changes nothing.
 	CompactHistory(context.Context, *CompactHistoryRequest) (*CompactHistoryResponse, error)
-	// Undo takes back the last batch of folds: the next prompt is, byte for byte,
-	// what it was before, and what was added since. NOTHING_TO_UNDO when there is
-	// none.
+	// Undo takes back the last batch of folds: the next prompt is, byte for byte, the one
+	// before the batch, plus later additions. NOTHING_TO_UNDO if there is no batch.
 	Undo(context.Context, *UndoRequest) (*UndoResponse, error)
 	// Renew begins a session's window anew, as a prompt does by itself that would take all
 	// of the window: what the agent is at is kept as a snapshot and stays as it is, half of
@@ -888,8 +886,8 @@ type PromptServiceClient interface {
 	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
 	// TOO_LARGE with `limit` and `advice` in its metadata.
 	Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error)
-	// ReportUsage tells what a provider counted for a prompt of Assemble, from
-	// which the next counts learn.
+	// ReportUsage reports a provider's counts for a prompt of Assemble, from which later
+	// counts learn.
 	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
 	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
 	// next prompt is made shorter than the budget asks for: once. A second report in one
@@ -988,8 +986,8 @@ type PromptServiceServer interface {
 	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
 	// TOO_LARGE with `limit` and `advice` in its metadata.
 	Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error)
-	// ReportUsage tells what a provider counted for a prompt of Assemble, from
-	// which the next counts learn.
+	// ReportUsage reports a provider's counts for a prompt of Assemble, from which later
+	// counts learn.
 	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
 	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
 	// next prompt is made shorter than the budget asks for: once. A second report in one
@@ -1213,8 +1211,7 @@ const (
 type BlobServiceClient interface {
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error)
-	// ListBlobs returns what is known of an agent's blobs, in the order of the
-	// paths they were made with.
+	// ListBlobs returns descriptions of an agent's blobs, ordered by their original paths.
 	ListBlobs(ctx context.Context, in *ListBlobsRequest, opts ...grpc.CallOption) (*ListBlobsResponse, error)
 	// PromoteBlob keeps a blob longer, or for ever, and gives it the path
 	// `persistent/{agent_id}/{category}/{name}`. Its earlier paths still lead to
@@ -1328,8 +1325,7 @@ func (c *blobServiceClient) CollectGarbage(ctx context.Context, in *CollectGarba
 type BlobServiceServer interface {
 	// ReadBlob streams offloaded bytes, checked against their hashes.
 	ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error
-	// ListBlobs returns what is known of an agent's blobs, in the order of the
-	// paths they were made with.
+	// ListBlobs returns descriptions of an agent's blobs, ordered by their original paths.
 	ListBlobs(context.Context, *ListBlobsRequest) (*ListBlobsResponse, error)
 	// PromoteBlob keeps a blob longer, or for ever, and gives it the path
 	// `persistent/{agent_id}/{category}/{name}`. Its earlier paths still lead to
@@ -1541,8 +1537,8 @@ const (
 //
 // AgentService spawns agents below an agent, and brings back what they found.
 type AgentServiceClient interface {
-	// SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
-	// its own, which gets nothing else of its parent's. It is told by a durable event on
+	// SpawnAgent makes a child: an agent with its own goal, limits, session and workspace,
+	// which gets nothing else of its parent's. It gets a durable event on
 	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
 	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
 	// AGENT_LIMIT_EXCEEDED with too many children at once.
@@ -1603,8 +1599,8 @@ func (c *agentServiceClient) WaitAgents(ctx context.Context, in *WaitAgentsReque
 //
 // AgentService spawns agents below an agent, and brings back what they found.
 type AgentServiceServer interface {
-	// SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
-	// its own, which gets nothing else of its parent's. It is told by a durable event on
+	// SpawnAgent makes a child: an agent with its own goal, limits, session and workspace,
+	// which gets nothing else of its parent's. It gets a durable event on
 	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
 	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
 	// AGENT_LIMIT_EXCEEDED with too many children at once.

@@ -35,8 +35,8 @@ const (
 	// ERROR_REASON_INTERNAL: a fault of the server; its log has the cause.
 	// Example: an answer that the store could not decode.
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 2
-	// ERROR_REASON_UNAUTHENTICATED: no credential, or one that is not known.
-	// Example: a bearer token that is not in the credentials file.
+	// ERROR_REASON_UNAUTHENTICATED: no credential, or an unknown one. Example: a bearer token
+	// that is not in the credentials file.
 	ErrorReason_ERROR_REASON_UNAUTHENTICATED ErrorReason = 3
 	// ERROR_REASON_AGENT_NOT_OWNED: the credential may not act for this agent.
 	// Example: a token of `research-*` that asks for agent `billing`.
@@ -144,10 +144,10 @@ const (
 	// checksum.
 	ErrorReason_ERROR_REASON_STORE_DAMAGED ErrorReason = 50
 	// ERROR_REASON_TOOL_LIMIT_REACHED: a limit of the tool has no room for the call, which
-	// did not run; the google.rpc.RetryInfo beside this says when to make it again.
-	// Metadata has `tool`, `rule`, and as `limit_of` whose calls the rule counts together
-	// (`agent`, `tenant` or `server`). Example: the 31st web:fetch in a minute where
-	// `--tool-limits "web:* 30/m"` holds.
+	// did not run; the google.rpc.RetryInfo next to this says when to repeat it. Metadata has
+	// `tool`, `rule`, and as `limit_of` whose calls the rule counts together (`agent`,
+	// `tenant` or `server`). Example: the 31st web:fetch in a minute where `--tool-limits
+	// "web:* 30/m"` holds.
 	ErrorReason_ERROR_REASON_TOOL_LIMIT_REACHED ErrorReason = 52
 	// ERROR_REASON_QUOTA_EXCEEDED: a tenant or an agent has its share of something
 	// that stays, such as stored bytes; waiting does not help. Metadata has `share`,
@@ -195,8 +195,8 @@ const (
 	// ERROR_REASON_AGENT_EXISTS: the id of the child is that of an agent, or of an entry of
 	// the workspace. Example: a second child of one id.
 	ErrorReason_ERROR_REASON_AGENT_EXISTS ErrorReason = 82
-	// ERROR_REASON_AGENT_NOT_FOUND: nobody has spawned an agent of that id, or somebody else
-	// has. Example: WaitAgents for the child of another agent.
+	// ERROR_REASON_AGENT_NOT_FOUND: the caller has spawned no agent of that id. Example:
+	// WaitAgents for the child of another agent.
 	ErrorReason_ERROR_REASON_AGENT_NOT_FOUND ErrorReason = 83
 	// ERROR_REASON_AGENT_ENDED: the child has its result, and does nothing more. Example: a
 	// tool call of a child that has timed out.
@@ -244,11 +244,11 @@ const (
 	// ERROR_REASON_SERVER_NOT_FOUND: no server of that name is registered with the store, or
 	// several. Example: MoveWorkspace to a server that was stopped.
 	ErrorReason_ERROR_REASON_SERVER_NOT_FOUND ErrorReason = 122
-	// ERROR_REASON_ACCESS_DENIED: the agent has not the access that the call needs to the
-	// memory of a person or a space, or there is no such space: which of the two is not told.
-	// Metadata has `needed` (`read`, `write` or `admin`) and `space_id` or `user_id`.
-	// Also: a model's tool would change, replace or remove a record that instructs and that the
-	// agent's program saved. Example: MemorySave to a space that the agent may only read.
+	// ERROR_REASON_ACCESS_DENIED: the agent lacks the access that the call needs to the memory
+	// of a person or a space, or the space does not exist: the error does not say which.
+	// Metadata has `needed` (`read`, `write` or `admin`) and `space_id` or `user_id`. Also: a
+	// model's tool would change, replace or remove a record that instructs and that the agent's
+	// program saved. Example: MemorySave to a space that the agent may only read.
 	ErrorReason_ERROR_REASON_ACCESS_DENIED ErrorReason = 340
 	// ERROR_REASON_SPACE_EXISTS: a space of that name is there, to which the agent has access.
 	// Example: CreateSpace twice.
@@ -269,8 +269,8 @@ const (
 	// ERROR_REASON_ERASURE_RUNNING: another subject is being erased; make the call again when
 	// that is over. Example: a second EraseScope.
 	ErrorReason_ERROR_REASON_ERASURE_RUNNING ErrorReason = 402
-	// ERROR_REASON_SUBJECT_IN_USE: calls of the subject were told to end and do not, so nothing
-	// was erased; or it was written to again and again. Make the call again. Example: EraseScope
+	// ERROR_REASON_SUBJECT_IN_USE: calls of the subject do not end when asked to, so nothing
+	// was erased; or it was written to again and again. Repeat the call. Example: EraseScope
 	// while a tool of the agent runs that can't be stopped.
 	ErrorReason_ERROR_REASON_SUBJECT_IN_USE ErrorReason = 403
 	// ERROR_REASON_STORE_SHARED: other servers have the store open, whose calls this one does

@@ -32,8 +32,7 @@ const (
 	// DELIVERY_DURABLE: acknowledged when synced, has a sequence, can be
 	// replayed.
 	Delivery_DELIVERY_DURABLE Delivery = 1
-	// DELIVERY_VOLATILE: acknowledged when queued for those who listen now; never
-	// stored.
+	// DELIVERY_VOLATILE: acknowledged when queued for current subscribers; never stored.
 	Delivery_DELIVERY_VOLATILE Delivery = 2
 )
 
@@ -334,20 +333,16 @@ type EmitRequest struct {
 	// `context.folded`, `tool.progress`, `agent.<id>.messages`, `agent.<id>.spawn` and
 	// `agent.<id>.results` are RESERVED_TOPIC: only the server emits there. An event on `agent.spawn` does what
 	// SpawnAgent does, its payload an object with child_id and goal, and perhaps parent_id,
-	// tools, timeout_ms and session_id; the child hears of it on `agent.<child>.spawn`, and
-	// the event goes on to who reads its topic. One
-	// on `agent.result` is the result of the child that emits it, its payload an object with
-	// parent_id and result, and perhaps child_id, success and error; the parent hears of it
-	// on `agent.<parent>.results`, and alone reads the event. `agent.<id>.…` is the inbox
-	// of that agent: anybody may emit there. An event on `node.message` is a direct
-	// message, as SendMessage sends one: its payload is a Task with target_agent and the
-	// parameters content, context_role, priority, ttl_seconds, target_node_id,
-	// parent_task_id and metadata; it reaches its target on `agent.<target>.messages`, and nobody else. A
-	// durable event on
-	// `execute` or another `node.*` topic is a task of the agent's as well: the
-	// topic is its action, the payload an object with the other fields of Task and
-	// session_id; whatever else the object holds is a parameter of the task.
-	// Required.
+	// tools, timeout_ms and session_id; the child gets an event on `agent.<child>.spawn`, and subscribers of
+	// the topic get the original event. One on `agent.result` is the result of the child that emits it, its
+	// payload an object with parent_id and result, and perhaps child_id, success and error; the parent gets it
+	// on `agent.<parent>.results`, and no other subscriber does. `agent.<id>.…` is the inbox of that agent: any
+	// agent may emit there. An event on `node.message` is a direct message, as SendMessage sends one: its
+	// payload is a Task with target_agent and the parameters content, context_role, priority, ttl_seconds,
+	// target_node_id, parent_task_id and metadata; it reaches only its target, on `agent.<target>.messages`. A
+	// durable event on `execute` or another `node.*` topic is a task of the agent's as well: the topic is its
+	// action, the payload an object with the other fields of Task and session_id; whatever else the object
+	// holds is a parameter of the task. Required.
 	Topic string `protobuf:"bytes,2,opt,name=topic,proto3" json:"topic,omitempty"`
 	// payload_form is the content, at most 1 MiB. Default: JSON null.
 	//
@@ -373,11 +368,11 @@ type EmitRequest struct {
 	Type string `protobuf:"bytes,11,opt,name=type,proto3" json:"type,omitempty"`
 	// tags are labels: at most 32, each at most 256 bytes.
 	Tags []string `protobuf:"bytes,12,rep,name=tags,proto3" json:"tags,omitempty"`
-	// needs_listener refuses the event with NOBODY_LISTENS where nobody is subscribed
-	// to its topic: a request would wait in vain. For a durable event an agent that was
-	// attached and subscribed, and lost its stream less than 10 minutes ago (a
-	// setting), counts as well; in the first 10 seconds of a server any agent may come
-	// back, and none is refused. Default: the event is emitted whoever listens.
+	// needs_listener refuses the event with NOBODY_LISTENS if its topic has no subscriber: a
+	// request would wait in vain. For a durable event an agent that was attached and
+	// subscribed, and lost its stream less than 10 minutes ago (a setting), counts as well;
+	// in the first 10 seconds of a server any agent may come back, so no event is refused.
+	// Default: the event is emitted even without subscribers.
 	NeedsListener bool `protobuf:"varint,13,opt,name=needs_listener,json=needsListener,proto3" json:"needs_listener,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -631,9 +626,9 @@ type TopicPosition struct {
 	EventTypes []string `protobuf:"bytes,5,rep,name=event_types,json=eventTypes,proto3" json:"event_types,omitempty"`
 	// headers lets through only events that have all of these pairs. At most 32.
 	Headers map[string]string `protobuf:"bytes,6,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// session_id lets through only events of this session; empty: those of all, and of
-	// none. The session of an event is the one that it was emitted with, or else its header
-	// `session_id`: agents of loom.v1 say it in the metadata. At most 256 bytes.
+	// session_id lets through only events of this session; empty: all events, including ones
+	// without a session. The session of an event is the one that it was emitted with, or else
+	// its header `session_id`: agents of loom.v1 say it in the metadata. At most 256 bytes.
 	SessionId     string `protobuf:"bytes,7,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,8 +29,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// EventService carries events to those who listen, and direct messages from agent to
-// agent. Publishing is BridgeService.Emit.
+// EventService delivers events to subscribers, and direct messages from agent to agent.
+// Publishing is BridgeService.Emit.
 type EventServiceClient interface {
 	// Subscribe streams the events of topics, in order per topic, until the
 	// caller leaves. The first message is `ready`; everything emitted after it
@@ -41,11 +41,11 @@ type EventServiceClient interface {
 	// something waits is cut off with SLOW_CONSUMER, and so is one that has 8,192
 	// topics of its patterns unread; it resumes behind what it has seen.
 	Subscribe(ctx context.Context, in *SubscribeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[SubscribeResponse], error)
-	// SendMessage says something to one agent, attached or not. The message is durable
-	// when the call returns, stands first among the tasks of the target's prompts, and
-	// is told to it by a durable event on `agent.<target>.messages`, whose payload is a
-	// Task with the action `node.message`. A target has at most 2,000 messages, and 500
-	// of one sender (QUOTA_EXCEEDED).
+	// SendMessage sends a message to one agent, attached or not. The message is durable when
+	// the call returns, stands first among the tasks of the target's prompts, and is
+	// announced to it by a durable event on `agent.<target>.messages`, whose payload is a
+	// Task with the action `node.message`. A target has at most 2,000 messages, and 500 of
+	// one sender (QUOTA_EXCEEDED).
 	SendMessage(ctx context.Context, in *SendMessageRequest, opts ...grpc.CallOption) (*SendMessageResponse, error)
 	// ListMessages returns the live direct messages of an agent or node.
 	ListMessages(ctx context.Context, in *ListMessagesRequest, opts ...grpc.CallOption) (*ListMessagesResponse, error)
@@ -114,8 +114,8 @@ func (c *eventServiceClient) DeleteMessages(ctx context.Context, in *DeleteMessa
 // All implementations must embed UnimplementedEventServiceServer
 // for forward compatibility.
 //
-// EventService carries events to those who listen, and direct messages from agent to
-// agent. Publishing is BridgeService.Emit.
+// EventService delivers events to subscribers, and direct messages from agent to agent.
+// Publishing is BridgeService.Emit.
 type EventServiceServer interface {
 	// Subscribe streams the events of topics, in order per topic, until the
 	// caller leaves. The first message is `ready`; everything emitted after it
@@ -126,11 +126,11 @@ type EventServiceServer interface {
 	// something waits is cut off with SLOW_CONSUMER, and so is one that has 8,192
 	// topics of its patterns unread; it resumes behind what it has seen.
 	Subscribe(*SubscribeRequest, grpc.ServerStreamingServer[SubscribeResponse]) error
-	// SendMessage says something to one agent, attached or not. The message is durable
-	// when the call returns, stands first among the tasks of the target's prompts, and
-	// is told to it by a durable event on `agent.<target>.messages`, whose payload is a
-	// Task with the action `node.message`. A target has at most 2,000 messages, and 500
-	// of one sender (QUOTA_EXCEEDED).
+	// SendMessage sends a message to one agent, attached or not. The message is durable when
+	// the call returns, stands first among the tasks of the target's prompts, and is
+	// announced to it by a durable event on `agent.<target>.messages`, whose payload is a
+	// Task with the action `node.message`. A target has at most 2,000 messages, and 500 of
+	// one sender (QUOTA_EXCEEDED).
 	SendMessage(context.Context, *SendMessageRequest) (*SendMessageResponse, error)
 	// ListMessages returns the live direct messages of an agent or node.
 	ListMessages(context.Context, *ListMessagesRequest) (*ListMessagesResponse, error)

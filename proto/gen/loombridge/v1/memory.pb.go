@@ -143,7 +143,7 @@ func (EraseStep) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{1}
 }
 
-// EraseBytesState says what became of the bytes of what was erased.
+// EraseBytesState is the state of the bytes of erased data on disk.
 type EraseBytesState int32
 
 const (
@@ -206,9 +206,9 @@ type RelationDirection int32
 const (
 	// RELATION_DIRECTION_UNSPECIFIED: both directions.
 	RelationDirection_RELATION_DIRECTION_UNSPECIFIED RelationDirection = 0
-	// RELATION_DIRECTION_OUT: those that go out from the record.
+	// RELATION_DIRECTION_OUT: relations from the record.
 	RelationDirection_RELATION_DIRECTION_OUT RelationDirection = 1
-	// RELATION_DIRECTION_IN: those that come to it.
+	// RELATION_DIRECTION_IN: relations to it.
 	RelationDirection_RELATION_DIRECTION_IN RelationDirection = 2
 )
 
@@ -257,30 +257,29 @@ func (RelationDirection) EnumDescriptor() ([]byte, []int) {
 //
 // A record repeats another if their texts say the same, word for word but for upper case,
 // blanks, closing points, contractions and, in English, a few articles, fillers and
-// phrases such as `Note:`; and if everything else is the same, too: kind, author,
+// phrases such as `Note:`; and if all other fields are equal, too: kind, author,
 // event_time, metadata, tags, origin, how it expires, and in a person's memory the agent.
 // With an author the session is, too. Another number, date, name, sign, order or a `not`
 // keeps records apart. A record that names the other in derived_from may leave fields out
-// and may be whole sentences of its text: it echoes what was recalled.
+// and may be whole sentences of its text: it echoes the recalled record.
 //
-// Never a repeat is what has an id, a key or supersedes; what has a kind that happens,
-// such as message, turn or event; what is shorter than a statement, such as `ok, thanks`;
-// and what tells of a time that moves on, such as today, more than ten minutes later.
-// Never repeated are records that are replaced, have a key, or wait for review, and those
-// that a call saved which kept duplicates, until they change: what is to be recognised
-// later is saved with DUPLICATES_REINFORCE. One in the archive comes back from it.
+// A record is never a repeat if it has an id, a key or supersedes; if its kind is of
+// occurrences, such as message, turn or event; if it is shorter than a statement, such as
+// `ok, thanks`; or if it names a relative time, such as today, more than ten minutes later.
+// A record is never matched if it is replaced, has a key or waits for review, or, until it
+// changes, if it was saved with DUPLICATES_KEEP: to have it recognised later, save it with
+// DUPLICATES_REINFORCE. A repeat brings a record back from the archive.
 type Duplicates int32
 
 const (
-	// DUPLICATES_UNSPECIFIED means what the server is set to for MemorySave, which is
-	// DUPLICATES_KEEP unless it is told otherwise, and DUPLICATES_KEEP for BatchSave, which
-	// is an import.
+	// DUPLICATES_UNSPECIFIED means the server's setting for MemorySave, by default
+	// DUPLICATES_KEEP, and DUPLICATES_KEEP for BatchSave, which is an import.
 	Duplicates_DUPLICATES_UNSPECIFIED Duplicates = 0
-	// DUPLICATES_KEEP: it is saved beside the other.
+	// DUPLICATES_KEEP: it is saved in addition to the other.
 	Duplicates_DUPLICATES_KEEP Duplicates = 1
-	// DUPLICATES_REINFORCE: nothing is added. The record that is there counts one more
-	// repeat, and the first ten raise its importance by 0.02 each. It keeps its text,
-	// version and times, but that a later expire_time takes the place of its own.
+	// DUPLICATES_REINFORCE: nothing is added. The existing record counts one more repeat, and
+	// the first ten raise its importance by 0.02 each. It keeps its text, version and times,
+	// except that a later expire_time replaces its own.
 	Duplicates_DUPLICATES_REINFORCE Duplicates = 2
 )
 
@@ -325,11 +324,11 @@ func (Duplicates) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{4}
 }
 
-// Review is what became of a record that somebody has to look at before it is found.
+// Review is the state of a record that must be reviewed before it is found.
 type Review int32
 
 const (
-	// REVIEW_UNSPECIFIED: nobody was asked.
+	// REVIEW_UNSPECIFIED: no review was needed.
 	Review_REVIEW_UNSPECIFIED Review = 0
 	// REVIEW_HELD: it waits; no query finds it and no prompt shows it.
 	Review_REVIEW_HELD Review = 1
@@ -443,7 +442,7 @@ func (Origin) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{6}
 }
 
-// SaveOutcome is what became of a record that was to be saved.
+// SaveOutcome is the outcome of saving a record.
 type SaveOutcome int32
 
 const (
@@ -624,7 +623,7 @@ type EraseScopeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// subject is whose. Required.
 	Subject *EraseSubject `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
-	// dry_run only counts: nothing is changed, and nobody is refused.
+	// dry_run only counts: nothing is changed, and no call is refused.
 	DryRun bool `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	// shared is what becomes of records that the agent, or its session, saved into the memory of
 	// persons and spaces. Of a person, and with a filter, it can't be given.
@@ -824,7 +823,7 @@ type EraseScopeResponse struct {
 	Step EraseStep `protobuf:"varint,1,opt,name=step,proto3,enum=loombridge.v1.EraseStep" json:"step,omitempty"`
 	// entries is how many entries of the store the step has looked at or erased.
 	Entries int64 `protobuf:"varint,2,opt,name=entries,proto3" json:"entries,omitempty"`
-	// result is what was erased; set in the last message alone.
+	// result is the result of the erasure; set only in the last message.
 	Result        *EraseResult `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -881,7 +880,7 @@ func (x *EraseScopeResponse) GetResult() *EraseResult {
 	return nil
 }
 
-// EraseResult says what was erased, or what a dry run found.
+// EraseResult counts the erased data, or the data that a dry run found.
 type EraseResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// counts are what there was when the erasure began, by kind: `records`, `versions`,
@@ -1016,8 +1015,8 @@ type Record struct {
 	// id names the record within its owner; made by the server when the caller
 	// gave none.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// text is what is remembered and searched, at most 256 KiB. Empty only in a hit
-	// that has passages of it.
+	// text is the stored and searched text, at most 256 KiB. Empty only in a hit with
+	// passages.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// key is the caller's own unique name, or empty.
 	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
@@ -1027,7 +1026,7 @@ type Record struct {
 	SessionId string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// author is who said it, or empty.
 	Author string `protobuf:"bytes,6,opt,name=author,proto3" json:"author,omitempty"`
-	// event_time is when what it tells happened; unset when unknown.
+	// event_time is when the described event happened; unset if unknown.
 	EventTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
 	// create_time is when the server acknowledged it.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -1083,17 +1082,17 @@ type Record struct {
 	LastRepeatTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=last_repeat_time,json=lastRepeatTime,proto3" json:"last_repeat_time,omitempty"`
 	// review says whether it waits for review, and how that ended. See ReviewRecord.
 	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
-	// writer is by whose words it is as it is: `model` of what a model's tool has saved, `import`
-	// of what an import has; empty of a program's. What these say instructs nobody, of whatever
-	// kind it is, until ReviewRecord approves it.
+	// writer says who worded the record: `model` if a model's tool saved it, `import` if an
+	// import did; empty for a program. Records of a model or an import, of any kind, count as no
+	// instructions until ReviewRecord approves them.
 	Writer string `protobuf:"bytes,201,opt,name=writer,proto3" json:"writer,omitempty"`
 	// import_id is the id of the import that it came with; see ImportRecordsResponse.
 	ImportId string `protobuf:"bytes,202,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
-	// valid_until is when what it tells stops being true; unset when nobody knows. See
-	// valid_at of MemoryQueryRequest.
+	// valid_until is when it stops being true; unset if unknown. See valid_at of
+	// MemoryQueryRequest.
 	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
-	// relations are those that go out from it; in GetRecord (as of a moment:
-	// those that stood then) and WatchRecords alone. See RelateRecords.
+	// relations are the relations from it, only in GetRecord (as of a moment: the relations
+	// at that moment) and WatchRecords. See RelateRecords.
 	Relations     []*RelationTo `protobuf:"bytes,61,rep,name=relations,proto3" json:"relations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1803,7 +1802,7 @@ type ListRelationsRequest struct {
 	Name isListRelationsRequest_Name `protobuf_oneof:"name"`
 	// direction says which relations. Default both.
 	Direction RelationDirection `protobuf:"varint,6,opt,name=direction,proto3,enum=loombridge.v1.RelationDirection" json:"direction,omitempty"`
-	// names are those that are wanted. Default all. At most 16.
+	// names are the wanted names. Default all. At most 16.
 	Names []string `protobuf:"bytes,7,rep,name=names,proto3" json:"names,omitempty"`
 	// page_size is how many at most, up to 1,000. Default 100.
 	PageSize int32 `protobuf:"varint,8,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -2146,8 +2145,8 @@ type MemorySaveRequest struct {
 	// user_id, when set, saves to that person's memory instead, which agents share: all who
 	// have access read what any saves, ids and keys are one name space, and a record belongs
 	// to the agent that saved it (see Record.agent_id). Without authentication all agents have
-	// access; with it, those that are granted it (see SharingService), and those of
-	// credentials that say so. At most 256 bytes.
+	// access; with it, agents with a grant (see SharingService), and agents of credentials
+	// that say so. At most 256 bytes.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// space_id, when set, means the memory of that space instead; not with user_id. See
 	// SharingService. At most 256 bytes.
@@ -2204,8 +2203,8 @@ type MemorySaveRequest struct {
 	// of such an origin for review, they supersede nothing.
 	Origin Origin `protobuf:"varint,20,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
-	// gives the first answer, for 24 hours unless the server is told otherwise. In a
-	// person's memory it is the agent's own. At most 128 bytes.
+	// gives the first answer, for 24 hours by default. In a person's memory it is the agent's
+	// own. At most 128 bytes.
 	RequestId string `protobuf:"bytes,21,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// pinned: what makes room in a tier or forgets passes over it. Default false.
 	Pinned bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
@@ -2214,15 +2213,15 @@ type MemorySaveRequest struct {
 	// included; what it was is kept as an earlier version. Needs a key, and takes neither id
 	// nor supersedes. Default false: RECORD_EXISTS.
 	Replace bool `protobuf:"varint,24,opt,name=replace,proto3" json:"replace,omitempty"`
-	// duplicates says what becomes of it if it repeats a record that is there. Default:
-	// what the server is set to, which is to keep both unless it is told otherwise.
+	// duplicates says how to save it if it repeats an existing record. Default: the server's
+	// setting, by default to keep both.
 	Duplicates Duplicates `protobuf:"varint,30,opt,name=duplicates,proto3,enum=loombridge.v1.Duplicates" json:"duplicates,omitempty"`
-	// valid_until is when what it tells stops being true. Default: nobody knows. It hides the
-	// record from nothing but queries and listings with valid_at.
+	// valid_until is when it stops being true. Default: unknown. It hides the record only
+	// from queries and listings with valid_at.
 	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
-	// relations are those that go out from it from the beginning, to records that are there:
-	// at most 100. See MemoryService.RelateRecords. Where the save repeats a record, they are
-	// added to that. Not with replace.
+	// relations are its initial relations to existing records: at most 100. See
+	// MemoryService.RelateRecords. If the save repeats a record, they are added to that one.
+	// Not with replace.
 	Relations     []*RelationTo `protobuf:"bytes,61,rep,name=relations,proto3" json:"relations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2522,8 +2521,8 @@ func (*MemorySaveRequest_ExpireTime) isMemorySaveRequest_Expiry() {}
 
 func (*MemorySaveRequest_SlidingTtl) isMemorySaveRequest_Expiry() {}
 
-// MemorySaveResponse says what was saved. It is sent when the record, its index
-// entries and the sync are done.
+// MemorySaveResponse is the result of a save. It is sent when the record, its index entries
+// and the sync are done.
 type MemorySaveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// id names the record: the one that was there, if it was repeated.
@@ -2541,19 +2540,17 @@ type MemorySaveResponse struct {
 	Similarity float64 `protobuf:"fixed64,11,opt,name=similarity,proto3" json:"similarity,omitempty"`
 	// repeats is how often the record has been repeated; only for a repeat.
 	Repeats int64 `protobuf:"varint,12,opt,name=repeats,proto3" json:"repeats,omitempty"`
-	// archived_ids are the records that went into the archive because the memory had more
-	// than the server's limit: those worth least by importance, age and repeats, replaced
-	// ones first, pinned ones never. In the memory of a person or a space they are records of
-	// who holds more than its share: those who saved there have equal shares of the limit, all
-	// agents of a credential together one, and what one does not need is for the others. They
-	// are read and listed as before, and found with include_archived; those that the archive's
-	// own limit deleted at once are not among them. A repeated request does not tell them
-	// again.
+	// archived_ids are the records that were archived because the memory exceeded the
+	// server's limit: the least valuable by importance, age and repeats, replaced ones first,
+	// pinned ones never. In the memory of a person or a space they are records of agents over
+	// their share: all who saved there have equal shares of the limit, the agents of one
+	// credential share one, and an unused share goes to the others. They are read and listed
+	// as before, and found with include_archived. Records that the archive's own limit
+	// deleted at once are not included. A repeated request does not list them again.
 	//
-	// A save makes room for what it saves, and a little more. A memory that is further over
-	// its limit, which the server did not have before, comes down in the background; what
-	// left it there is among those of the next answers, at most 2,048 with one, unless the
-	// server ends before.
+	// A save makes room for itself, and a little more. A memory far over a new limit shrinks
+	// in the background; the records archived there are listed in later answers, at most
+	// 2,048 in each, unless the server ends before.
 	ArchivedIds []string `protobuf:"bytes,13,rep,name=archived_ids,json=archivedIds,proto3" json:"archived_ids,omitempty"`
 	// deleted_count is how many records the archive's limit deleted for good: the oldest
 	// there, of who holds more than its share of the archive.
@@ -2819,10 +2816,9 @@ type MemoryQueryRequest struct {
 	// include_embeddings returns the vectors too. Default false.
 	IncludeEmbeddings bool `protobuf:"varint,9,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
 	// max_tokens bounds the texts of all hits together, as the server's default
-	// counter counts, and is filled with what says most of what was asked: short
-	// records whole, of long ones passages (see MemoryHit.passages), what repeats
-	// others last. As many hits as limit are looked at. Default: no bound, and all
-	// texts whole.
+	// counter counts, and is filled with the best matching texts: short records whole, long
+	// ones as passages (see MemoryHit.passages), repetitions last. Only the first limit hits
+	// are considered. Default: no bound, and all texts whole.
 	MaxTokens int32 `protobuf:"varint,10,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
 	// expand searches a second time with words that the first hits suggest, unless
 	// short statements stand between long answers. The first hit stays the first;
@@ -2848,11 +2844,11 @@ type MemoryQueryRequest struct {
 	// importance_weight from 0 to 1 says the same for records of importance 0.
 	// Default 0.
 	ImportanceWeight float64 `protobuf:"fixed64,18,opt,name=importance_weight,json=importanceWeight,proto3" json:"importance_weight,omitempty"`
-	// access_weight from 0 to 1 says how much records are preferred that are read: at most
-	// that part of a score is taken from one that nobody reads, and little from one that was
-	// found or read often of late; an access counts half after 30 days. Of four times as many
-	// hits as `limit` the best are taken. It needs a server that counts accesses
-	// (`--count-accesses`); otherwise the receipt says that it was passed over. Default 0.
+	// access_weight from 0 to 1 says how much accessed records are preferred: a record
+	// without accesses loses at most this part of its score, one found or read often of late
+	// little; an access counts half after 30 days. The best of four times `limit` hits are
+	// returned. It needs a server that counts accesses (`--count-accesses`); otherwise the
+	// receipt says that it was ignored. Default 0.
 	AccessWeight float64 `protobuf:"fixed64,80,opt,name=access_weight,json=accessWeight,proto3" json:"access_weight,omitempty"`
 	// tiers are the memory tiers to search, from 2 to 4. Default 4 alone.
 	Tiers []int32 `protobuf:"varint,19,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
@@ -2872,22 +2868,21 @@ type MemoryQueryRequest struct {
 	// of them, is INVALID_ARGUMENT. What changes without a version, such as repeats and
 	// expire_time, and conditions on `superseded_by`, are of today. Default: now.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// valid_at, when set, searches what was true at that moment, as far as was known as_of: a
-	// record is from its event_time, or without one from its create_time, until its
-	// valid_until, or until what has replaced it is. The bounds are those of as_of.
+	// valid_at, when set, searches what was true at that moment, as known as_of. A record is
+	// valid from its event_time, or without one its create_time, until its valid_until, or
+	// until its replacement becomes valid. The limits of as_of apply.
 	ValidAt *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
 	// include_archived finds what lies in the archive, too. Default false.
 	IncludeArchived bool `protobuf:"varint,30,opt,name=include_archived,json=includeArchived,proto3" json:"include_archived,omitempty"`
 	// related, when set, adds records that are one relation away from hits (RelateRecords),
 	// behind all hits and beyond limit. They are such as the query may find: of the same
-	// memory, passed by filter and tiers, not expired, archived or waiting for review; in the place of
-	// one that was replaced comes what has replaced it. min_score does not hold for them;
-	// max_tokens and the size of an answer bound them with the hits. At most 2,000 relations
-	// are looked at. With as_of relations and records are as they stood at that moment: a record
-	// tells of the last 256 relations from it and 1,024 to it that have ended, and the receipt
-	// says where that is not enough. With valid_at relations count that had not ended by then,
-	// whenever they were made: they hold for as long as both of their records do.
-	// Default: none.
+	// memory, passed by filter and tiers, not expired, archived or waiting for review; a replaced
+	// record is represented by its replacement. min_score does not apply to them; max_tokens and the
+	// size of an answer bound them with the hits. At most 2,000 relations are looked at. With as_of,
+	// relations and records are as of that moment: a record keeps the last 256 ended relations from it
+	// and 1,024 to it, and the receipt says where that is not enough. With valid_at, relations count
+	// that had not ended by then, regardless of when they were made: they are valid as long as both of
+	// their records. Default: none.
 	Related       *RelatedOptions `protobuf:"bytes,64,opt,name=related,proto3" json:"related,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3165,8 +3160,8 @@ type MemoryHit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// record is what was found. Its text is empty where there are passages.
 	Record *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
-	// score is from 0 to 1: how sure the search is that the record says something
-	// of what was asked. It can be compared between queries and owners.
+	// score is from 0 to 1: how sure the search is that the record answers the query. It can
+	// be compared between queries and owners.
 	Score float64 `protobuf:"fixed64,2,opt,name=score,proto3" json:"score,omitempty"`
 	// owner is whose record it is, only where the query named owners.
 	Owner *MemoryOwner `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -3176,14 +3171,14 @@ type MemoryHit struct {
 	// form, the newest first: they are out of date and rank behind. A record that says so
 	// itself names the one before it in supersedes.
 	OlderIds []string `protobuf:"bytes,5,rep,name=older_ids,json=olderIds,proto3" json:"older_ids,omitempty"`
-	// passages are the parts of a long record's text that fit into max_tokens and say
-	// most of what was asked, in their order, without overlap. None: the text is whole,
-	// in record. GetRecord reads the whole by record.id.
+	// passages are the parts of a long record's text that fit into max_tokens and match the
+	// query best, in order, without overlap. None: the text is whole, in record. GetRecord
+	// reads the whole by record.id.
 	Passages []*Passage `protobuf:"bytes,6,rep,name=passages,proto3" json:"passages,omitempty"`
 	// text_tokens is how many tokens the whole text has; only with passages.
 	TextTokens int32 `protobuf:"varint,7,opt,name=text_tokens,json=textTokens,proto3" json:"text_tokens,omitempty"`
 	// through is set for a record that was not found itself and came along with a hit, because
-	// the query asked for what is related. Its score is 0.
+	// the query asked for related records. Its score is 0.
 	Through       *HitRelation `protobuf:"bytes,60,opt,name=through,proto3" json:"through,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3343,7 +3338,7 @@ func (x *Passage) GetEnd() int32 {
 // HitExplanation says how a score came about.
 type HitExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// signals are what was added up, the strongest first.
+	// signals are the summands, strongest first.
 	Signals []*SignalScore `protobuf:"bytes,1,rep,name=signals,proto3" json:"signals,omitempty"`
 	// matched_words are the words of the query that the record holds, as the index
 	// has them: none where it was found by what stands around it.
@@ -3402,7 +3397,7 @@ type SignalScore struct {
 	// name is the signal: `turn`, `window`, `session`, `author`, `date`, `vector`,
 	// `recency`, `importance` and such.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// raw is what was measured, in the signal's own unit.
+	// raw is the measured value, in the signal's own unit.
 	Raw float64 `protobuf:"fixed64,2,opt,name=raw,proto3" json:"raw,omitempty"`
 	// share is what it added to the rank.
 	Share         float64 `protobuf:"fixed64,3,opt,name=share,proto3" json:"share,omitempty"`
@@ -3725,9 +3720,8 @@ type GetRecordRequest struct {
 	IncludeEmbeddings bool `protobuf:"varint,6,opt,name=include_embeddings,json=includeEmbeddings,proto3" json:"include_embeddings,omitempty"`
 	// as_of, when set, returns the record as it was at that moment by the server's clock:
 	// the version that had been acknowledged last. Earlier versions have no vector.
-	// RECORD_NOT_FOUND for a moment before it was saved, for a version that is kept no
-	// longer (a record keeps its last 1,000, unless the server is told fewer), and for a record
-	// that is gone since.
+	// RECORD_NOT_FOUND for a moment before it was saved, for a version no longer kept (a
+	// record keeps its last 1,000 by default), and for a record deleted since.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	// peek: reading does not prolong the life of a record with a sliding_ttl. With as_of none
 	// does. Default false.
@@ -4193,7 +4187,7 @@ func (x *DeleteRecordsResponse) GetNotOwned() int64 {
 // GetRecordResponse holds the record.
 type GetRecordResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is what is stored under that name.
+	// record is the record of that name.
 	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4236,8 +4230,8 @@ func (x *GetRecordResponse) GetRecord() *Record {
 	return nil
 }
 
-// RecordDraft is a record to be saved, or the new values of one. Its fields are
-// those of MemorySaveRequest, with the same limits and defaults.
+// RecordDraft is a record to be saved, or the new values of one. Its fields are as in
+// MemorySaveRequest, with the same limits and defaults.
 type RecordDraft struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// text is what to remember.
@@ -4286,10 +4280,9 @@ type RecordDraft struct {
 	Origin Origin `protobuf:"varint,19,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
 	// pinned: what makes room in a tier or forgets passes over it.
 	Pinned bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
-	// valid_until is when what it tells stops being true.
+	// valid_until is when it stops being true.
 	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
-	// relations are those that go out from it from the beginning: at most 100. An update does
-	// not change them.
+	// relations are its initial relations: at most 100. An update does not change them.
 	Relations     []*RelationTo `protobuf:"bytes,61,rep,name=relations,proto3" json:"relations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4706,7 +4699,7 @@ func (*UpdateRecordRequest_Key) isUpdateRecordRequest_Name() {}
 // UpdateRecordResponse holds the record as it is now.
 type UpdateRecordResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is what is stored now.
+	// record is the stored record.
 	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4894,7 +4887,7 @@ func (*ReviewRecordRequest_Key) isReviewRecordRequest_Name() {}
 // ReviewRecordResponse holds the record as it is now.
 type ReviewRecordResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is what is stored now.
+	// record is the stored record.
 	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5082,7 +5075,7 @@ func (*ArchiveRecordRequest_Key) isArchiveRecordRequest_Name() {}
 // ArchiveRecordResponse holds the record as it is now.
 type ArchiveRecordResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is what is stored now.
+	// record is the stored record.
 	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5259,7 +5252,7 @@ func (*DeleteRecordRequest_Id) isDeleteRecordRequest_Name() {}
 
 func (*DeleteRecordRequest_Key) isDeleteRecordRequest_Name() {}
 
-// DeleteRecordResponse says what was deleted.
+// DeleteRecordResponse identifies the deleted record.
 type DeleteRecordResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// id is the deleted record's.
@@ -5606,8 +5599,7 @@ func (x *BatchSaveRequest) GetDuplicates() Duplicates {
 	return Duplicates_DUPLICATES_UNSPECIFIED
 }
 
-// BatchSaveResponse says what was saved. It is sent when all records are on
-// disk.
+// BatchSaveResponse is the result of a batch. It is sent when all records are on disk.
 type BatchSaveResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// saved are the answers for each record, in order.
@@ -6148,8 +6140,8 @@ type WatchRecordsResponse struct {
 	Change isWatchRecordsResponse_Change `protobuf_oneof:"change"`
 	// position stands for this change and all before. At most 64 letters, digits, - and _.
 	Position string `protobuf:"bytes,3,opt,name=position,proto3" json:"position,omitempty"`
-	// caught_up tells that all changes made so far were sent: once after those of the
-	// beginning at least, and again after others.
+	// caught_up says that all changes made so far were sent: at least once after the initial
+	// ones, and again after later ones.
 	CaughtUp      bool `protobuf:"varint,4,opt,name=caught_up,json=caughtUp,proto3" json:"caught_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -6371,7 +6363,7 @@ type ImportRecordsRequest struct {
 	// skip_existing leaves a record as it is whose id comes with another content, in place
 	// of ending the import. Of the first message.
 	SkipExisting bool `protobuf:"varint,3,opt,name=skip_existing,json=skipExisting,proto3" json:"skip_existing,omitempty"`
-	// lines are those of ExportRecords, in order; at most 10,000 in a message. One has at
+	// lines are the lines of ExportRecords, in order; at most 10,000 in a message. One has at
 	// most 2 MiB.
 	Lines []string `protobuf:"bytes,4,rep,name=lines,proto3" json:"lines,omitempty"`
 	// import_id is the id that the new records keep, at most 128 bytes. With the same one an
@@ -6454,7 +6446,7 @@ func (x *ImportRecordsRequest) GetImportId() string {
 	return ""
 }
 
-// ImportRecordsResponse says what became of the records of an import.
+// ImportRecordsResponse is the result for the records of an import.
 type ImportRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// saved is how many are new.
@@ -6472,7 +6464,7 @@ type ImportRecordsResponse struct {
 	DeletedCount int64 `protobuf:"varint,6,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	// import_id is the id of the import, which each record keeps that it saved. DeleteRecords
 	// with the filter `import_id = "..." AND import_changes = 0` and tiers 2, 3 and 4 undoes it:
-	// those go that nobody has changed since; `import_changes > 0` lists the others.
+	// records unchanged since are deleted; `import_changes > 0` lists the others.
 	ImportId      string `protobuf:"bytes,7,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -72,16 +72,15 @@ type MemoryServiceClient interface {
 	// that had gone over; of one in the middle of a chain the neighbours are linked. The same
 	// holds for DeleteRecords and for records that expire. RECORD_NOT_FOUND when there is none.
 	DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error)
-	// DeleteRecords deletes all records that a filter lets through, those replaced by
-	// others included; what is saved or changed meanwhile stays. They go some dozens at a
-	// time: after an error those that went are gone, and the call can be made again.
-	// Errors: INVALID_FILTER.
+	// DeleteRecords deletes all records that match a filter, including replaced ones; records
+	// saved or changed meanwhile stay. They are deleted some dozens at a time: after an error
+	// the deleted ones are gone, and the call can be repeated. Errors: INVALID_FILTER.
 	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
 	// ListRecords returns records in the order in which they came, page by page,
 	// those replaced by others included. A record that is saved meanwhile comes
 	// on a later page.
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error)
-	// BatchSave saves many records at once, all or none: the fast way to import.
+	// BatchSave saves many records atomically: the fast way to import.
 	BatchSave(ctx context.Context, in *BatchSaveRequest, opts ...grpc.CallOption) (*BatchSaveResponse, error)
 	// WatchRecords streams what changes in one owner's memory: first every record, or what
 	// changed behind the position that is given, then each further change when it is made.
@@ -110,18 +109,18 @@ type MemoryServiceClient interface {
 	ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error)
 	// RelateRecords relates records of one memory to each other: each relation goes from one
 	// record to another and has a name, such as `prefers` or `part_of`. All are made in one
-	// commit, or none; one that is there stays as it is. The records keep their text, version
-	// and times. A relation goes with either of its records; one that replaces another record
-	// does not take its relations over, an update and a save with `replace` keep them.
-	// Errors: RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or
-	// 1,024 to one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
+	// commit; an existing one stays as it is. The records keep their text, version and times.
+	// A relation goes with either of its records; one that replaces another record does not
+	// take its relations over, an update and a save with `replace` keep them. Errors:
+	// RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or 1,024 to
+	// one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
 	RelateRecords(ctx context.Context, in *RelateRecordsRequest, opts ...grpc.CallOption) (*RelateRecordsResponse, error)
 	// UnrelateRecords ends relations, in one commit. One that is not there is passed over.
 	// Errors: AGENT_NOT_OWNED as for RelateRecords.
 	UnrelateRecords(ctx context.Context, in *UnrelateRecordsRequest, opts ...grpc.CallOption) (*UnrelateRecordsResponse, error)
-	// ListRelations returns the relations of one record, at most 1,280: those that go out from
-	// it first, each by name and the id of the other record. RECORD_NOT_FOUND when there is
-	// no such record or it has expired.
+	// ListRelations returns the relations of one record, at most 1,280: first those from it,
+	// then those to it, each by name and the id of the other record. RECORD_NOT_FOUND when
+	// there is no such record or it has expired.
 	ListRelations(ctx context.Context, in *ListRelationsRequest, opts ...grpc.CallOption) (*ListRelationsResponse, error)
 	// Reembed makes vectors in the server's embedding space for all records that
 	// have none there, while memory goes on serving; it says how far it is, and may
@@ -143,12 +142,11 @@ type MemoryServiceClient interface {
 	// SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
 	//
 	// Afterwards all keys and values of the tenant are searched for the subject's id, and a
-	// certificate says what went, in whose words the id still stands, and what is not claimed
+	// certificate lists what was erased, whose texts still contain the id, and what is not claimed
 	// (EraseResult.certificate). That no file ever held it is for `loom-bridge-server erase`, which
-	// needs the server stopped, as does a whole tenant. With authentication the credential must
-	// say `operates`.
-	// Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
-	// also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
+	// needs the server stopped, as does a whole tenant. With authentication the credential must say
+	// `operates`. Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the
+	// subject, also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
 	EraseScope(ctx context.Context, in *EraseScopeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EraseScopeResponse], error)
 	// GetMemoryStats returns counts of one owner's memory.
 	GetMemoryStats(ctx context.Context, in *GetMemoryStatsRequest, opts ...grpc.CallOption) (*GetMemoryStatsResponse, error)
@@ -414,16 +412,15 @@ type MemoryServiceServer interface {
 	// that had gone over; of one in the middle of a chain the neighbours are linked. The same
 	// holds for DeleteRecords and for records that expire. RECORD_NOT_FOUND when there is none.
 	DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error)
-	// DeleteRecords deletes all records that a filter lets through, those replaced by
-	// others included; what is saved or changed meanwhile stays. They go some dozens at a
-	// time: after an error those that went are gone, and the call can be made again.
-	// Errors: INVALID_FILTER.
+	// DeleteRecords deletes all records that match a filter, including replaced ones; records
+	// saved or changed meanwhile stay. They are deleted some dozens at a time: after an error
+	// the deleted ones are gone, and the call can be repeated. Errors: INVALID_FILTER.
 	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
 	// ListRecords returns records in the order in which they came, page by page,
 	// those replaced by others included. A record that is saved meanwhile comes
 	// on a later page.
 	ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error)
-	// BatchSave saves many records at once, all or none: the fast way to import.
+	// BatchSave saves many records atomically: the fast way to import.
 	BatchSave(context.Context, *BatchSaveRequest) (*BatchSaveResponse, error)
 	// WatchRecords streams what changes in one owner's memory: first every record, or what
 	// changed behind the position that is given, then each further change when it is made.
@@ -452,18 +449,18 @@ type MemoryServiceServer interface {
 	ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error
 	// RelateRecords relates records of one memory to each other: each relation goes from one
 	// record to another and has a name, such as `prefers` or `part_of`. All are made in one
-	// commit, or none; one that is there stays as it is. The records keep their text, version
-	// and times. A relation goes with either of its records; one that replaces another record
-	// does not take its relations over, an update and a save with `replace` keep them.
-	// Errors: RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or
-	// 1,024 to one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
+	// commit; an existing one stays as it is. The records keep their text, version and times.
+	// A relation goes with either of its records; one that replaces another record does not
+	// take its relations over, an update and a save with `replace` keep them. Errors:
+	// RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or 1,024 to
+	// one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
 	RelateRecords(context.Context, *RelateRecordsRequest) (*RelateRecordsResponse, error)
 	// UnrelateRecords ends relations, in one commit. One that is not there is passed over.
 	// Errors: AGENT_NOT_OWNED as for RelateRecords.
 	UnrelateRecords(context.Context, *UnrelateRecordsRequest) (*UnrelateRecordsResponse, error)
-	// ListRelations returns the relations of one record, at most 1,280: those that go out from
-	// it first, each by name and the id of the other record. RECORD_NOT_FOUND when there is
-	// no such record or it has expired.
+	// ListRelations returns the relations of one record, at most 1,280: first those from it,
+	// then those to it, each by name and the id of the other record. RECORD_NOT_FOUND when
+	// there is no such record or it has expired.
 	ListRelations(context.Context, *ListRelationsRequest) (*ListRelationsResponse, error)
 	// Reembed makes vectors in the server's embedding space for all records that
 	// have none there, while memory goes on serving; it says how far it is, and may
@@ -485,12 +482,11 @@ type MemoryServiceServer interface {
 	// SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
 	//
 	// Afterwards all keys and values of the tenant are searched for the subject's id, and a
-	// certificate says what went, in whose words the id still stands, and what is not claimed
+	// certificate lists what was erased, whose texts still contain the id, and what is not claimed
 	// (EraseResult.certificate). That no file ever held it is for `loom-bridge-server erase`, which
-	// needs the server stopped, as does a whole tenant. With authentication the credential must
-	// say `operates`.
-	// Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
-	// also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
+	// needs the server stopped, as does a whole tenant. With authentication the credential must say
+	// `operates`. Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the
+	// subject, also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
 	EraseScope(*EraseScopeRequest, grpc.ServerStreamingServer[EraseScopeResponse]) error
 	// GetMemoryStats returns counts of one owner's memory.
 	GetMemoryStats(context.Context, *GetMemoryStatsRequest) (*GetMemoryStatsResponse, error)

@@ -385,10 +385,10 @@ type ListMessagesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose they are. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// session_id leaves those of this session only. Default: all, those of no session
-	// among them.
+	// session_id selects messages of this session. Default: all, including ones without a
+	// session.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// parent_task_id leaves those of a task. Default: all.
+	// parent_task_id selects messages of a task. Default: all.
 	ParentTaskId string `protobuf:"bytes,3,opt,name=parent_task_id,json=parentTaskId,proto3" json:"parent_task_id,omitempty"`
 	// page_size is how many at most, up to 1,000. Default 100. A page may have fewer, where
 	// messages are long.
@@ -575,7 +575,7 @@ func (x *DeleteMessagesRequest) GetTaskIds() []string {
 	return nil
 }
 
-// DeleteMessagesResponse says what became of them.
+// DeleteMessagesResponse is the result of the deletion.
 type DeleteMessagesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// deleted is how many of them were there.

@@ -98,8 +98,8 @@ type Conduct struct {
 	// asks_itself says that the method asks whether its agent has ended before it changes
 	// anything, in a commit or a read that it makes anyway.
 	AsksItself bool `protobuf:"varint,4,opt,name=asks_itself,json=asksItself,proto3" json:"asks_itself,omitempty"`
-	// searches says that the work of a call grows with what is stored or sent, as that of a
-	// query does: it runs among the queries, which tenants share.
+	// searches says that the work of a call grows with the size of the store or the request,
+	// as for a query: it runs among the queries, which tenants share.
 	Searches      bool `protobuf:"varint,5,opt,name=searches,proto3" json:"searches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,9 +29,9 @@ const (
 	// PROMPT_LAYOUT_UNSPECIFIED leaves it as it was; at first that is three_phase, or
 	// that of the session's preset.
 	PromptLayout_PROMPT_LAYOUT_UNSPECIFIED PromptLayout = 0
-	// PROMPT_LAYOUT_THREE_PHASE: the system message with everything that is stable,
-	// a user message with what is known of the user and the subject, the history, and
-	// the newest user message with the plan, past errors and the goal behind it.
+	// PROMPT_LAYOUT_THREE_PHASE: the system message with all stable sections, a user message
+	// with knowledge about the user and the subject, the history, and the newest user message
+	// with the plan, past errors and the goal behind it.
 	PromptLayout_PROMPT_LAYOUT_THREE_PHASE PromptLayout = 1
 	// PROMPT_LAYOUT_TASK_CONTEXT: the system message, recent tasks and messages,
 	// knowledge as system messages, and the current task as the last user message.
@@ -39,8 +39,8 @@ const (
 	// PROMPT_LAYOUT_REACT: the system message with tools and examples, then the history
 	// and `Goal: {goal}` as user messages.
 	PromptLayout_PROMPT_LAYOUT_REACT PromptLayout = 3
-	// PROMPT_LAYOUT_PARTITIONED: the system message, what is known of the user and the
-	// task with the active skills, the history, and last the working state and the task.
+	// PROMPT_LAYOUT_PARTITIONED: the system message, knowledge about the user and the task
+	// with the active skills, the history, and last the working state and the task.
 	PromptLayout_PROMPT_LAYOUT_PARTITIONED PromptLayout = 4
 )
 
@@ -143,7 +143,7 @@ func (ToolRendering) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{1}
 }
 
-// RuntimePosition is where the runtime sections stand beside the newest user message.
+// RuntimePosition is the place of the runtime sections relative to the newest user message.
 type RuntimePosition int32
 
 const (
@@ -200,8 +200,8 @@ func (RuntimePosition) EnumDescriptor() ([]byte, []int) {
 type InjectionPhase int32
 
 const (
-	// INJECTION_PHASE_UNSPECIFIED is refused in an Injection. In an answer it is a part
-	// of the prompt that is none of the three, such as the history.
+	// INJECTION_PHASE_UNSPECIFIED is refused in an Injection. In an answer it marks another
+	// part of the prompt, such as the history.
 	InjectionPhase_INJECTION_PHASE_UNSPECIFIED InjectionPhase = 0
 	// INJECTION_PHASE_SYSTEM: the system message.
 	InjectionPhase_INJECTION_PHASE_SYSTEM InjectionPhase = 1
@@ -372,7 +372,7 @@ func (PlanStatus) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{5}
 }
 
-// SectionOutcome is what became of a section.
+// SectionOutcome is the result of a section.
 type SectionOutcome int32
 
 const (
@@ -442,8 +442,8 @@ func (SectionOutcome) EnumDescriptor() ([]byte, []int) {
 }
 
 // PromptSettings say what prompts are made of. In ConfigureSession they are kept; in
-// Assemble they hold for the call, over those of the session. An unset field, or a
-// list without items, leaves what is there.
+// Assemble they hold for the call and override the session's. An unset field, or a list
+// without items, leaves what is there.
 type PromptSettings struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// layout is the order of the sections.
@@ -460,21 +460,21 @@ type PromptSettings struct {
 	// sources says what a prompt takes from memory, events and the workspace.
 	Sources *SourceSettings `protobuf:"bytes,6,opt,name=sources,proto3" json:"sources,omitempty"`
 	// few_shot are examples: at most 32. In the layout react they are text in the system
-	// message: input and output on lines of their own, without labels, and a blank line
-	// between examples; in the others a message of the user and one of the assistant each.
-	// Whole examples leave, the last first, where they take more than their cap.
+	// message: input and output on separate lines, without labels, and a blank line between
+	// examples; in the others a message of the user and one of the assistant each. Whole
+	// examples leave, the last first, where they take more than their cap.
 	FewShot []*Example `protobuf:"bytes,7,rep,name=few_shot,json=fewShot,proto3" json:"few_shot,omitempty"`
-	// skills are what the agent can be told to do: at most 64. The agent's records of the
-	// kind `skill` are skills, too, the 64 oldest, but for those of ORIGIN_TOOL and
-	// ORIGIN_WEB: skills are instructions.
+	// skills are sets of instructions for the agent: at most 64. The agent's records of the
+	// kind `skill` are skills, too: the 64 oldest, except records of ORIGIN_TOOL and
+	// ORIGIN_WEB, since skills are instructions.
 	Skills []*Skill `protobuf:"bytes,8,rep,name=skills,proto3" json:"skills,omitempty"`
 	// agents_md stands in the place of the AGENTS.md of the workspace. At most 64 KiB and
 	// no NUL. Default: that file, of which the first 64 KiB stand in the prompts of all
-	// agents of the workspace, as what the user says and never as instructions of the
-	// system: whoever may write to the workspace writes to all of them.
+	// agents of the workspace, as the user's words and never as system instructions: any
+	// writer of the workspace reaches all of these agents.
 	AgentsMd string `protobuf:"bytes,9,opt,name=agents_md,json=agentsMd,proto3" json:"agents_md,omitempty"`
-	// user_id is whose memories the prompt may hold, besides the agent's. At most 256
-	// bytes and no NUL. Default: nobody's.
+	// user_id is the person whose memories the prompt may hold, in addition to the agent's.
+	// At most 256 bytes and no NUL. Default: none.
 	UserId string `protobuf:"bytes,10,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// limits are the caps of sections.
 	Limits *InjectionLimits `protobuf:"bytes,11,opt,name=limits,proto3" json:"limits,omitempty"`
@@ -706,8 +706,8 @@ type SourceSettings struct {
 	// there are fewer than two.
 	EventActions []string `protobuf:"bytes,6,rep,name=event_actions,json=eventActions,proto3" json:"event_actions,omitempty"`
 	// instructors are the agents whose direct messages have the role that they ask for in
-	// `context_role`, and whose plans instruct: at most 32. What any other agent sends stands in
-	// the role of the assistant, with the sender's name in front. Default: nobody.
+	// `context_role`, and whose plans instruct: at most 32. Messages of other agents have the
+	// role of the assistant, with the sender's name in front. Default: none.
 	Instructors   []string `protobuf:"bytes,7,rep,name=instructors,proto3" json:"instructors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -792,7 +792,7 @@ func (x *SourceSettings) GetInstructors() []string {
 	return nil
 }
 
-// Example shows what is asked, and what is to be answered.
+// Example shows a question and its answer.
 type Example struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// input is what the user says. Required.
@@ -848,15 +848,15 @@ func (x *Example) GetOutput() string {
 	return ""
 }
 
-// Skill is something an agent can be told to do. An active one stands in prompts in
-// full, the others by name and description.
+// Skill is a set of instructions for an agent. An active one stands in prompts in full, the
+// others by name and description.
 type Skill struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name is what UpdateWorking calls it by: 1 to 128 bytes. Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// description says what it is for, in a line of at most 1 KiB.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// text is what the model is told while it is active, at most 64 KiB.
+	// text is shown to the model while the skill is active, at most 64 KiB.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// tools are names of tools that stand in prompts while it is active: at most 32.
 	Tools []string `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
@@ -1048,15 +1048,15 @@ func (x *VariationSettings) GetLevel() float64 {
 // Injection is a section of the caller's.
 type Injection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name tells it from other sections: 1 to 64 bytes of letters, digits, `_`, `-` and
+	// name identifies it among the sections: 1 to 64 bytes of letters, digits, `_`, `-` and
 	// `.`. None of the built-in sections has it. Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// phase is where it stands. Required.
 	Phase InjectionPhase `protobuf:"varint,2,opt,name=phase,proto3,enum=loombridge.v1.InjectionPhase" json:"phase,omitempty"`
 	// cache is how long it stays as it is. Default dynamic.
 	Cache CacheStrategy `protobuf:"varint,3,opt,name=cache,proto3,enum=loombridge.v1.CacheStrategy" json:"cache,omitempty"`
-	// priority is from 0 to 100: the higher the earlier among those of its phase and
-	// cache strategy. Default 50.
+	// priority is from 0 to 100: the higher the earlier within its phase and cache strategy.
+	// Default 50.
 	Priority *int32 `protobuf:"varint,4,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
 	// max_tokens is its cap. Default and at most 12,000.
 	MaxTokens int32 `protobuf:"varint,5,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
@@ -1329,8 +1329,8 @@ type Working struct {
 	Dashboard *Dashboard `protobuf:"bytes,4,opt,name=dashboard,proto3" json:"dashboard,omitempty"`
 	// scratchpad is what it noted for itself.
 	Scratchpad string `protobuf:"bytes,5,opt,name=scratchpad,proto3" json:"scratchpad,omitempty"`
-	// pending_events wait for a decision, the oldest first. From 10 on those of a type that
-	// has more than 3 are one.
+	// pending_events wait for a decision, oldest first. From 10 events on, more than 3 of one
+	// type are shown as one.
 	PendingEvents []*PendingEvent `protobuf:"bytes,6,rep,name=pending_events,json=pendingEvents,proto3" json:"pending_events,omitempty"`
 	// active_risks are the urgent ones of them, each by itself.
 	ActiveRisks []*ActiveRisk `protobuf:"bytes,7,rep,name=active_risks,json=activeRisks,proto3" json:"active_risks,omitempty"`
@@ -1478,7 +1478,7 @@ type UpdateWorkingRequest struct {
 	// Each is declared by the session or is a record of the kind `skill`.
 	Activate []string `protobuf:"bytes,5,rep,name=activate,proto3" json:"activate,omitempty"`
 	// deactivate are the names of skills to show by name and description only: at most
-	// 64 of at most 128 bytes. Each is known as those of activate are, or active.
+	// 64 of at most 128 bytes. Each must be known like the names in activate, or active.
 	Deactivate []string `protobuf:"bytes,6,rep,name=deactivate,proto3" json:"deactivate,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
 	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -1496,7 +1496,7 @@ type UpdateWorkingRequest struct {
 	// add_questions are what the agent wants to know: at most 64, each 1 to 1,024 bytes on
 	// one line. At most 64 are kept.
 	AddQuestions []string `protobuf:"bytes,12,rep,name=add_questions,json=addQuestions,proto3" json:"add_questions,omitempty"`
-	// remove_questions are those that are answered, in the same words: at most 64.
+	// remove_questions are the answered questions, in the same words: at most 64.
 	RemoveQuestions []string `protobuf:"bytes,13,rep,name=remove_questions,json=removeQuestions,proto3" json:"remove_questions,omitempty"`
 	// add_evidence are pieces of knowledge: at most 32. What leaves for them becomes an
 	// event of the type `knowledge_evicted`.
@@ -1691,7 +1691,7 @@ type SectionInfo struct {
 	BeforeTokens int32 `protobuf:"varint,5,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
 	// max_tokens is its cap; 0 is none.
 	MaxTokens int32 `protobuf:"varint,6,opt,name=max_tokens,json=maxTokens,proto3" json:"max_tokens,omitempty"`
-	// outcome is what became of it.
+	// outcome is its result.
 	Outcome SectionOutcome `protobuf:"varint,7,opt,name=outcome,proto3,enum=loombridge.v1.SectionOutcome" json:"outcome,omitempty"`
 	// reason says why something of it is missing, or why there is nothing, or warns of it;
 	// empty otherwise.

@@ -22,7 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Handoff is what a renewed window is told of the one before.
+// Handoff is what a renewed window gets from the one before.
 type Handoff struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// goal is what the agent works towards.
@@ -158,10 +158,10 @@ type Snapshot struct {
 	Sprint int32 `protobuf:"varint,1,opt,name=sprint,proto3" json:"sprint,omitempty"`
 	// snapshot_time is when that was.
 	SnapshotTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=snapshot_time,json=snapshotTime,proto3" json:"snapshot_time,omitempty"`
-	// working is its working state, with the last 5 of its decisions. The dashboard is that
-	// of the window that ended. Its active_skills are those beside the session's own.
+	// working is its working state, with the last 5 of its decisions. The dashboard is the
+	// ended window's. Its active_skills are the ones in addition to the session's own.
 	Working *Working `protobuf:"bytes,3,opt,name=working,proto3" json:"working,omitempty"`
-	// handoff is what the renewed window was told.
+	// handoff is the handoff to the renewed window.
 	Handoff       *Handoff `protobuf:"bytes,4,opt,name=handoff,proto3" json:"handoff,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -550,7 +550,7 @@ func (x *ListSnapshotsRequest) GetPageToken() string {
 // ListSnapshotsResponse is a page of snapshots, the oldest first.
 type ListSnapshotsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// snapshots are those of the page.
+	// snapshots are the snapshots of the page.
 	Snapshots []*Snapshot `protobuf:"bytes,1,rep,name=snapshots,proto3" json:"snapshots,omitempty"`
 	// next_page_token asks for the next page; empty when there is none.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`

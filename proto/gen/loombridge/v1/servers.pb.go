@@ -588,8 +588,8 @@ type RefreshMcpServerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name of the server. Required, at most 48 bytes.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// accept_changed says yes to what the server says of its tools now: somebody has looked at
-	// those that are held back (McpServer.changed).
+	// accept_changed accepts the server's current descriptions of its tools: the caller has
+	// reviewed the tools that are held back (McpServer.changed).
 	AcceptChanged bool `protobuf:"varint,2,opt,name=accept_changed,json=acceptChanged,proto3" json:"accept_changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

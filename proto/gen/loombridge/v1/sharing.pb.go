@@ -30,7 +30,7 @@ const (
 	Access_ACCESS_UNSPECIFIED Access = 0
 	// ACCESS_READ: find, read, list, watch and export records.
 	Access_ACCESS_READ Access = 1
-	// ACCESS_WRITE: save and import records, and change and delete those that the agent saved.
+	// ACCESS_WRITE: save and import records, and change and delete the agent's own.
 	Access_ACCESS_WRITE Access = 2
 	// ACCESS_ADMIN: change and delete all records, grant and revoke access, delete the space.
 	Access_ACCESS_ADMIN Access = 3
@@ -644,7 +644,7 @@ func (*GrantAccessRequest_SpaceId) isGrantAccessRequest_Owner() {}
 
 func (*GrantAccessRequest_UserId) isGrantAccessRequest_Owner() {}
 
-// GrantAccessResponse holds what is granted.
+// GrantAccessResponse holds the grant.
 type GrantAccessResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// grant is the grant.
@@ -690,7 +690,7 @@ func (x *GrantAccessResponse) GetGrant() *Grant {
 	return nil
 }
 
-// RevokeAccessRequest says what is taken back.
+// RevokeAccessRequest names the grant to revoke.
 type RevokeAccessRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is the agent that asks. Required.
@@ -946,7 +946,7 @@ func (*ListGrantsRequest_SpaceId) isListGrantsRequest_Owner() {}
 
 func (*ListGrantsRequest_UserId) isListGrantsRequest_Owner() {}
 
-// ListGrantsResponse holds what is granted.
+// ListGrantsResponse holds the grants.
 type ListGrantsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// grants are all, at most 256.

@@ -31,16 +31,15 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// SharingService says which agents share a memory: spaces, which are memories of their own
-// that agents make and name, and the memories of persons. What is in them is read and
-// written by the calls that take a space_id or user_id.
+// SharingService says which agents share a memory: spaces, which are separate memories that
+// agents make and name, and the memories of persons. Calls that take a space_id or user_id
+// read and write them.
 //
 // Access is granted to agents by pattern. An agent has the highest access among the grants
-// whose patterns its id fits; one that was spawned has never more than the agent that spawned it, whatever
-// its own id is granted. To a space nobody has access without a grant. To a person's memory
-// all agents of the tenant have, while authentication is off; with it, those that are granted
-// it here, and those of credentials that say so. A call without the access that it needs is
-// refused with ACCESS_DENIED, in the same words for a space that is not there.
+// whose patterns its id fits; a child never has more access than its parent, even if its own id is granted
+// more. A space needs a grant. A person's memory is open to all agents of the tenant while authentication
+// is off; with authentication, to agents with a grant and agents of credentials that say so. A call
+// without the needed access is refused with ACCESS_DENIED, in the same words as for a missing space.
 type SharingServiceClient interface {
 	// CreateSpace makes a space, which the agent then administers. The name of a space is
 	// free again once it was deleted with all its records. Errors: SPACE_EXISTS;
@@ -48,10 +47,9 @@ type SharingServiceClient interface {
 	// a tenant, for 100 that an agent made, and for as many of one credential's agents as
 	// there are free. The agents above a child administer what it makes.
 	CreateSpace(ctx context.Context, in *CreateSpaceRequest, opts ...grpc.CallOption) (*CreateSpaceResponse, error)
-	// DeleteSpace deletes a space with all its records. From the first moment nobody has
-	// access any more. It answers when the records are gone; when the call ends earlier, or
-	// the server, they go all the same, in the background. Needs admin, or a credential that operates
-	// the server.
+	// DeleteSpace deletes a space with all its records. All access ends at once. It answers
+	// when the records are deleted; if the call or the server ends earlier, they are still
+	// deleted, in the background. Needs admin, or a credential that operates the server.
 	DeleteSpace(ctx context.Context, in *DeleteSpaceRequest, opts ...grpc.CallOption) (*DeleteSpaceResponse, error)
 	// ListSpaces returns the spaces to which the agent has access, by name.
 	ListSpaces(ctx context.Context, in *ListSpacesRequest, opts ...grpc.CallOption) (*ListSpacesResponse, error)
@@ -59,11 +57,11 @@ type SharingServiceClient interface {
 	// It holds from their next call on. Needs admin. Errors: LAST_ADMIN; QUOTA_EXCEEDED for
 	// more than 256 grants.
 	GrantAccess(ctx context.Context, in *GrantAccessRequest, opts ...grpc.CallOption) (*GrantAccessResponse, error)
-	// RevokeAccess takes a grant back. It holds from the next call on; watches and exports of
-	// those who lose access by it end with ACCESS_DENIED. Needs admin. Errors:
+	// RevokeAccess takes a grant back. It applies from the next call on; watches and exports
+	// of agents that lose access end with ACCESS_DENIED. Needs admin. Errors:
 	// GRANT_NOT_FOUND; LAST_ADMIN.
 	RevokeAccess(ctx context.Context, in *RevokeAccessRequest, opts ...grpc.CallOption) (*RevokeAccessResponse, error)
-	// ListGrants returns what is granted, by pattern. Needs admin.
+	// ListGrants returns the grants, by pattern. Needs admin.
 	ListGrants(ctx context.Context, in *ListGrantsRequest, opts ...grpc.CallOption) (*ListGrantsResponse, error)
 }
 
@@ -139,16 +137,15 @@ func (c *sharingServiceClient) ListGrants(ctx context.Context, in *ListGrantsReq
 // All implementations must embed UnimplementedSharingServiceServer
 // for forward compatibility.
 //
-// SharingService says which agents share a memory: spaces, which are memories of their own
-// that agents make and name, and the memories of persons. What is in them is read and
-// written by the calls that take a space_id or user_id.
+// SharingService says which agents share a memory: spaces, which are separate memories that
+// agents make and name, and the memories of persons. Calls that take a space_id or user_id
+// read and write them.
 //
 // Access is granted to agents by pattern. An agent has the highest access among the grants
-// whose patterns its id fits; one that was spawned has never more than the agent that spawned it, whatever
-// its own id is granted. To a space nobody has access without a grant. To a person's memory
-// all agents of the tenant have, while authentication is off; with it, those that are granted
-// it here, and those of credentials that say so. A call without the access that it needs is
-// refused with ACCESS_DENIED, in the same words for a space that is not there.
+// whose patterns its id fits; a child never has more access than its parent, even if its own id is granted
+// more. A space needs a grant. A person's memory is open to all agents of the tenant while authentication
+// is off; with authentication, to agents with a grant and agents of credentials that say so. A call
+// without the needed access is refused with ACCESS_DENIED, in the same words as for a missing space.
 type SharingServiceServer interface {
 	// CreateSpace makes a space, which the agent then administers. The name of a space is
 	// free again once it was deleted with all its records. Errors: SPACE_EXISTS;
@@ -156,10 +153,9 @@ type SharingServiceServer interface {
 	// a tenant, for 100 that an agent made, and for as many of one credential's agents as
 	// there are free. The agents above a child administer what it makes.
 	CreateSpace(context.Context, *CreateSpaceRequest) (*CreateSpaceResponse, error)
-	// DeleteSpace deletes a space with all its records. From the first moment nobody has
-	// access any more. It answers when the records are gone; when the call ends earlier, or
-	// the server, they go all the same, in the background. Needs admin, or a credential that operates
-	// the server.
+	// DeleteSpace deletes a space with all its records. All access ends at once. It answers
+	// when the records are deleted; if the call or the server ends earlier, they are still
+	// deleted, in the background. Needs admin, or a credential that operates the server.
 	DeleteSpace(context.Context, *DeleteSpaceRequest) (*DeleteSpaceResponse, error)
 	// ListSpaces returns the spaces to which the agent has access, by name.
 	ListSpaces(context.Context, *ListSpacesRequest) (*ListSpacesResponse, error)
@@ -167,11 +163,11 @@ type SharingServiceServer interface {
 	// It holds from their next call on. Needs admin. Errors: LAST_ADMIN; QUOTA_EXCEEDED for
 	// more than 256 grants.
 	GrantAccess(context.Context, *GrantAccessRequest) (*GrantAccessResponse, error)
-	// RevokeAccess takes a grant back. It holds from the next call on; watches and exports of
-	// those who lose access by it end with ACCESS_DENIED. Needs admin. Errors:
+	// RevokeAccess takes a grant back. It applies from the next call on; watches and exports
+	// of agents that lose access end with ACCESS_DENIED. Needs admin. Errors:
 	// GRANT_NOT_FOUND; LAST_ADMIN.
 	RevokeAccess(context.Context, *RevokeAccessRequest) (*RevokeAccessResponse, error)
-	// ListGrants returns what is granted, by pattern. Needs admin.
+	// ListGrants returns the grants, by pattern. Needs admin.
 	ListGrants(context.Context, *ListGrantsRequest) (*ListGrantsResponse, error)
 	mustEmbedUnimplementedSharingServiceServer()
 }

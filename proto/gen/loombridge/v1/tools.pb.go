@@ -38,8 +38,8 @@ const (
 	ApprovalDecision_APPROVAL_DECISION_SESSION ApprovalDecision = 3
 	// APPROVAL_DECISION_AGENT: and all of its agent that need the same.
 	ApprovalDecision_APPROVAL_DECISION_AGENT ApprovalDecision = 4
-	// APPROVAL_DECISION_ALWAYS: and those of all agents. The credential must approve
-	// for all agents of the tenant.
+	// APPROVAL_DECISION_ALWAYS: and calls of all agents. The credential must approve for all
+	// agents of the tenant.
 	ApprovalDecision_APPROVAL_DECISION_ALWAYS ApprovalDecision = 5
 )
 
@@ -245,8 +245,8 @@ func (ToolErrorCode) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{2}
 }
 
-// Capability is what a person is asked for, and what is remembered: never the
-// arguments of one call.
+// Capability is what a person approves, and what is remembered: never the arguments of one
+// call.
 type Capability struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// kind is `tool`: to use a tool; `host`: to reach a host; `read` or `write`: to
@@ -320,7 +320,7 @@ type PendingApproval struct {
 	// the server knows as a secret a mark stands there. Characters without a shape, and those
 	// that turn others around, are escaped (`\u202e`).
 	ArgumentsJson string `protobuf:"bytes,6,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
-	// expire_time is when it is denied if nobody answers.
+	// expire_time is when it is denied without an answer.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
 	// tool is the name of the tool that was called.
 	Tool string `protobuf:"bytes,9,opt,name=tool,proto3" json:"tool,omitempty"`
@@ -458,9 +458,9 @@ type ApprovalPart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name says what it is, such as `command` or `file scripts/build.sh`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// text is all of it. Characters without a shape, and those that turn others around or
-	// steer terminals, are written as `<U+202E>`, bytes that are no UTF-8 as `<0xFF>`. In the
-	// place of a secret that the server was configured with stands `<secret NAME>`.
+	// text is the whole text. Invisible characters, and characters that reverse others or
+	// control terminals, are written as `<U+202E>`, bytes that are not UTF-8 as `<0xFF>`.
+	// Secrets of the server's configuration are replaced by `<secret NAME>`.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// sha256 is the hash, in hex, of its bytes as they are.
 	Sha256 string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
@@ -727,7 +727,7 @@ func (x *ApproveCallRequest) GetDecision() ApprovalDecision {
 	return ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED
 }
 
-// ApproveCallResponse tells what was answered.
+// ApproveCallResponse holds the recorded answer.
 type ApproveCallResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// approval is the call that waited.
@@ -778,7 +778,7 @@ type RememberedApproval struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// id names it for RevokeApproval.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	// capability is what was allowed.
+	// capability is the allowed capability.
 	Capability *Capability `protobuf:"bytes,2,opt,name=capability,proto3" json:"capability,omitempty"`
 	// decision says for whom: session, agent or always.
 	Decision ApprovalDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.ApprovalDecision" json:"decision,omitempty"`
@@ -873,7 +873,7 @@ func (x *RememberedApproval) GetCreateTime() *timestamppb.Timestamp {
 	return nil
 }
 
-// ListApprovalsRequest asks for what is remembered.
+// ListApprovalsRequest asks for the remembered approvals.
 type ListApprovalsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who asks. Required.
@@ -937,7 +937,7 @@ func (x *ListApprovalsRequest) GetPageToken() string {
 	return ""
 }
 
-// ListApprovalsResponse holds what is remembered.
+// ListApprovalsResponse holds the remembered approvals.
 type ListApprovalsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// approvals are sorted by id; at most 10,000.
@@ -992,7 +992,7 @@ func (x *ListApprovalsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// RevokeApprovalRequest takes back what is remembered.
+// RevokeApprovalRequest revokes a remembered approval.
 type RevokeApprovalRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who asks. Required.
@@ -1139,7 +1139,7 @@ func (x *GetProfileRequest) GetTool() string {
 	return ""
 }
 
-// GetProfileResponse tells what calls may do.
+// GetProfileResponse says what calls may do.
 type GetProfileResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// profile is what they may do now.
@@ -1508,7 +1508,7 @@ type ProgramLimits struct {
 	Scratch int64 `protobuf:"varint,6,opt,name=scratch,proto3" json:"scratch,omitempty"`
 	// disk_floor stays free on the workspace's disk, in bytes.
 	DiskFloor int64 `protobuf:"varint,7,opt,name=disk_floor,json=diskFloor,proto3" json:"disk_floor,omitempty"`
-	// open_files are those of one process.
+	// open_files is the limit for one process.
 	OpenFiles int32 `protobuf:"varint,8,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
 	// output is that of stdout and stderr together, in bytes.
 	Output        int64 `protobuf:"varint,9,opt,name=output,proto3" json:"output,omitempty"`
@@ -1624,8 +1624,8 @@ type ToolDescriptor struct {
 	//	*ToolDescriptor_ParametersSchema
 	//	*ToolDescriptor_ParametersSchemaJson
 	ParametersSchemaForm isToolDescriptor_ParametersSchemaForm `protobuf_oneof:"parameters_schema_form"`
-	// level is 1 for functions listed in prompts, 2 for shell utilities, 3 for
-	// scripts; those of agents say it themselves.
+	// level is 1 for functions listed in prompts, 2 for shell utilities, 3 for scripts;
+	// agents' tools declare it themselves.
 	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
 	// requires_approval says that a person must agree to each call, by ApproveCall.
 	RequiresApproval bool `protobuf:"varint,6,opt,name=requires_approval,json=requiresApproval,proto3" json:"requires_approval,omitempty"`
@@ -1932,8 +1932,8 @@ type ListAuditRequest struct {
 	// page_token continues where a page with the same other fields ended. Default:
 	// from the newest.
 	PageToken string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// caller_id is the agent whose calls. Default: those of all agents that the
-	// credential may act for. At most 256 bytes.
+	// caller_id selects the calls of an agent. Default: all agents that the credential may
+	// act for. At most 256 bytes.
 	CallerId      string `protobuf:"bytes,9,opt,name=caller_id,json=callerId,proto3" json:"caller_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2035,7 +2035,7 @@ func (x *ListAuditRequest) GetCallerId() string {
 // ListAuditResponse holds the records.
 type ListAuditResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// records are those of the calls that ended last first.
+	// records are the records of the calls, last ended first.
 	Records []*AuditRecord `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
 	// next_page_token gets the next page; empty on the last one. A page may have
 	// fewer records than asked for, even none, and still be followed by others.
@@ -2113,7 +2113,7 @@ type AuditRecord struct {
 	// only what both give was; empty where it was refused, or ran at an agent.
 	Profile string `protobuf:"bytes,11,opt,name=profile,proto3" json:"profile,omitempty"`
 	// approval is how the call came to be allowed, or not: `once`, `session`, `agent`,
-	// `always`, `denied`, `timeout`; empty where nobody was asked.
+	// `always`, `denied`, `timeout`; empty if no approval was needed.
 	Approval string `protobuf:"bytes,12,opt,name=approval,proto3" json:"approval,omitempty"`
 	// outcome is what came of it.
 	Outcome AuditOutcome `protobuf:"varint,13,opt,name=outcome,proto3,enum=loombridge.v1.AuditOutcome" json:"outcome,omitempty"`
@@ -2307,10 +2307,9 @@ type ToolRequest struct {
 	// again when there is room.
 	CallId string `protobuf:"bytes,9,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// request_id makes the call safe to repeat: the same id and content again
-	// gives the first answer and runs nothing, for 24 hours unless the server is
-	// told otherwise. While the first call runs, the second waits for its answer. Where
-	// the server died while a tool with effects ran, the answer is
-	// TOOL_ERROR_CODE_OUTCOME_UNKNOWN. The same id with other content is
+	// gives the first answer and runs nothing, for 24 hours by default. While the first call
+	// runs, the second waits for its answer. Where the server died while a tool with effects
+	// ran, the answer is TOOL_ERROR_CODE_OUTCOME_UNKNOWN. The same id with other content is
 	// REQUEST_ID_REUSED. Not part of this content: timeout. At most 128 bytes.
 	RequestId     string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2484,10 +2483,9 @@ type ToolResponse struct {
 	// output_collected says that the blob with the full result, which that answer
 	// had, was collected since: output_blob is unset.
 	OutputCollected bool `protobuf:"varint,14,opt,name=output_collected,json=outputCollected,proto3" json:"output_collected,omitempty"`
-	// redacted counts the secrets that marks such as `[redacted:github_token]` stand for in
-	// what is recorded of the call and in its result, which this answer has without them too.
-	// By the names of their patterns; empty where the server does not redact, and where
-	// replayed.
+	// redacted counts the secrets that marks such as `[redacted:github_token]` replace in the
+	// record of the call and in the result of this answer. By the names of their patterns;
+	// empty if the server does not redact, and if replayed.
 	Redacted      map[string]int32 `protobuf:"bytes,50,rep,name=redacted,proto3" json:"redacted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

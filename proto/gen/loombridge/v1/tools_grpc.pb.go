@@ -36,19 +36,18 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// ToolService tells what tools there are. Running one is BridgeService.Tool.
+// ToolService describes tools. Running one is BridgeService.Tool.
 type ToolServiceClient interface {
-	// ListTools returns the tools an agent may call, sorted by name: the server's
-	// own, and those of agents that are attached. Where not all fit in one message,
-	// the answer has a token for the next page.
+	// ListTools returns the tools an agent may call, sorted by name: the server's own, and
+	// the tools of attached agents. Where not all fit in one message, the answer has a token
+	// for the next page.
 	ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error)
-	// ListAudit returns the records of tool calls, those that ended last first: who
-	// called what, under which approval, and what came of it. Calls that were denied
-	// or refused are among them.
+	// ListAudit returns the records of tool calls, last ended first: the caller, the tool,
+	// the approval and the outcome. Denied and refused calls are included.
 	ListAudit(ctx context.Context, in *ListAuditRequest, opts ...grpc.CallOption) (*ListAuditResponse, error)
-	// WatchApprovals streams the calls that wait for a person: those that wait, then
-	// each that comes or is closed. A call that needs approval while nobody watches is
-	// denied at once.
+	// WatchApprovals streams the calls that wait for a person: the waiting ones, then each
+	// that comes or is closed. Without a watcher, a call that needs approval is denied at
+	// once.
 	WatchApprovals(ctx context.Context, in *WatchApprovalsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchApprovalsResponse], error)
 	// ApproveCall answers a call that waits.
 	ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*ApproveCallResponse, error)
@@ -56,8 +55,8 @@ type ToolServiceClient interface {
 	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
 	// RevokeApproval takes a remembered answer back.
 	RevokeApproval(ctx context.Context, in *RevokeApprovalRequest, opts ...grpc.CallOption) (*RevokeApprovalResponse, error)
-	// GetProfile tells what calls of an agent's tool may do: the profile of the
-	// operator, at most those of the agents above, narrowed by the workspace's own file,
+	// GetProfile returns what calls of an agent's tool may do: the operator's profile,
+	// bounded by the profiles of the agent's ancestors, narrowed by the workspace's own file,
 	// `.loom/sandbox.toml`.
 	GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error)
 	// ListMcpServers returns the servers of the Model Context Protocol whose tools the
@@ -212,19 +211,18 @@ func (c *toolServiceClient) RefreshMcpServer(ctx context.Context, in *RefreshMcp
 // All implementations must embed UnimplementedToolServiceServer
 // for forward compatibility.
 //
-// ToolService tells what tools there are. Running one is BridgeService.Tool.
+// ToolService describes tools. Running one is BridgeService.Tool.
 type ToolServiceServer interface {
-	// ListTools returns the tools an agent may call, sorted by name: the server's
-	// own, and those of agents that are attached. Where not all fit in one message,
-	// the answer has a token for the next page.
+	// ListTools returns the tools an agent may call, sorted by name: the server's own, and
+	// the tools of attached agents. Where not all fit in one message, the answer has a token
+	// for the next page.
 	ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error)
-	// ListAudit returns the records of tool calls, those that ended last first: who
-	// called what, under which approval, and what came of it. Calls that were denied
-	// or refused are among them.
+	// ListAudit returns the records of tool calls, last ended first: the caller, the tool,
+	// the approval and the outcome. Denied and refused calls are included.
 	ListAudit(context.Context, *ListAuditRequest) (*ListAuditResponse, error)
-	// WatchApprovals streams the calls that wait for a person: those that wait, then
-	// each that comes or is closed. A call that needs approval while nobody watches is
-	// denied at once.
+	// WatchApprovals streams the calls that wait for a person: the waiting ones, then each
+	// that comes or is closed. Without a watcher, a call that needs approval is denied at
+	// once.
 	WatchApprovals(*WatchApprovalsRequest, grpc.ServerStreamingServer[WatchApprovalsResponse]) error
 	// ApproveCall answers a call that waits.
 	ApproveCall(context.Context, *ApproveCallRequest) (*ApproveCallResponse, error)
@@ -232,8 +230,8 @@ type ToolServiceServer interface {
 	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
 	// RevokeApproval takes a remembered answer back.
 	RevokeApproval(context.Context, *RevokeApprovalRequest) (*RevokeApprovalResponse, error)
-	// GetProfile tells what calls of an agent's tool may do: the profile of the
-	// operator, at most those of the agents above, narrowed by the workspace's own file,
+	// GetProfile returns what calls of an agent's tool may do: the operator's profile,
+	// bounded by the profiles of the agent's ancestors, narrowed by the workspace's own file,
 	// `.loom/sandbox.toml`.
 	GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error)
 	// ListMcpServers returns the servers of the Model Context Protocol whose tools the

@@ -95,7 +95,7 @@ const (
 	EventDecision_EVENT_DECISION_DEFER EventDecision = 2
 	// EVENT_DECISION_REPLAN: the plan changes.
 	EventDecision_EVENT_DECISION_REPLAN EventDecision = 3
-	// EVENT_DECISION_DECOMPOSE: it becomes tasks of its own.
+	// EVENT_DECISION_DECOMPOSE: it becomes separate tasks.
 	EventDecision_EVENT_DECISION_DECOMPOSE EventDecision = 4
 	// EVENT_DECISION_HANDOFF: somebody else takes it over.
 	EventDecision_EVENT_DECISION_HANDOFF EventDecision = 5
@@ -165,7 +165,7 @@ type Dashboard struct {
 	GoalProgress string `protobuf:"bytes,3,opt,name=goal_progress,json=goalProgress,proto3" json:"goal_progress,omitempty"`
 	// error_count is how many of the session's last 10 steps failed.
 	ErrorCount int32 `protobuf:"varint,4,opt,name=error_count,json=errorCount,proto3" json:"error_count,omitempty"`
-	// depth is how many parents the agent has above it: 0 for one that nobody spawned.
+	// depth is the number of the agent's ancestors: 0 for an agent without a parent.
 	Depth int32 `protobuf:"varint,5,opt,name=depth,proto3" json:"depth,omitempty"`
 	// last_heartbeat_time is when its last heartbeat came; unset before the first.
 	LastHeartbeatTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_heartbeat_time,json=lastHeartbeatTime,proto3" json:"last_heartbeat_time,omitempty"`
@@ -257,7 +257,7 @@ func (x *Dashboard) GetInterruptRequested() bool {
 // Signal says that something happened outside of the agent.
 type Signal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// event_id tells events apart: 1 to 128 bytes on one line. A second signal of an event
+	// event_id identifies the event: 1 to 128 bytes on one line. A second signal of an event
 	// that waits replaces its words and may only raise its urgency; one of an event that
 	// was decided about changes nothing, unless it was deferred. Required.
 	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
@@ -557,7 +557,7 @@ type EventVerdict struct {
 	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
 	// summary is what happened.
 	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	// decision is what was decided.
+	// decision is the decision.
 	Decision      EventDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.EventDecision" json:"decision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -624,8 +624,8 @@ type Evidence struct {
 	// content is what it says: 1 to 16,384 bytes. A piece of the same source, title and
 	// first 200 characters is known already. Required.
 	Content string `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
-	// score is how much it is worth beside others, from 0 to 1. Of more than 10 pieces
-	// those of the lowest scores leave, the oldest of equals first.
+	// score is its worth relative to others, from 0 to 1. Beyond 10 pieces the ones with the
+	// lowest scores are dropped, the oldest of equals first.
 	Score float64 `protobuf:"fixed64,4,opt,name=score,proto3" json:"score,omitempty"`
 	// citation is how it is named, at most 256 bytes on one line. Default: its source.
 	Citation      string `protobuf:"bytes,5,opt,name=citation,proto3" json:"citation,omitempty"`

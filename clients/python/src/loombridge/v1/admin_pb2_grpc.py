@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AdminServiceStub(object):
-    """AdminService tells how the server is, and lets its operator look after the store.
+    """AdminService reports the state of the server, and lets its operator maintain the store.
     """
 
     def __init__(self, channel):
@@ -68,7 +68,7 @@ class AdminServiceStub(object):
 
 
 class AdminServiceServicer(object):
-    """AdminService tells how the server is, and lets its operator look after the store.
+    """AdminService reports the state of the server, and lets its operator maintain the store.
     """
 
     def GetStatus(self, request, context):
@@ -99,23 +99,22 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListScopes(self, request, context):
-        """ListScopes returns whose memory the store has, page by page: agents by id, then spaces,
-        then persons. A page token stays good after a restart, and for what is saved meanwhile.
-        A caller sees what it may administer: all of its tenant where authentication is off and
-        where its credential says `operates`; otherwise the agents that it may act for, the
-        persons that its credential administers, and the spaces and persons that `agent_id` was
-        granted admin of. Whose credential has agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another
-        tenant than the caller's; AGENT_NOT_OWNED.
+        """ListScopes returns the owners of memories in the store, page by page: agents by id, then spaces, then persons. A page
+        token stays valid across restarts and saves. A caller sees what it may administer: all of its tenant where
+        authentication is off and where its credential says `operates`; otherwise the agents that it may act for, the persons
+        that its credential administers, and the spaces and persons that `agent_id` was granted admin of. Whose credential has
+        agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another tenant than the caller's;
+        AGENT_NOT_OWNED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetWorkspace(self, request, context):
-        """GetWorkspace tells which of the servers on one store has the workspace of an agent.
-        Calls of tools that touch it run there, wherever they are made.
-        Errors: WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its
-        store alone or all share one folder.
+        """GetWorkspace returns the server, of those on one store, that has the workspace of an
+        agent. Calls of tools that touch it run there, wherever they are made. Errors:
+        WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
+        alone or all share one folder.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -173,7 +172,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService(object):
-    """AdminService tells how the server is, and lets its operator look after the store.
+    """AdminService reports the state of the server, and lets its operator maintain the store.
     """
 
     @staticmethod

@@ -137,7 +137,7 @@ class SessionServiceServicer(object):
     """
 
     def AppendMessages(self, request, context):
-        """AppendMessages adds messages to a session's log, all or none.
+        """AppendMessages adds messages to a session's log atomically.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -228,9 +228,8 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def Undo(self, request, context):
-        """Undo takes back the last batch of folds: the next prompt is, byte for byte,
-        what it was before, and what was added since. NOTHING_TO_UNDO when there is
-        none.
+        """Undo takes back the last batch of folds: the next prompt is, byte for byte, the one
+        before the batch, plus later additions. NOTHING_TO_UNDO if there is no batch.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -950,8 +949,8 @@ class PromptServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReportUsage(self, request, context):
-        """ReportUsage tells what a provider counted for a prompt of Assemble, from
-        which the next counts learn.
+        """ReportUsage reports a provider's counts for a prompt of Assemble, from which later
+        counts learn.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1252,8 +1251,7 @@ class BlobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListBlobs(self, request, context):
-        """ListBlobs returns what is known of an agent's blobs, in the order of the
-        paths they were made with.
+        """ListBlobs returns descriptions of an agent's blobs, ordered by their original paths.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1535,8 +1533,8 @@ class AgentServiceServicer(object):
     """
 
     def SpawnAgent(self, request, context):
-        """SpawnAgent makes a child: an agent with a goal, limits, a session and a workspace of
-        its own, which gets nothing else of its parent's. It is told by a durable event on
+        """SpawnAgent makes a child: an agent with its own goal, limits, session and workspace,
+        which gets nothing else of its parent's. It gets a durable event on
         `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
         goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
         AGENT_LIMIT_EXCEEDED with too many children at once.

@@ -27,8 +27,8 @@ if _version_not_supported:
 
 
 class EventServiceStub(object):
-    """EventService carries events to those who listen, and direct messages from agent to
-    agent. Publishing is BridgeService.Emit.
+    """EventService delivers events to subscribers, and direct messages from agent to agent.
+    Publishing is BridgeService.Emit.
     """
 
     def __init__(self, channel):
@@ -60,8 +60,8 @@ class EventServiceStub(object):
 
 
 class EventServiceServicer(object):
-    """EventService carries events to those who listen, and direct messages from agent to
-    agent. Publishing is BridgeService.Emit.
+    """EventService delivers events to subscribers, and direct messages from agent to agent.
+    Publishing is BridgeService.Emit.
     """
 
     def Subscribe(self, request, context):
@@ -79,11 +79,11 @@ class EventServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def SendMessage(self, request, context):
-        """SendMessage says something to one agent, attached or not. The message is durable
-        when the call returns, stands first among the tasks of the target's prompts, and
-        is told to it by a durable event on `agent.<target>.messages`, whose payload is a
-        Task with the action `node.message`. A target has at most 2,000 messages, and 500
-        of one sender (QUOTA_EXCEEDED).
+        """SendMessage sends a message to one agent, attached or not. The message is durable when
+        the call returns, stands first among the tasks of the target's prompts, and is
+        announced to it by a durable event on `agent.<target>.messages`, whose payload is a
+        Task with the action `node.message`. A target has at most 2,000 messages, and 500 of
+        one sender (QUOTA_EXCEEDED).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -135,8 +135,8 @@ def add_EventServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EventService(object):
-    """EventService carries events to those who listen, and direct messages from agent to
-    agent. Publishing is BridgeService.Emit.
+    """EventService delivers events to subscribers, and direct messages from agent to agent.
+    Publishing is BridgeService.Emit.
     """
 
     @staticmethod

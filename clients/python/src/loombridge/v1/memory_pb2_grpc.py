@@ -190,10 +190,9 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRecords(self, request, context):
-        """DeleteRecords deletes all records that a filter lets through, those replaced by
-        others included; what is saved or changed meanwhile stays. They go some dozens at a
-        time: after an error those that went are gone, and the call can be made again.
-        Errors: INVALID_FILTER.
+        """DeleteRecords deletes all records that match a filter, including replaced ones; records
+        saved or changed meanwhile stay. They are deleted some dozens at a time: after an error
+        the deleted ones are gone, and the call can be repeated. Errors: INVALID_FILTER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -209,7 +208,7 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def BatchSave(self, request, context):
-        """BatchSave saves many records at once, all or none: the fast way to import.
+        """BatchSave saves many records atomically: the fast way to import.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -258,11 +257,11 @@ class MemoryServiceServicer(object):
     def RelateRecords(self, request, context):
         """RelateRecords relates records of one memory to each other: each relation goes from one
         record to another and has a name, such as `prefers` or `part_of`. All are made in one
-        commit, or none; one that is there stays as it is. The records keep their text, version
-        and times. A relation goes with either of its records; one that replaces another record
-        does not take its relations over, an update and a save with `replace` keep them.
-        Errors: RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or
-        1,024 to one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
+        commit; an existing one stays as it is. The records keep their text, version and times.
+        A relation goes with either of its records; one that replaces another record does not
+        take its relations over, an update and a save with `replace` keep them. Errors:
+        RECORD_NOT_FOUND; QUOTA_EXCEEDED for more than 256 relations from a record, or 1,024 to
+        one; in a shared memory AGENT_NOT_OWNED for one from a record of another agent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -277,9 +276,9 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListRelations(self, request, context):
-        """ListRelations returns the relations of one record, at most 1,280: those that go out from
-        it first, each by name and the id of the other record. RECORD_NOT_FOUND when there is
-        no such record or it has expired.
+        """ListRelations returns the relations of one record, at most 1,280: first those from it,
+        then those to it, each by name and the id of the other record. RECORD_NOT_FOUND when
+        there is no such record or it has expired.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -311,12 +310,11 @@ class MemoryServiceServicer(object):
         SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
 
         Afterwards all keys and values of the tenant are searched for the subject's id, and a
-        certificate says what went, in whose words the id still stands, and what is not claimed
+        certificate lists what was erased, whose texts still contain the id, and what is not claimed
         (EraseResult.certificate). That no file ever held it is for `loom-bridge-server erase`, which
-        needs the server stopped, as does a whole tenant. With authentication the credential must
-        say `operates`.
-        Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the subject,
-        also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
+        needs the server stopped, as does a whole tenant. With authentication the credential must say
+        `operates`. Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the
+        subject, also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -26,16 +26,15 @@ if _version_not_supported:
 
 
 class SharingServiceStub(object):
-    """SharingService says which agents share a memory: spaces, which are memories of their own
-    that agents make and name, and the memories of persons. What is in them is read and
-    written by the calls that take a space_id or user_id.
+    """SharingService says which agents share a memory: spaces, which are separate memories that
+    agents make and name, and the memories of persons. Calls that take a space_id or user_id
+    read and write them.
 
     Access is granted to agents by pattern. An agent has the highest access among the grants
-    whose patterns its id fits; one that was spawned has never more than the agent that spawned it, whatever
-    its own id is granted. To a space nobody has access without a grant. To a person's memory
-    all agents of the tenant have, while authentication is off; with it, those that are granted
-    it here, and those of credentials that say so. A call without the access that it needs is
-    refused with ACCESS_DENIED, in the same words for a space that is not there.
+    whose patterns its id fits; a child never has more access than its parent, even if its own id is granted
+    more. A space needs a grant. A person's memory is open to all agents of the tenant while authentication
+    is off; with authentication, to agents with a grant and agents of credentials that say so. A call
+    without the needed access is refused with ACCESS_DENIED, in the same words as for a missing space.
     """
 
     def __init__(self, channel):
@@ -77,16 +76,15 @@ class SharingServiceStub(object):
 
 
 class SharingServiceServicer(object):
-    """SharingService says which agents share a memory: spaces, which are memories of their own
-    that agents make and name, and the memories of persons. What is in them is read and
-    written by the calls that take a space_id or user_id.
+    """SharingService says which agents share a memory: spaces, which are separate memories that
+    agents make and name, and the memories of persons. Calls that take a space_id or user_id
+    read and write them.
 
     Access is granted to agents by pattern. An agent has the highest access among the grants
-    whose patterns its id fits; one that was spawned has never more than the agent that spawned it, whatever
-    its own id is granted. To a space nobody has access without a grant. To a person's memory
-    all agents of the tenant have, while authentication is off; with it, those that are granted
-    it here, and those of credentials that say so. A call without the access that it needs is
-    refused with ACCESS_DENIED, in the same words for a space that is not there.
+    whose patterns its id fits; a child never has more access than its parent, even if its own id is granted
+    more. A space needs a grant. A person's memory is open to all agents of the tenant while authentication
+    is off; with authentication, to agents with a grant and agents of credentials that say so. A call
+    without the needed access is refused with ACCESS_DENIED, in the same words as for a missing space.
     """
 
     def CreateSpace(self, request, context):
@@ -101,10 +99,9 @@ class SharingServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def DeleteSpace(self, request, context):
-        """DeleteSpace deletes a space with all its records. From the first moment nobody has
-        access any more. It answers when the records are gone; when the call ends earlier, or
-        the server, they go all the same, in the background. Needs admin, or a credential that operates
-        the server.
+        """DeleteSpace deletes a space with all its records. All access ends at once. It answers
+        when the records are deleted; if the call or the server ends earlier, they are still
+        deleted, in the background. Needs admin, or a credential that operates the server.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -127,8 +124,8 @@ class SharingServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RevokeAccess(self, request, context):
-        """RevokeAccess takes a grant back. It holds from the next call on; watches and exports of
-        those who lose access by it end with ACCESS_DENIED. Needs admin. Errors:
+        """RevokeAccess takes a grant back. It applies from the next call on; watches and exports
+        of agents that lose access end with ACCESS_DENIED. Needs admin. Errors:
         GRANT_NOT_FOUND; LAST_ADMIN.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -136,7 +133,7 @@ class SharingServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListGrants(self, request, context):
-        """ListGrants returns what is granted, by pattern. Needs admin.
+        """ListGrants returns the grants, by pattern. Needs admin.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -184,16 +181,15 @@ def add_SharingServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SharingService(object):
-    """SharingService says which agents share a memory: spaces, which are memories of their own
-    that agents make and name, and the memories of persons. What is in them is read and
-    written by the calls that take a space_id or user_id.
+    """SharingService says which agents share a memory: spaces, which are separate memories that
+    agents make and name, and the memories of persons. Calls that take a space_id or user_id
+    read and write them.
 
     Access is granted to agents by pattern. An agent has the highest access among the grants
-    whose patterns its id fits; one that was spawned has never more than the agent that spawned it, whatever
-    its own id is granted. To a space nobody has access without a grant. To a person's memory
-    all agents of the tenant have, while authentication is off; with it, those that are granted
-    it here, and those of credentials that say so. A call without the access that it needs is
-    refused with ACCESS_DENIED, in the same words for a space that is not there.
+    whose patterns its id fits; a child never has more access than its parent, even if its own id is granted
+    more. A space needs a grant. A person's memory is open to all agents of the tenant while authentication
+    is off; with authentication, to agents with a grant and agents of credentials that say so. A call
+    without the needed access is refused with ACCESS_DENIED, in the same words as for a missing space.
     """
 
     @staticmethod

@@ -27,7 +27,7 @@ if _version_not_supported:
 
 
 class ToolServiceStub(object):
-    """ToolService tells what tools there are. Running one is BridgeService.Tool.
+    """ToolService describes tools. Running one is BridgeService.Tool.
     """
 
     def __init__(self, channel):
@@ -94,31 +94,30 @@ class ToolServiceStub(object):
 
 
 class ToolServiceServicer(object):
-    """ToolService tells what tools there are. Running one is BridgeService.Tool.
+    """ToolService describes tools. Running one is BridgeService.Tool.
     """
 
     def ListTools(self, request, context):
-        """ListTools returns the tools an agent may call, sorted by name: the server's
-        own, and those of agents that are attached. Where not all fit in one message,
-        the answer has a token for the next page.
+        """ListTools returns the tools an agent may call, sorted by name: the server's own, and
+        the tools of attached agents. Where not all fit in one message, the answer has a token
+        for the next page.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListAudit(self, request, context):
-        """ListAudit returns the records of tool calls, those that ended last first: who
-        called what, under which approval, and what came of it. Calls that were denied
-        or refused are among them.
+        """ListAudit returns the records of tool calls, last ended first: the caller, the tool,
+        the approval and the outcome. Denied and refused calls are included.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchApprovals(self, request, context):
-        """WatchApprovals streams the calls that wait for a person: those that wait, then
-        each that comes or is closed. A call that needs approval while nobody watches is
-        denied at once.
+        """WatchApprovals streams the calls that wait for a person: the waiting ones, then each
+        that comes or is closed. Without a watcher, a call that needs approval is denied at
+        once.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -146,8 +145,8 @@ class ToolServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def GetProfile(self, request, context):
-        """GetProfile tells what calls of an agent's tool may do: the profile of the
-        operator, at most those of the agents above, narrowed by the workspace's own file,
+        """GetProfile returns what calls of an agent's tool may do: the operator's profile,
+        bounded by the profiles of the agent's ancestors, narrowed by the workspace's own file,
         `.loom/sandbox.toml`.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -260,7 +259,7 @@ def add_ToolServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ToolService(object):
-    """ToolService tells what tools there are. Running one is BridgeService.Tool.
+    """ToolService describes tools. Running one is BridgeService.Tool.
     """
 
     @staticmethod

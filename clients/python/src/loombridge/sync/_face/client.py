@@ -163,7 +163,7 @@ class Client(_twin.Root, _spelling.Helpful):
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> Spawning:
-        """Spawn a child: an agent with a goal, a session and a workspace of its own."""
+        """Spawn a child: an agent with its own goal, session and workspace."""
         return Spawning(
             self._home,
             self._run(

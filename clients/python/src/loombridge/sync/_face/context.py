@@ -79,7 +79,7 @@ class Context(_twin.Twin):
         include_closed: bool = False,
         timeout: _values.Seconds | None = None,
     ) -> BlobListing:
-        """Return the agent's blobs, for `for`; without arguments those of open sessions."""
+        """Return the agent's blobs, for `for`; without arguments the blobs of open sessions."""
         return BlobListing(
             self._home,
             self._run(
@@ -416,7 +416,7 @@ class Context(_twin.Twin):
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _prompt.Prompt:
-        """Build the session's prompt: system, tools, what is known, history, goal."""
+        """Build the session's prompt: system, tools, memory, history, goal."""
         return self._await(
             "assemble",
             goal=goal,
@@ -443,7 +443,7 @@ class Context(_twin.Twin):
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> tuple[int, ...]:
-        """Add messages to the session's log, all or none; return their positions."""
+        """Add messages to the session's log, atomically; return their positions."""
         return self._await(
             "append", *messages, request_id=request_id, session_id=session_id, timeout=timeout
         )

@@ -182,7 +182,7 @@ class Listener(_twin.Streamed[_events.Event], _twin.Entered):
         return self._get("dropped")
 
     def __call__(self, function: _agent.HandlerT) -> _agent.HandlerT:
-        """Give each event to a function; a plain one runs in a thread of its own."""
+        """Give each event to a function; a plain one runs in a separate thread."""
         return self._await("__call__", function)
 
     def close(self) -> None:

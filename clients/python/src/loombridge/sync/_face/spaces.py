@@ -61,5 +61,5 @@ class Spaces(_twin.Twin):
         user_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> tuple[_spaces.AccessGrant, ...]:
-        """Return what is granted of a space, or of a person's memory, by pattern."""
+        """Return the grants of a space, or of a person's memory, by pattern."""
         return self._await("grants", space_id, user_id=user_id, timeout=timeout)

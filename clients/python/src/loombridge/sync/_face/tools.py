@@ -104,7 +104,7 @@ class Tools(_twin.Twin):
         until: datetime | None = None,
         timeout: _values.Seconds | None = None,
     ) -> Iterator[_audit.AuditRecord]:
-        """Yield what is kept of tool calls, those that ended last first, page by page."""
+        """Yield the records of tool calls, last ended first, page by page."""
         return _twin.Iterated(
             self._home,
             self._run(

@@ -69,7 +69,7 @@ class WorkingState(_twin.Twin):
         session_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _working.Working:
-        """Change it, and return what holds now. Without arguments it only tells."""
+        """Change it, and return the new state. Without arguments it only reads."""
         return self._await(
             "update",
             goal=goal,

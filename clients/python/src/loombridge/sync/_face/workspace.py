@@ -65,7 +65,7 @@ class Workspace(_twin.Twin):
         )
 
     def jobs(self, *, timeout: _values.Seconds | None = None) -> tuple[_workspace.JobStatus, ...]:
-        """Return the session's jobs, oldest first: those that run, and some that ended."""
+        """Return the session's jobs, oldest first: the running ones, and some that ended."""
         return self._await("jobs", timeout=timeout)
 
     def job(self, id: str) -> Job:
