@@ -84,6 +84,18 @@ type Answer struct {
 	// Hits are best first; equal scores newest first.
 	Hits    []Hit
 	Receipt Receipt
+
+	words   []rank.QueryWord
+	weights []float64 // of words
+}
+
+// Words are the words that were asked for, as the index has them, and how much each counts.
+func (a *Answer) Words() map[string]float64 {
+	words := make(map[string]float64, len(a.words))
+	for i, weight := range a.weights {
+		words[a.words[i].Text] = weight
+	}
+	return words
 }
 
 // EmptyReason says why a query found nothing.
@@ -226,22 +238,19 @@ func explanationOf(hit rank.Hit) *Explanation {
 }
 
 // fill leaves of the hits what fits into MaxTokens and says most: short texts whole, of
-// long ones passages. weights are the weights of the query's words.
-func (a *asking) fill(ctx context.Context, result *Answer, weights []float64) error {
+// long ones passages.
+func (a *asking) fill(ctx context.Context, result *Answer) error {
 	if a.query.MaxTokens == 0 {
 		return nil
 	}
 	texts := make([]passage.Text, len(result.Hits))
 	for i, hit := range result.Hits {
-		texts[i] = passage.Text{Text: hit.Record.Text, Value: valueOf(i, hit.Score)}
+		texts[i] = passage.Text{Text: hit.Record.Text, Value: passage.ValueOf(i, hit.Score)}
 		if hit.Through != nil {
-			texts[i].Value = valueOf(i, hit.Through.Score)
+			texts[i].Value = passage.ValueOf(i, hit.Through.Score)
 		}
 	}
-	by := passage.Filler{Terms: a.analyzer.Terms, Weights: make(map[string]float64), Count: a.countTokens}
-	for i, word := range a.asked.Words {
-		by.Weights[word.Text] = weights[i]
-	}
+	by := passage.Filler{Terms: a.analyzer.Terms, Weights: result.Words(), Count: a.countTokens}
 	parts, err := by.Fill(ctx, texts, a.query.MaxTokens)
 	if err != nil {
 		return err
@@ -249,11 +258,6 @@ func (a *asking) fill(ctx context.Context, result *Answer, weights []float64) er
 	a.keep(result, parts)
 	return nil
 }
-
-// valueOf is what a hit is worth. How likely it answers the question falls with its place: on
-// LoCoMo dev .54, .18, .08, .03, .011, .004 of the questions have evidence at a place up to
-// 1, 2, 4, 8, 16, 32, and on RealMem dev .38, .13, .10, .05, .027, .013.
-func valueOf(place int, score float64) float64 { return score / float64(place+1) }
 
 // keep keeps of the hits the parts that are given, and counts what is not.
 func (a *asking) keep(result *Answer, parts []passage.Part) {

@@ -220,7 +220,8 @@ func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (A
 			return Answer{}, err
 		}
 	}
-	if err := a.fill(ctx, &result, found.Weights); err != nil {
+	result.words, result.weights = a.asked.Words, found.Weights
+	if err := a.fill(ctx, &result); err != nil {
 		return Answer{}, err
 	}
 	result.Receipt.explainEmpty(len(result.Hits), found.Irrelevant)

@@ -76,8 +76,8 @@ func TestMemoryQueryPassages(t *testing.T) {
 	}
 }
 
-// A prompt shows of a long record the passages that answer, says so and names it, and the
-// model reads the whole by that name.
+// A prompt shows of a long record the passages that answer, and says so. Knowledge is named, and
+// the model reads the whole by that name.
 //
 // I12, P27
 func TestPromptShowsPassages(t *testing.T) {
@@ -87,11 +87,14 @@ func TestPromptShowsPassages(t *testing.T) {
 	line := "Then we spoke of the weather for a while, of trains that are late, and of where to eat."
 	talk := strings.Repeat(line+" ", 12)
 	long := pump + "\n\n" + talk + "\n\n" + night + "\n\n" + talk
-	eva := remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: long}).GetId()
+	remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: long})
 	own := remember(t, s, &loombridgev1.MemorySaveRequest{Text: talk + "\n" + long, Kind: "knowledge"}).GetId()
-	got := wholeText(promptFor(t, s, "s", "Which grade of oil does the pump take, and what about the pump at night?", settingsFor("eva")))
+	capped := settingsFor("eva")
+	capped.Limits = &loombridgev1.InjectionLimits{Sections: map[string]int32{"user_memory": 130}}
+	got := wholeText(promptFor(t, s, "s", "Which grade of oil does the pump take, and what about the pump at night?", capped))
 	for _, want := range []string{
-		"<user_memory>\n- " + pump + " " + line + " … " + night + "… [part of 2.2KB, record " + eva + "]\n</user_memory>",
+		"<user_memory>\n- " + pump, night + "…",
+		"… was left out: search memory for these words to read all of it]\n</user_memory>",
 		"\n…" + line + " \n" + pump + " … " + night + "… [part of 3.3KB, record " + own + "]\nSource: ",
 	} {
 		if !strings.Contains(got, want) {

@@ -348,22 +348,28 @@ func TestEventsInPrompts(t *testing.T) {
 	}
 }
 
-// A query gives five hits and a prompt three memories unless told otherwise.
+// A query gives five hits unless told otherwise, a prompt what fits it, and one of a preset three
+// memories.
 //
-// K33
+// F20, K33
 func TestHowManyMemories(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for n := range 8 {
 		remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: fmt.Sprint("Eva likes green tea, cup ", n)})
 	}
-	for _, test := range []struct{ limit, hits, shown int32 }{{0, 5, 3}, {4, 4, 4}, {7, 7, 7}} {
+	for _, test := range []struct {
+		limit, hits, shown int32
+		preset             string
+	}{{0, 5, 8, ""}, {0, 5, 3, "design"}, {4, 4, 4, ""}, {4, 4, 4, "design"}, {7, 7, 7, ""}} {
 		found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, UserId: "eva", Query: "green tea of Eva", Limit: test.limit})
 		must(t, err)
 		settings := settingsFor("eva")
 		settings.Sources = &loombridgev1.SourceSettings{UserMemories: test.limit}
-		text := wholeText(promptFor(t, s, fmt.Sprint(test.limit), "Which green tea does Eva like?", settings))
+		session := fmt.Sprint(test.limit, test.preset)
+		MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{AgentId: agent, SessionId: session, History: &loombridgev1.HistorySettings{Preset: test.preset}})
+		text := wholeText(promptFor(t, s, session, "Which green tea does Eva like?", settings))
 		if shown := strings.Count(text, "- Eva likes"); len(found.GetHits()) != int(test.hits) || shown != int(test.shown) {
-			t.Errorf("limit %d: %d hits, %d shown", test.limit, len(found.GetHits()), shown)
+			t.Errorf("%+v: %d hits, %d shown", test, len(found.GetHits()), shown)
 		}
 	}
 }

@@ -254,7 +254,8 @@ func memoryThresholds() []threshold {
 		return shown
 	}
 	return []threshold{
-		{"three memories of the user", 3, false, func(c caller, k int) bool {
+		{"three memories in a prompt of a preset", 3, false, func(c caller, k int) bool {
+			MustConfigure(c.tb, c.Server, &loombridgev1.ConfigureSessionRequest{AgentId: c.id, SessionId: "s", History: literally("three_phase")})
 			return many(c, k, &loombridgev1.MemorySaveRequest{UserId: "eva"}, "- The pump in hall")
 		}},
 		{"three pieces of knowledge", 3, false, func(c caller, k int) bool {

@@ -65,7 +65,7 @@ func (k *Knowledge) Remembered(ctx context.Context, a *gather.Ask) (gather.Found
 }
 
 func (k *Knowledge) collect(ctx context.Context, view memory.View, a *gather.Ask) (found gather.Found, err error) {
-	limit := cmp.Or(a.Settings.Sources.Knowledge, inject.DefaultShown)
+	limit := cmp.Or(a.Settings.Sources.Knowledge, inject.DefaultKnowledge)
 	var pieces []piece
 	stale := false
 	if k.Base != nil {
@@ -97,20 +97,21 @@ func label(s string) string {
 
 // records finds records of the kind.
 func (k *Knowledge) records(ctx context.Context, view memory.View, a *gather.Ask, limit int) ([]piece, string, error) {
-	hits, note, err := search(ctx, view, a, query{scopes: scopesOf(a), filter: knowledgeFilter, limit: limit, minScore: inject.MinKnowledgeScore})
-	if err != nil || len(hits) == 0 {
-		return nil, note, err
+	found, err := search(ctx, view, a, query{
+		scopes: scopesOf(a), filter: knowledgeFilter, limit: limit, minScore: inject.MinKnowledgeScore, minShare: minShare,
+	})
+	if err != nil {
+		return nil, "", err
 	}
-	words := askedWords(a, k.Terms)
-	pieces := make([]piece, len(hits))
-	for i, hit := range hits {
+	pieces := make([]piece, len(found.hits))
+	for i, hit := range found.hits {
 		pieces[i] = pieceOf(&hit.Record)
 		pieces[i].Writers = writersOf(a.Scope, hit.Scope, &hit.Record)
-		pieces[i].Content = partOf(hit.Record.Text, hit.Record.ID, words, k.Terms)
+		pieces[i].Content = partOf(hit.Record.Text, hit.Record.ID, found.words, k.Terms)
 		pieces[i].Score = hit.Score
 		pieces[i].ref = refOf(hit.Scope, hit.Record.ID)
 	}
-	return pieces, note, nil
+	return pieces, found.note, nil
 }
 
 // pieceOf is a record of the kind, without its content: metadata say title, type and

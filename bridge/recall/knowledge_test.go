@@ -192,7 +192,9 @@ func TestPassage(t *testing.T) {
 	w := MustWorld(t)
 	text := strings.Repeat("The weather was fine on that day too. ", 200) + "The gearbox needs oil of grade 7. " + strings.Repeat("Nobody said anything of interest then. ", 200)
 	w.save(eva, record.Record{Text: text})
-	got := w.text(&recall.UserMemory{Store: w.store, Terms: terms}, w.ask("Which grade of oil does the gearbox need?"))
+	a := w.ask("Which grade of oil does the gearbox need?")
+	a.Settings.Limits.Sections = map[string]int{settings.UserMemory: 200}
+	got := w.text(&recall.UserMemory{Store: w.store, Terms: terms}, a)
 	if !strings.Contains(got, "grade 7") || len(got) > 1300 || strings.Count(got, "\n") != 0 {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}

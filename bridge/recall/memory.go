@@ -3,21 +3,21 @@ package recall
 import (
 	"cmp"
 	"context"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
-	"github.com/loom-bridge/loom-bridge/context/guard"
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory"
-	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/passage"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// UserMemory finds records about the user of a prompt.
+// UserMemory finds what is remembered, by the agent and of the user of a prompt, that fits it.
 type UserMemory struct {
 	Store Store
 	Terms Terms
@@ -26,10 +26,9 @@ type UserMemory struct {
 // Name is that of the section.
 func (m *UserMemory) Name() string { return settings.UserMemory }
 
-// userFilter keeps out the kinds with separate sections. Unlike != for each, it reads the
-// few records of these kinds, not all others.
-const userFilter = `NOT (kind = "` + KindKnowledge + `" OR kind = "` + KindPlaybook + `" OR kind = "` + KindNote +
-	`" OR kind = "` + KindSkill + `" OR kind = "` + kindTask + `")`
+// ownKinds are the kinds that have sections of their own. Unlike != for each, a condition with
+// NOT reads the few records of these and not all others.
+const ownKinds = `kind = ("` + KindKnowledge + `" OR "` + KindPlaybook + `" OR "` + KindSkill + `" OR "` + kindTask + `")`
 
 // Collect finds the memories that fit best.
 func (m *UserMemory) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
@@ -42,42 +41,91 @@ func (m *UserMemory) Remembered(ctx context.Context, a *gather.Ask) (gather.Foun
 }
 
 func (m *UserMemory) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
-	scope, named := userScope(a)
-	if !named {
-		return gather.Found{Note: "no user is named: give user_id"}, nil
-	}
-	limit := cmp.Or(a.Settings.Sources.UserMemories, inject.DefaultShown)
-	hits, note, err := search(ctx, view, a, query{scopes: []kv.Scope{scope}, filter: userFilter, limit: limit, minScore: inject.MinMemoryScore})
+	limit := cmp.Or(a.Settings.Sources.UserMemories, settings.MaxShown)
+	scopes := scopesOf(a)
+	found, err := search(ctx, view, a, query{scopes: scopes, filter: "NOT " + ownKinds, limit: limit})
 	if err != nil {
 		return gather.Found{}, err
 	}
 	b := &gather.Block{
-		Frame:   inject.UserMemory(nil, 0, a.Settings.Cap(settings.UserMemory)),
+		Frame:   inject.UserMemory(a.Settings.Cap(settings.UserMemory)),
 		NewName: settings.UserMemory + newSuffix,
-		Input:   scope.Owner + "\x00" + strconv.Itoa(limit),
-	}
-	var asked map[string]float64
-	for i := range hits {
-		r := &hits[i].Record
-		if asked == nil && len(r.Text) > passageBytes {
-			asked = askedWords(a, m.Terms)
-		}
-		b.Items = append(b.Items, gather.Item{Ref: refOf(scope, r.ID), Version: versionOf(r), Text: guard.Text("- " + memoryLine(r, asked, m.Terms))})
+		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
+		Pack: func(room int, shown func(ref string) bool) ([]gather.Item, []string) {
+			return m.pack(ctx, a, &found, room, shown)
+		},
 	}
 	if b.Stale, err = changed(ctx, view, a); err != nil {
 		return gather.Found{}, err
 	}
-	read, err := sequences(ctx, view, []kv.Scope{scope})
-	return gather.Found{Block: b, Sequences: read, Note: note}, err
+	if len(found.hits) == 0 && len(scopes) == 1 {
+		found.note += "; no user is named: give user_id"
+	}
+	read, err := sequences(ctx, view, scopes)
+	return gather.Found{Block: b, Sequences: read, Note: found.note}, err
+}
+
+// partHint ends the first line that says a part of a memory. Names of records would take more
+// room than most passages.
+const partHint = " [" + text.Ellipsis + " was left out: search memory for these words to read all of it]"
+
+// packAttempts bounds how often memories are chosen again because their lines take more than was
+// thought.
+const packAttempts = 3
+
+// pack chooses of what was found what says most within so many tokens: short memories whole, of
+// long ones passages.
+func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, room int, shown func(ref string) bool) (items []gather.Item, left []string) {
+	var hits []memory.Hit
+	var texts []passage.Text
+	for i, hit := range found.hits {
+		if said := strings.TrimSpace(text.Valid(hit.Record.Text)); said != "" && !shown(refOf(hit.Scope, hit.Record.ID)) {
+			hits, texts = append(hits, hit), append(texts, passage.Text{Text: said, Value: passage.ValueOf(i, hit.Score)})
+		}
+	}
+	if len(hits) == 0 {
+		return nil, nil
+	}
+	beside := a.Count(inject.MemoryLine(memoryLine(&hits[0].Record, ""))) + 1 // with the line break
+	by := passage.Filler{Terms: m.Terms, Weights: found.words, Count: func(s string) int { return a.Count(s) + beside }}
+	budget := cmp.Or(max(room, 0), math.MaxInt32)
+	for range packAttempts {
+		parts, err := by.Fill(ctx, texts, budget)
+		if err != nil {
+			return nil, nil
+		}
+		tokens, hint := 0, partHint
+		items, left = nil, nil
+		for i := range hits {
+			r := &hits[i].Record
+			item := gather.Item{Ref: refOf(hits[i].Scope, r.ID), Version: versionOf(r)}
+			said := texts[i].Text
+			switch {
+			case !parts[i].Given():
+				left = append(left, item.Ref)
+				continue
+			case !parts[i].Whole:
+				said = joinedPassages(said, parts[i].Passages) + hint
+				item.Part, hint = true, ""
+			}
+			item.Text = inject.MemoryLine(memoryLine(r, said))
+			items, tokens = append(items, item), tokens+a.Count(item.Text)+1
+		}
+		if room <= 0 || tokens <= room {
+			break
+		}
+		budget = max(budget-(tokens-room), 1)
+	}
+	return items, left
 }
 
 // newSuffix makes the name of what is found beyond a section that stands. Callers' own
 // sections have no colon in their names.
 const newSuffix = ":new"
 
-// memoryLine is a record on one line, with its day and who said it where these are
+// memoryLine is what is shown of a record, with its day and who said it where these are
 // known: without them "I went there yesterday" says nothing.
-func memoryLine(r *record.Record, asked map[string]float64, terms Terms) string {
+func memoryLine(r *record.Record, said string) string {
 	var b strings.Builder
 	if !r.EventTime.IsZero() {
 		b.WriteString("[" + r.EventTime.UTC().Format(time.DateOnly) + "] ")
@@ -85,6 +133,6 @@ func memoryLine(r *record.Record, asked map[string]float64, terms Terms) string 
 	if author := text.OneLine(r.Author); author != "" {
 		b.WriteString(author + ": ")
 	}
-	b.WriteString(text.OneLine(partOf(r.Text, r.ID, asked, terms)))
+	b.WriteString(said)
 	return b.String()
 }

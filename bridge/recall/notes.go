@@ -39,9 +39,10 @@ type Workspaces interface {
 	RootIn(ctx context.Context, scope kv.Scope) (*os.Root, error)
 }
 
-// Notes stand in every prompt of an agent: the AGENTS.md of its workspace, or the
-// text of the settings in its place, and the records of the kind `note` of the agent and
-// the user. The section's cap is that of both; AGENTS.md goes first.
+// Notes stand in every prompt of an agent, whatever it is about: the AGENTS.md of its
+// workspace, or the text of the settings in its place, and what is always remembered of the
+// agent and the user, which are the records of the kind `note` and those that are pinned. The
+// section's cap is that of AGENTS.md, and again that of the records.
 type Notes struct {
 	Store Store
 	Terms Terms
@@ -79,12 +80,6 @@ func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (g
 			Rest: "Read the file " + agentsFile + " of the workspace for the rest, if it says more about what you do.",
 		}
 		found.Injections, found.Refs = append(found.Injections, in), append(found.Refs, agentsFile)
-		if limit > 0 {
-			limit -= min(a.Count(agents), limit)
-			if limit == 0 {
-				return found, nil
-			}
-		}
 	}
 	return found, n.notes(ctx, view, a, limit, &found)
 }
@@ -113,7 +108,8 @@ func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source string,
 	return text.Valid(string(shown)), source, nil
 }
 
-const noteFilter = `kind = "` + KindNote + `"`
+// noteFilter finds notes, and what is pinned and has no section of its own.
+const noteFilter = `kind = "` + KindNote + `" OR (pinned = true AND NOT ` + ownKinds + `)`
 
 // notes adds the notes: the most important first, and of equal ones the newest.
 func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limit int, found *gather.Found) error {
@@ -122,11 +118,13 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 		record *record.Record
 	}
 	var all []note
+	more := false
 	for _, scope := range scopesOf(a) {
 		page, err := view.List(ctx, scope, memory.Listing{Filter: noteFilter, PageSize: maxNotes, NewestFirst: true})
 		if err != nil {
 			return err
 		}
+		more = more || page.NextPageToken != ""
 		for i := range page.Records {
 			if r := &page.Records[i]; !r.Archived && r.SupersededBy == "" && !r.Review.Hides() {
 				all = append(all, note{scope, r})
@@ -143,6 +141,7 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 		},
 		NewName: settings.Notes + newSuffix,
 		Rest:    "More notes were saved than fit here: search your memory for them.",
+		More:    more,
 		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
 	}
 	for i := range all {

@@ -100,8 +100,8 @@ func (p *Playbooks) Remembered(ctx context.Context, a *gather.Ask) (gather.Found
 }
 
 func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
-	hits, note, err := search(ctx, view, a, query{
-		scopes: scopesOf(a), filter: playbookFilter, limit: playbookCandidates, minScore: playbook.MinScore,
+	hits, err := search(ctx, view, a, query{
+		scopes: scopesOf(a), filter: playbookFilter, limit: playbookCandidates, minScore: playbook.MinScore, minShare: minShare,
 	})
 	if err != nil {
 		return gather.Found{}, err
@@ -109,8 +109,8 @@ func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask
 	limit := a.Settings.Cap(settings.Playbook)
 	b := &gather.Block{Frame: playbook.Hint(playbook.Found{}, limit), NewName: settings.Playbook + newSuffix, Input: a.Settings.UserID + "\x00" + a.TaskType}
 	b.Frame.Text, b.Frame.Attributes, b.Frame.Source = "", "", "playbooks"
-	found := gather.Found{Block: b, Note: note}
-	candidates, scopes := candidatesOf(hits)
+	found := gather.Found{Block: b, Note: hits.note}
+	candidates, scopes := candidatesOf(hits.hits)
 	if best, ok := playbook.Match(candidates, a.TaskType, a.Now); ok {
 		hint := playbook.Hint(best, limit)
 		scope := scopes[best.RecordID]

@@ -98,37 +98,63 @@ func (w *world) text(s gather.Source, a *gather.Ask) string {
 	return strings.Join(texts, "\n==\n")
 }
 
-// The memories of the user that fit best stand there, three of them, on a line each, and
-// nothing of anybody else's.
+// What the agent and its user have saved stands there as far as it fits, whatever its kind, or
+// as many as are asked for, on a line each: nothing that has a section of its own, and nothing
+// of anybody else's.
 //
 // I12, F20, K33
 func TestUserMemory(t *testing.T) {
 	w := MustWorld(t)
 	source := &recall.UserMemory{Store: w.store, Terms: terms}
 	for i := range 5 {
-		w.save(eva, record.Record{ID: fmt.Sprint("m", i), Text: fmt.Sprintf("Eva likes green tea number %d\n- and no coffee", i)})
+		w.save(eva, record.Record{ID: fmt.Sprint("m", i), Text: fmt.Sprintf("Eva likes green tea number %d\n- and no coffee", i), Kind: []string{"", "preference"}[i%2]})
 	}
-	for i, scope := range []kv.Scope{alice, kv.AgentScope("default", "bob"), {Tenant: "other", Kind: kv.OwnerUser, Owner: "eva"}, {Tenant: "default", Kind: kv.OwnerUser, Owner: "mallory"}} {
+	w.save(alice, record.Record{ID: "own", Text: "I brew green tea for Eva at four"})
+	for i, scope := range []kv.Scope{kv.AgentScope("default", "bob"), {Tenant: "other", Kind: kv.OwnerUser, Owner: "eva"}, {Tenant: "default", Kind: kv.OwnerUser, Owner: "mallory"}} {
 		w.save(scope, record.Record{Text: fmt.Sprintf("green tea CANARY %d", i)})
 	}
-	for _, kind := range []string{"knowledge", "playbook", "note", "skill", "task"} {
+	for _, kind := range []string{"knowledge", "playbook", "skill", "task"} {
 		w.save(eva, record.Record{Text: "green tea CANARY", Kind: kind})
 	}
 	a := w.ask("Which green tea does she like?")
 	got := w.text(source, a)
-	if strings.Contains(got, "CANARY") || strings.Count(got, "\n") != 2 || !strings.HasPrefix(got, "- Eva likes green tea number") {
+	if strings.Contains(got, "CANARY") || strings.Count(got, "- Eva likes green tea number") != 5 || !strings.Contains(got, "- I brew") {
 		t.Errorf("got %q", got)
 	}
 	a.Settings.Sources.UserMemories = 2
 	if got := w.text(source, a); strings.Count(got, "\n") != 1 {
 		t.Errorf("of two: %q", got)
 	}
-	a.Settings.UserID = ""
-	if got := w.text(source, a); got != "" {
+	a.Settings.Sources.UserMemories, a.Settings.Limits.Sections = 0, map[string]int{settings.UserMemory: 20}
+	if got := w.text(source, a); a.Count(got) > 20 || !strings.HasPrefix(got, "- Eva likes green tea number") {
+		t.Errorf("of 20 tokens: %q", got)
+	}
+	a.Settings.UserID, a.Settings.Limits.Sections = "", nil
+	if got := w.text(source, a); got != "- I brew green tea for Eva at four" {
 		t.Errorf("without a user: %q", got)
 	}
 	if got := w.text(source, w.ask("How does a compiler inline functions?")); got != "" {
 		t.Errorf("what has nothing to do with it: %q", got)
+	}
+}
+
+// A short message is asked with what was said before it, the user's words and the answer.
+func TestFollowUp(t *testing.T) {
+	w := MustWorld(t)
+	source := &recall.UserMemory{Store: w.store, Terms: terms}
+	w.save(eva, record.Record{Text: "The hotel in Paris was the Lutetia"})
+	w.save(eva, record.Record{Text: "Paris has a river"})
+	w.save(eva, record.Record{Text: "Momo is the name of a grey cat"})
+	a := w.ask("and in Paris?")
+	a.Settings.Sources.UserMemories = 1
+	a.Before = "In which hotel did I sleep in Rome?"
+	if got := w.text(source, a); got != "- The hotel in Paris was the Lutetia" {
+		t.Errorf("got %q", got)
+	}
+	a = w.ask("why?")
+	a.Answer = "Momo is called so for the book."
+	if got := w.text(source, a); !strings.Contains(got, "grey cat") {
+		t.Errorf("of an answer: %q", got)
 	}
 }
 
@@ -209,14 +235,14 @@ func TestUserMemoryChanges(t *testing.T) {
 	}
 }
 
-// The best hit must be as sure as 0.35 for anything to be shown, and the others need a
-// fifth of its score.
+// The best hit must be as sure as is asked for anything to be shown, and the others need a
+// part of its score.
 //
-// I12
+// I13
 func TestFitting(t *testing.T) {
 	for best, shown := range map[float64]int{.3499: 0, .35: 2, .3501: 2} {
 		hits := []memory.Hit{{Score: best}, {Score: best * .2}, {Score: best*.2 - 1e-6}}
-		if got := recall.Fitting(hits, .35); len(got) != shown {
+		if got := recall.Fitting(hits, .35, .2); len(got) != shown {
 			t.Errorf("best %v: %d hits", best, len(got))
 		}
 	}

@@ -21,7 +21,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// The kinds of records that separate sections show. User memories are all others.
+// The kinds of records that sections of their own show. Notes show what is
+// pinned, too; what is remembered is all others.
 const (
 	KindKnowledge = "knowledge"
 	KindPlaybook  = playbook.Kind
@@ -38,8 +39,9 @@ const (
 	// Among fewer a word that is asked for is rare in none, so that no score says much, and
 	// what does not fit takes little room.
 	fewRecords = 50
-	// goalShare is how much a hit of the goal counts against one of the newest message.
-	goalShare = 0.5
+	// asideShare is how much a hit of the goal, or of what a message may refer to, counts
+	// against one of the newest message.
+	asideShare = 0.5
 	// endBytes is how much of the beginning, and of the end, of a long text is searched
 	// for: together they are a few hundred words, and who asks does so at either end.
 	endBytes = 768
@@ -65,10 +67,11 @@ func remembered(store Store, a *gather.Ask, collect func(view memory.View) (gath
 
 // query is what a source searches for.
 type query struct {
-	scopes   []kv.Scope
-	filter   string
-	limit    int
-	minScore float64
+	scopes []kv.Scope
+	filter string
+	limit  int
+	// minScore is what the best hit needs, minShare the part of its score that others do.
+	minScore, minShare float64
 }
 
 // clipped is a text as it is searched for.
@@ -80,67 +83,131 @@ func clipped(s string) string {
 	return text.Head(s, endBytes) + "\n" + text.Tail(s, endBytes)
 }
 
-// search asks for what fits the newest message and the goal, the best first. note says
-// what the search had to do without, or why there are no hits.
-func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (hits []memory.Hit, note string, err error) {
-	s := searching{view: view, query: q, why: "there is no message and no goal to search with"}
-	for _, words := range asked(a.Newest) {
+// results are what a search found.
+type results struct {
+	// hits are the best first.
+	hits []memory.Hit
+	// words are those that were asked for, as the index has them, and how much each counts.
+	words map[string]float64
+	// note says what the search had to do without, or why there are no hits.
+	note string
+}
+
+// search asks for what fits the newest message, what that refers to, and the goal.
+func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (results, error) {
+	s := searching{view: view, query: q, results: results{words: make(map[string]float64)}, why: "there is no message and no goal to search with"}
+	if err := s.leaveEmpty(ctx); err != nil {
+		return results{}, err
+	}
+	first, aside := asked(a.Newest), referred(a)
+	if len(aside) > 0 && len(strings.Fields(a.Newest)) <= fewWords {
+		first, aside = aside, first
+	}
+	for _, words := range first {
 		if err := s.ask(ctx, words, 1); err != nil {
-			return nil, "", err
+			return results{}, err
 		}
 	}
-	share := goalShare
+	share := asideShare
 	if len(s.hits) == 0 {
 		share = 1
 	}
-	for _, words := range asked(a.Goal) {
-		if a.Goal == a.Newest {
-			break // it was asked already
-		}
+	if a.Goal != a.Newest { // else it was asked already
+		aside = append(aside, asked(a.Goal)...)
+	}
+	for _, words := range aside {
 		if err := s.ask(ctx, words, share); err != nil {
-			return nil, "", err
+			return results{}, err
 		}
 	}
 	if len(s.hits) == 0 {
 		s.note = strings.TrimSuffix(s.why+"; "+s.note, "; ")
 	}
-	return s.hits, s.note, nil
+	return s.results, nil
+}
+
+const (
+	// followUpBytes is the length of the longest message that may be about what was said
+	// before it, as "and in Paris?" is: one sentence.
+	followUpBytes = 64
+	// fewWords is how many words it has at most if it hardly says anything without that.
+	fewWords = 4
+)
+
+// referred are the queries of a short message with what it may refer to: the message before it,
+// and the answer to that.
+func referred(a *gather.Ask) (queries []string) {
+	said := strings.TrimSpace(text.Valid(a.Newest))
+	if said == "" || len(said) > followUpBytes {
+		return nil
+	}
+	for _, before := range []string{a.Before, a.Answer} {
+		if before = strings.TrimSpace(text.Valid(before)); before != "" {
+			queries = append(queries, before+"\n"+said)
+		}
+	}
+	return queries
 }
 
 // searching is one search.
 type searching struct {
+	results
 	view  memory.View
 	query query
-	hits  []memory.Hit
-	// note says what it had to do without, why there is no hit.
-	note, why string
+	// why is why there is no hit.
+	why string
 	// best is the score of the best record so far.
 	best float64
+}
+
+// leaveEmpty leaves out the scopes that never held a record.
+func (s *searching) leaveEmpty(ctx context.Context) error {
+	var held []kv.Scope
+	for _, scope := range s.query.scopes {
+		n, err := s.view.Sequence(ctx, scope)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			held = append(held, scope)
+		}
+	}
+	s.query.scopes = held
+	return nil
 }
 
 // ask adds what fits some words. share is how much that counts.
 func (s *searching) ask(ctx context.Context, words string, share float64) error {
 	q := &s.query
+	if len(q.scopes) == 0 {
+		s.why = nothingFits
+		return nil
+	}
 	found, err := s.view.QueryScopes(ctx, q.scopes, question.Question{Text: words, Filter: q.filter, Limit: min(q.limit, question.MaxLimit)})
 	if err != nil {
 		return err
 	}
 	s.note = strings.Join(found.Receipt.Degraded, "; ")
 	least := q.minScore * float64(min(found.Receipt.Records, fewRecords)) / fewRecords
-	more := fitting(found.Hits, least)
+	more := fitting(found.Hits, least, q.minShare)
 	for i := range more {
 		more[i].Score *= share
 	}
 	s.hits = joined(s.hits, more, q.limit)
+	for word, weight := range found.Words() {
+		s.words[word] = max(s.words[word], share*weight)
+	}
 	switch {
 	case len(found.Hits) > 0 && found.Hits[0].Score >= s.best:
 		s.best = found.Hits[0].Score
 		s.why = fmt.Sprintf("what fits best scores %.2f, less than %.2f", s.best, least)
 	case s.best == 0:
-		s.why = "nothing fits what is asked"
+		s.why = nothingFits
 	}
 	return nil
 }
+
+const nothingFits = "nothing fits what is asked"
 
 const (
 	// maxSentences bounds the sentences of a text that are queried alone: in the whole text
@@ -182,8 +249,9 @@ func asked(s string) []string {
 	return queries
 }
 
-// fitting are the hits that are sure enough.
-func fitting(hits []memory.Hit, minScore float64) []memory.Hit {
+// fitting are the hits that are sure enough: the best has minScore, the others minShare of that
+// of the best.
+func fitting(hits []memory.Hit, minScore, minShare float64) []memory.Hit {
 	if len(hits) == 0 || hits[0].Score < minScore {
 		return nil
 	}
@@ -317,9 +385,18 @@ func partOf(s, name string, asked map[string]float64, terms Terms) string {
 		return s
 	}
 	by := passage.Filler{Terms: terms, Weights: asked, Count: func(s string) int { return len(s) }}
+	shown := joinedPassages(s, by.Passages(s, passageBytes)) + " [part of " + text.HumanSize(int64(len(s)))
+	if name != "" {
+		shown += ", record " + name
+	}
+	return shown + "]"
+}
+
+// joinedPassages are passages of a text, with what is left out marked.
+func joinedPassages(s string, passages []passage.Passage) string {
 	var b strings.Builder
 	end := 0
-	for _, p := range by.Passages(s, passageBytes) {
+	for _, p := range passages {
 		switch {
 		case b.Len() > 0:
 			b.WriteString(" " + text.Ellipsis + " ")
@@ -332,11 +409,6 @@ func partOf(s, name string, asked map[string]float64, terms Terms) string {
 	if end < len(s) {
 		b.WriteString(text.Ellipsis)
 	}
-	b.WriteString(" [part of " + text.HumanSize(int64(len(s))))
-	if name != "" {
-		b.WriteString(", record " + name)
-	}
-	b.WriteString("]")
 	return b.String()
 }
 

@@ -53,7 +53,7 @@ func (t *task) gather(ctx context.Context) (err error) {
 		return nil
 	}
 	t.gathered, err = t.a.gatherer.Gather(ctx, &gather.Ask{
-		Scope: t.r.Scope, SessionID: t.r.SessionID, Goal: t.r.Goal, Newest: t.moment.End.Newest, Layout: t.table.Name,
+		Scope: t.r.Scope, SessionID: t.r.SessionID, Goal: t.r.Goal, Newest: t.moment.End.Newest, Before: t.moment.End.Before, Answer: t.moment.End.Answer, Layout: t.table.Name,
 		Settings: t.prompt, View: t.moment.View, Now: t.a.clock(), Count: t.tally.Text, DryRun: t.r.DryRun, KeepOnWrite: t.rules.Preset.KeepOnWrite,
 	})
 	for _, s := range t.gathered.Skills {

@@ -109,6 +109,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 	if err := t.budget(cmp.Or(r.MaxTokens, c.MaxTokens)); err != nil {
 		return nil, err
 	}
+	t.prompt.Limits.Prompt = t.r.MaxTokens
 	if t.folding, err = a.folds.Folding(now, t.rules, t.tally, t.trail); err != nil {
 		return nil, err
 	}
@@ -142,6 +143,10 @@ func (t *task) budget(given int) error {
 // else the preset.
 func (t *task) settle(below *settings.Prompt) {
 	base := settings.Prompt{Layout: settings.Layout(t.rules.Preset.Layout), Rendering: settings.Rendering(t.rules.Preset.Rendering)}
+	if t.rules.Policy == session.PolicyPreset {
+		base.Sources.UserMemories = inject.PresetMemories
+		base.Limits.Sections = map[string]int{settings.UserMemory: inject.PresetMemoryTokens}
+	}
 	if below != nil {
 		base = below.Over(base)
 	}

@@ -70,11 +70,11 @@ var table = []Row{
 		Writers: own | Tool | Model, Removers: own | Tool | Model, Otherwise: session.User, Frame: "<agents_md>, guarded",
 	},
 	{
-		Source: Notes, About: "records of the kind note",
+		Source: Notes, About: "records of the kind note, and pinned ones",
 		Writers: own | Agent | Model | Import, Removers: own, Otherwise: session.User, Frame: "<notes>, " + lineFrame,
 	},
 	{
-		Source: UserMemory, About: "what is remembered of the user",
+		Source: UserMemory, About: "what agent and user have saved",
 		Writers: own | Agent | Model | Tool | Import, Removers: own | Agent | Model, Otherwise: session.User, Frame: "<user_memory>, " + lineFrame,
 	},
 	{

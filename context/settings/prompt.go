@@ -86,7 +86,7 @@ type Sources struct {
 	Exclude []string `json:"exclude,omitempty"`
 	// Layers are the tiers whose tasks are shown: L1, or L1 and L2.
 	Layers []string `json:"layers,omitempty"`
-	// UserMemories and Knowledge are how many of them at most.
+	// UserMemories and Knowledge are how many of them at most; 0 is as many memories as fit.
 	UserMemories int `json:"user_memories,omitempty"`
 	Knowledge    int `json:"knowledge,omitempty"`
 	// KnowledgeTimeout is how long a prompt waits for knowledge.
@@ -125,6 +125,8 @@ type Limits struct {
 	// Shared is how many tokens system prompt and tools may take together; 0: each has its
 	// own cap. It is the preset's.
 	Shared int `json:"-"`
+	// Prompt is how many tokens the prompt may take; 0: nobody knows. It is the prompt's.
+	Prompt int `json:"-"`
 }
 
 // Variation says how the form of runtime sections varies. Nil is as below.

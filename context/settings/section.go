@@ -55,6 +55,13 @@ var builtin = map[string]struct {
 	Goal:       {true, 200},
 }
 
+// Unless it is capped, memory takes the memoryShare-th part of a prompt, at least its cap above
+// and at most maxMemoryTokens.
+const (
+	memoryShare     = 10
+	maxMemoryTokens = 4000
+)
+
 // IsSection reports whether a name is that of a built-in section.
 func IsSection(name string) bool {
 	_, ok := builtin[name]
@@ -75,6 +82,9 @@ func (p Prompt) Cap(section string) int {
 	}
 	if shared := p.Limits.Shared; shared > 0 && (section == System || section == ToolList) {
 		return shared
+	}
+	if section == UserMemory {
+		return min(max(p.Limits.Prompt/memoryShare, builtin[section].tokens), maxMemoryTokens)
 	}
 	return builtin[section].tokens
 }

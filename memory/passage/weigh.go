@@ -14,6 +14,12 @@ const (
 	evenShare = 0.3
 )
 
+// ValueOf is what a hit of a search is worth. How likely it answers the question falls with
+// its place, counted from 0: on LoCoMo dev .54, .18, .08, .03, .011, .004 of the questions have
+// evidence at a place up to 1, 2, 4, 8, 16, 32, and on RealMem dev .38, .13, .10, .05, .027,
+// .013.
+func ValueOf(place int, score float64) float64 { return score / float64(place+1) }
+
 // cut offers the pieces of a long text.
 func (g *filling) cut(o offer) []offer {
 	text := g.texts[o.text].Text

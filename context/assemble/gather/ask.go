@@ -16,8 +16,9 @@ type Ask struct {
 	Scope     kv.Scope
 	SessionID string
 	// Goal is what the agent works towards, Newest the newest message of the user. Both
-	// may be empty.
-	Goal, Newest string
+	// may be empty. Before and Answer are what was said before the newest message, which it
+	// may refer to: the user's own message, and the answer to it.
+	Goal, Newest, Before, Answer string
 	// Layout is that of the prompt.
 	Layout settings.Layout
 	// Settings are those of the prompt.
@@ -100,12 +101,17 @@ type Block struct {
 	Frame inject.Injection
 	// Items are what was found for this prompt.
 	Items []Item
+	// Pack, unless nil, makes the items: those that fit so many tokens (0: any number) and
+	// are not shown yet, the most important first, and the refs of those that do not fit.
+	Pack func(room int, shown func(ref string) bool) (items []Item, left []string)
 	// Write writes an item; number counts those shown, from 1. Nil: its text.
 	Write func(number int, item Item) string
 	// Between joins items. Default a line break.
 	Between string
-	// Rest is what a last line says where not all items fit; empty: nothing says it.
+	// Rest is what a last line says where not all items fit, or More of them were not even
+	// looked at; empty: nothing says it.
 	Rest string
+	More bool
 	// Input stands for what the block is made under other than the query, such as whose
 	// records it shows: another one makes it anew.
 	Input string
@@ -123,6 +129,8 @@ type Item struct {
 	Text string
 	// Attributes are laid over those of the block's frame when it is the first item.
 	Attributes string
+	// Part: the text says a part of what Ref names, so that another may be shown, too.
+	Part bool
 }
 
 // Sequence is how far something was read.

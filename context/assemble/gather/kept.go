@@ -62,12 +62,22 @@ func (g *Gatherer) shown(a *Ask, section string) []Item {
 // returns the refs of what was found for this prompt and is shown.
 func (g *Gatherer) place(all *Gathered, a *Ask, section string, b *Block) []string {
 	k, stands := g.kept.Get(keyOf(a, section))
-	if !stands || !k.stays(a, b) {
+	stands = stands && k.stays(a, b)
+	var left []string
+	if b.Pack != nil {
+		room := b.Frame.MaxTokens
+		if stands && room > 0 {
+			room = max(room-k.tokens, 1)
+		}
+		b.Items, left = b.Pack(room, func(ref string) bool { return stands && k.showsWhole(ref) || all.shows(section, ref) })
+	}
+	if !stands {
 		k = b.make(a)
 		if !a.DryRun {
 			g.kept.Put(keyOf(a, section), k, k.bytes(section))
 		}
 	}
+	all.LeftOut[section] = append(all.LeftOut[section], left...)
 	var refs []string
 	if k.injection.Text != "" {
 		all.Injections = append(all.Injections, k.injection)
@@ -86,6 +96,16 @@ func (g *Gatherer) place(all *Gathered, a *Ask, section string, b *Block) []stri
 	return refs
 }
 
+// shows reports whether a section other than that one shows what a ref names.
+func (g *Gathered) shows(section, ref string) bool {
+	for name, refs := range g.Refs {
+		if name != section && slices.Contains(refs, ref) {
+			return true
+		}
+	}
+	return false
+}
+
 // stays tells whether a kept block stands in this prompt, too.
 func (k *kept) stays(a *Ask, b *Block) bool {
 	return a.Now.Before(k.until) && k.input == b.Input && k.limit == b.Frame.MaxTokens && (!b.Stale || a.KeepOnWrite)
@@ -93,6 +113,16 @@ func (k *kept) stays(a *Ask, b *Block) bool {
 
 func (k *kept) shows(ref string) bool {
 	return slices.ContainsFunc(k.items, func(item Item) bool { return item.Ref == ref })
+}
+
+func (k *kept) showsWhole(ref string) bool {
+	return slices.ContainsFunc(k.items, func(item Item) bool { return item.Ref == ref && !item.Part })
+}
+
+// says reports whether the block shows an item already: all that it names, or the same part
+// of it.
+func (k *kept) says(item *Item) bool {
+	return slices.ContainsFunc(k.items, func(own Item) bool { return own.Ref == item.Ref && (!own.Part || own.Text == item.Text) })
 }
 
 // bytes is about what it takes in memory.
@@ -109,6 +139,9 @@ func (k *kept) bytes(section string) int {
 func (b *Block) make(a *Ask) kept {
 	k := kept{until: a.Now.Add(keptFor(b.Frame.Cache == inject.Stable)), input: b.Input, limit: b.Frame.MaxTokens}
 	limit := b.Frame.MaxTokens
+	if note := b.note(); note != "" && limit > 2*a.Count(note) {
+		limit -= a.Count(note) + joinTokens // what is left out is said in any case
+	}
 	w := writer{block: b, count: a.Count, limit: limit, share: limit * keptShare / keptOf}
 	for _, item := range b.Items {
 		w.add(item)
@@ -133,9 +166,13 @@ func (b *Block) beyond(a *Ask, k *kept, leftOut map[string][]string, section str
 	}
 	w, left := b.write(a, k, limit)
 	note := ""
-	if b.Rest != "" && len(left) > 0 && limit > 0 {
-		note = "[" + b.Rest + "]"
-		w, left = b.write(a, k, max(limit-a.Count(note)-joinTokens, 1))
+	if len(left) > 0 || b.More {
+		note = b.note()
+	}
+	if takes := a.Count(note); limit != 0 && takes > limit {
+		note = ""
+	} else if limit != 0 && note != "" {
+		w, left = b.write(a, k, cmp.Or(max(limit-takes-joinTokens, 0), -1))
 	}
 	leftOut[section] = append(leftOut[section], left...)
 	more.Text, more.MaxTokens = strings.TrimPrefix(w.text.String()+"\n"+note, "\n"), max(limit, 0)
@@ -148,11 +185,19 @@ func (b *Block) beyond(a *Ask, k *kept, leftOut map[string][]string, section str
 	return more, w.items
 }
 
+// note is what says that not all is shown; empty for nothing.
+func (b *Block) note() string {
+	if b.Rest == "" {
+		return ""
+	}
+	return "[" + b.Rest + "]"
+}
+
 // write writes what a kept block does not show, and returns the refs of what does not fit.
 func (b *Block) write(a *Ask, k *kept, limit int) (w *writer, left []string) {
 	w = &writer{block: b, count: a.Count, limit: limit, share: limit, number: len(k.items)}
 	for _, item := range b.Items {
-		if !k.shows(item.Ref) && !w.add(item) {
+		if !k.says(&item) && !w.add(item) {
 			left = append(left, item.Ref)
 		}
 	}
@@ -195,7 +240,7 @@ func (w *writer) add(item Item) bool {
 	tokens := w.count(written)
 	first := len(w.items) == 0
 	if first && w.limit > 0 && tokens > w.limit && w.number == 0 {
-		written = inject.Lines(written, w.limit, w.count)
+		written = inject.Beginning(written, w.limit, w.block.Rest, w.count)
 		if strings.TrimSpace(written) == "" {
 			return false
 		}

@@ -41,7 +41,7 @@ func overfull(tb testing.TB) inject.Inputs {
 	}
 	for i := range 10 {
 		s.FewShot = append(s.FewShot, settings.Example{Input: prose(3), Output: prose(3)})
-		s.Memories = append(s.Memories, inject.Memory{Text: prose(40), Score: 1})
+		s.Memories = append(s.Memories, prose(40))
 		s.Knowledge = append(s.Knowledge, inject.Snippet{Title: "t", Type: "doc", Source: "s.md", Content: long, Score: 1})
 		s.Failures = append(s.Failures, inject.Failure{Tool: "code:grep", Message: prose(3), Recovery: prose(3)})
 		s.Injections = append(s.Injections, inject.Injection{Name: fmt.Sprint("own", i), Phase: inject.Phase(1 + i%3), Priority: 50, Tag: "own", Text: long})

@@ -11,37 +11,35 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// What is found enters a prompt from these scores up.
+// MinKnowledgeScore is the score from which knowledge enters a prompt.
+const MinKnowledgeScore = 0.1
+
+// DefaultKnowledge is how many snippets of knowledge a prompt shows at most.
+const DefaultKnowledge = 3
+
+// PresetMemories and PresetMemoryTokens are how many memories stand in prompts of presets at
+// most, and how long all of them may be.
 const (
-	MinMemoryScore    = 0.35
-	MinKnowledgeScore = 0.1
+	PresetMemories     = 3
+	PresetMemoryTokens = 500
 )
 
-// DefaultShown is how many memories, or snippets of knowledge, a prompt shows at most.
-const DefaultShown = 3
-
-// Memory is something known of the user, as it was found.
-type Memory struct {
-	Text  string
-	Score float64
-}
-
-// UserMemory are the first most of what was found, best first, from MinMemoryScore up.
-// Each is one line.
-func UserMemory(found []Memory, most, limit int) Injection {
+// UserMemory is the section of what is remembered, with a line for each memory.
+func UserMemory(limit int, memories ...string) Injection {
 	in := Injection{
 		Name: settings.UserMemory, Phase: UserContext, Cache: Session, Priority: memoryPriority, MaxTokens: limit,
-		Tag: guard.TagMemory, Framed: true, Source: "memory of the user",
+		Tag: guard.TagMemory, Framed: true, Source: "memory",
 	}
-	var lines []string
-	for _, m := range found {
-		if m.Score >= MinMemoryScore && !blank(m.Text) && len(lines) < most {
-			lines = append(lines, guard.Text("- "+text.OneLine(m.Text)))
-		}
+	lines := make([]string, len(memories))
+	for i, memory := range memories {
+		lines[i] = MemoryLine(memory)
 	}
 	in.Text = strings.Join(lines, "\n")
 	return in
 }
+
+// MemoryLine is the line of a memory.
+func MemoryLine(memory string) string { return guard.Text("- " + text.OneLine(memory)) }
 
 // Snippet is a piece of knowledge, as it was found.
 type Snippet struct {

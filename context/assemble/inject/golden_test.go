@@ -29,7 +29,7 @@ type scene struct {
 	Skills    []settings.Skill
 	Active    []string
 	FewShot   []settings.Example
-	Memories  []inject.Memory
+	Memories  []string
 	Knowledge []inject.Snippet
 	Playbooks []playbook.Found
 	TaskType  string
@@ -52,15 +52,15 @@ func (s *scene) inputs() inject.Inputs {
 		inject.Tools(s.Tools, limit(settings.ToolList)),
 		inject.Skills(s.Skills, s.Active, s.Query, limit(settings.SkillTexts), inject.MaxActiveTokens, words),
 		inject.FewShot(s.FewShot, s.Style == settings.ReAct, limit(settings.FewShots)),
-		inject.UserMemory(s.Memories, inject.DefaultShown, limit(settings.UserMemory)),
+		inject.UserMemory(limit(settings.UserMemory), s.Memories...),
 	}
 	if s.Style == settings.TaskContext {
 		for i := range s.Knowledge {
 			s.Knowledge[i].Writers = instruct.Program
 		}
-		all = append(all, inject.KnowledgeMessages(s.Knowledge, inject.DefaultShown, limit(settings.Knowledge)))
+		all = append(all, inject.KnowledgeMessages(s.Knowledge, inject.DefaultKnowledge, limit(settings.Knowledge)))
 	} else {
-		all = append(all, inject.Knowledge(s.Knowledge, inject.DefaultShown, limit(settings.Knowledge)))
+		all = append(all, inject.Knowledge(s.Knowledge, inject.DefaultKnowledge, limit(settings.Knowledge)))
 	}
 	if best, ok := playbook.Match(s.Playbooks, s.TaskType, today); ok {
 		all = append(all, playbook.Hint(best, limit(settings.Playbook)))

@@ -138,14 +138,11 @@ func TestErrors(t *testing.T) {
 }
 
 func TestScores(t *testing.T) {
-	// I12, I13, G23, K32, K33
+	// I13, G23, K32, K33
 	for _, test := range []struct {
-		score             float64
-		memory, knowledge bool
-	}{{0.3499, false, true}, {0.35, true, true}, {0.3501, true, true}, {0.0999, false, false}, {0.1, false, true}, {0.1001, false, true}} {
-		if got := inject.UserMemory([]inject.Memory{{Text: "x", Score: test.score}}, 3, 500).Text != ""; got != test.memory {
-			t.Errorf("a memory of score %v is shown: %t", test.score, got)
-		}
+		score     float64
+		knowledge bool
+	}{{0.0999, false}, {0.1, true}, {0.1001, true}} {
 		snippet := []inject.Snippet{{Content: "x", Score: test.score}}
 		if got := inject.Knowledge(snippet, 3, 800).Text != ""; got != test.knowledge {
 			t.Errorf("knowledge of score %v is shown: %t", test.score, got)
@@ -155,18 +152,15 @@ func TestScores(t *testing.T) {
 		}
 	}
 	for n := 2; n <= 4; n++ {
-		memories, snippets := make([]inject.Memory, n), make([]inject.Snippet, n)
+		snippets := make([]inject.Snippet, n)
 		for i := range n {
-			memories[i], snippets[i] = inject.Memory{Text: "x", Score: 1}, inject.Snippet{Content: "x", Score: 1}
+			snippets[i] = inject.Snippet{Content: "x", Score: 1}
 		}
-		want := min(n, inject.DefaultShown)
-		if got := strings.Count(inject.UserMemory(memories, inject.DefaultShown, 500).Text, "- x"); got != want {
-			t.Errorf("of %d memories %d are shown", n, got)
-		}
-		if got := len(inject.KnowledgeMessages(snippets, inject.DefaultShown, 800).Messages); got != want {
+		want := min(n, inject.DefaultKnowledge)
+		if got := len(inject.KnowledgeMessages(snippets, inject.DefaultKnowledge, 800).Messages); got != want {
 			t.Errorf("of %d snippets %d are messages", n, got)
 		}
-		if got := strings.Count(inject.Knowledge(snippets, inject.DefaultShown, 800).Text, "score 1.00"); got != want {
+		if got := strings.Count(inject.Knowledge(snippets, inject.DefaultKnowledge, 800).Text, "score 1.00"); got != want {
 			t.Errorf("of %d snippets %d are shown", n, got)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
@@ -22,6 +23,8 @@ const (
 	maxEnds = 1 << 11
 	// maxAskedBytes of the newest message are kept: as much as a search can use.
 	maxAskedBytes = 8 << 10
+	// maxReferredBytes of what was said before it are.
+	maxReferredBytes = 256
 )
 
 // End is what the end of a session's log says. It is never changed.
@@ -32,6 +35,12 @@ type End struct {
 	// that were looked at.
 	Newest string
 	asked  uint64 // its place
+	// Before is the end of the message of the user before that, and Answer the end of the
+	// answer to it: what the newest message may refer to.
+	Before, Answer string
+	// said is the end of the newest answer, at the place answered.
+	said             string
+	before, answered uint64 // their places
 	// failed are the last calls that failed, oldest first.
 	failed []failure
 	// lately says of the last steps whether each failed, oldest first.
@@ -92,19 +101,30 @@ func (m *Moment) loadEnd(ctx context.Context) error {
 			m.End.addStep(e.Step, e.Position)
 		}
 	}
-	m.End.ask(found)
+	m.End.listen(found)
 	m.End.forget()
 	m.source.ends.Put(key, m.End, 1)
 	return nil
 }
 
-// ask notes the newest message of the user, of entries from the newest on.
-func (e *End) ask(found []session.Entry) {
-	for i := range found {
-		if m := found[i].Message; m != nil && m.Role == session.User && !m.Observation && !pairing.OnlyResults(m) {
+// listen notes what the user said last, and what was said before it, of entries from the newest
+// on.
+func (e *End) listen(found []session.Entry) {
+	for _, entry := range slices.Backward(found) {
+		m := entry.Message
+		switch {
+		case m == nil:
+		case m.Role == session.Assistant:
+			if said := pairing.Words(m); strings.TrimSpace(said) != "" {
+				e.said, e.answered = text.Tail(said, maxReferredBytes), entry.Position
+			}
+		case m.Role == session.User && !m.Observation && !pairing.OnlyResults(m):
+			e.Before, e.before, e.Answer = text.Tail(e.Newest, maxReferredBytes), e.asked, ""
+			if e.answered > e.asked {
+				e.Answer = e.said
+			}
 			said := pairing.Words(m)
-			e.Newest, e.asked = text.Head(cmp.Or(inject.Strip(said), said), maxAskedBytes), found[i].Position
-			return
+			e.Newest, e.asked = text.Head(cmp.Or(inject.Strip(said), said), maxAskedBytes), entry.Position
 		}
 	}
 }
@@ -116,6 +136,9 @@ func (e *End) forget() {
 	e.failed = slices.DeleteFunc(e.failed, func(f failure) bool { return old(f.position) })
 	if old(e.asked) {
 		e.Newest, e.asked = "", 0
+	}
+	if old(e.before) {
+		e.Before, e.Answer = "", ""
 	}
 }
 

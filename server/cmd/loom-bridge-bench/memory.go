@@ -103,7 +103,7 @@ func (b *memoryBench) serve(ctx context.Context, name string, flags ...string) (
 	all := append([]string{
 		"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(s.data, "store"), "--workspace", workspace, "--log-level", "error",
 	}, flags...)
-	if !slices.Contains(flags, "--embedder-url") {
+	if !slices.ContainsFunc(flags, func(flag string) bool { return strings.HasPrefix(flag, "--embedder") }) {
 		all = append(all, "--embedder", "off") // vectors are the caller's, where a table has any
 	}
 	if s.process, err = start(ctx, b.server, all...); err != nil {

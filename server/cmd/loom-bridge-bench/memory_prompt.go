@@ -6,10 +6,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	promptsettings "github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
+	"github.com/loom-bridge/loom-bridge/memory/passage"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/evidence"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-bench/sets"
@@ -26,7 +28,7 @@ const (
 
 // memoryBudgets are the caps of the memory of the user in a prompt, in tokens, and what
 // prompts have by default.
-var memoryBudgets = [...]int{0, 1000, 2000, 4000, 8000}
+var memoryBudgets = [...]int{0, 500, 1000, 2000, 4000, 8000}
 
 // shares are the evidence that stands in prompts, by budget.
 type shares struct {
@@ -52,19 +54,33 @@ func (b *memoryBench) prompt(ctx context.Context) error {
 		b.say("LOOM_EVAL_DATA names no folder: left out")
 		return nil
 	}
-	server, err := b.serve(ctx, "prompt")
+	for _, embedder := range []string{"off", "builtin"} {
+		if err := b.promptWith(ctx, embedder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *memoryBench) promptWith(ctx context.Context, embedder string) error {
+	server, err := b.serve(ctx, "prompt-"+embedder, "--embedder", embedder)
 	if err != nil {
 		return err
 	}
 	defer server.remove()
-	fmt.Fprintf(b.table, "\nEvidence in the prompt\tquestions\tdefault\t1k\t2k\t4k\t8k\t\n")
-	if err := b.promptLocomo(ctx, server); err != nil {
-		return err
+	fmt.Fprintf(b.table, "\nEvidence in the prompt, embedder %s\tquestions\tdefault\t500\t1k\t2k\t4k\t8k\t\n", embedder)
+	if strings.Contains("LoCoMo", b.asked) {
+		if err := b.promptLocomo(ctx, server); err != nil {
+			return err
+		}
 	}
-	if err := b.promptRealmem(ctx, server); err != nil {
-		return err
+	if strings.Contains("RealMem", b.asked) {
+		if err := b.promptRealmem(ctx, server); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintln(b.table, "aim, LoCoMo all\t\t\t\t84\t\t90\t")
+	fmt.Fprintln(b.table, "aim, LoCoMo all\t\t85\t\t\t90\t\t94\t")
+	fmt.Fprintln(b.table, "aim, RealMem\t\t60\t\t\t78\t\t92\t")
 	return b.table.Flush()
 }
 
@@ -111,8 +127,17 @@ func (s *memoryServer) remember(ctx context.Context, user string, records []*loo
 		}
 		records = records[n:]
 	}
-	return nil
+	for { // vectors are made behind the saves
+		stats, err := s.memory.GetMemoryStats(ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: askingAgent, UserId: user})
+		if err != nil || stats.GetPending() == 0 {
+			return err
+		}
+		time.Sleep(pollPause)
+	}
 }
+
+// pollPause is how long the bench waits before it looks again.
+const pollPause = 20 * time.Millisecond
 
 // askPrompts asks a question in fresh sessions, and adds to sums which part of the
 // evidence the prompts show: each piece by one of its texts.
@@ -178,8 +203,25 @@ func memoryTokens(p *loombridgev1.AssembleResponse) (n int) {
 	return n
 }
 
-// shownBytes of a turn say that it stands in a prompt.
-const shownBytes = 60
+const (
+	// shownBytes of a sentence of a turn say that it stands in a prompt.
+	shownBytes = 60
+	// minShownBytes is the length of the shortest sentence that does.
+	minShownBytes = 30
+)
+
+// shownBy are the texts by which a turn stands in a prompt, in part or whole.
+func shownBy(said string) (texts []string) {
+	for sentence := range passage.Sentences(said) {
+		if sentence = text.OneLine(sentence); len(sentence) >= minShownBytes {
+			texts = append(texts, text.Head(sentence, shownBytes))
+		}
+	}
+	if len(texts) == 0 {
+		texts = append(texts, text.OneLine(said))
+	}
+	return texts
+}
 
 // promptRealmem asks what users asked, before they did, and looks which of the sessions
 // that the answer lies in have a turn in the prompt.
@@ -206,7 +248,7 @@ func (s *memoryServer) askRealmem(ctx context.Context, talk *sets.Talk, all *sha
 		}
 		for ; known < q.After; known++ {
 			t := talk.Turns[known]
-			said[t.Session] = append(said[t.Session], text.Head(text.OneLine(t.Text), shownBytes))
+			said[t.Session] = append(said[t.Session], shownBy(t.Text)...)
 		}
 		var pieces [][]string
 		for _, id := range q.Evidence {

@@ -57,7 +57,7 @@ func parse(args []string) settings {
 	})
 	flag.IntVar(&s.imported, "import", 100_000, "records that -only save imports")
 	flag.IntVar(&s.many, "scopes", 10_000, "scopes that -only scopes fills")
-	flag.StringVar(&s.asked, "sets", "", "collections that -only \"memory peers\" and \"memory hints\" ask: those whose name holds this `text`, such as RealMem or made-up")
+	flag.StringVar(&s.asked, "sets", "", "collections that -only \"memory peers\", \"memory hints\" and \"memory prompt\" ask: those whose name holds this `text`, such as RealMem or made-up")
 	flag.StringVar(&s.python, "python", "python3", "`program` whose search engines are measured for comparison: its SQLite, and the installed ones of tantivy, bm25s, LanceDB and PostgreSQL; the table names the command that installs the others")
 	flag.BoolVar(&s.floor, "floor", false, "serve the floor in -dir and nothing else; the benchmark starts itself so")
 	flag.StringVar(&s.workspace, "workspace", "", "the folder the floor reads from")

@@ -193,7 +193,7 @@ class RecordDraft(_brief.Brief):
     origin: Origin | None = None
     """Where the text came from; default `agent`."""
     pinned: bool = False
-    """What makes room or forgets passes over it."""
+    """What makes room or forgets passes over it, and every prompt shows it."""
     valid_until: datetime | None = None
     """When it stops being true; with a time zone."""
     relations: "Iterable[tuple[str, RecordName]]" = ()

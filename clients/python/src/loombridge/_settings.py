@@ -62,7 +62,7 @@ class SourceSettings:
     memory_layers: Sequence[str] = ()
     """The tiers whose tasks stand in prompts: `L1`, or `L1` and `L2`; at first `L1`."""
     user_memories: int | None = None
-    """How many memories of the user at most, up to 100; at first 3."""
+    """How many memories of agent and user at most, up to 100; at first as many as fit."""
     knowledge: int | None = None
     """How many pieces of knowledge at most, up to 100; at first 3."""
     knowledge_timeout: _values.Seconds | None = None

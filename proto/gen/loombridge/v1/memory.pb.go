@@ -2206,7 +2206,8 @@ type MemorySaveRequest struct {
 	// gives the first answer, for 24 hours by default. In a person's memory it is the agent's
 	// own. At most 128 bytes.
 	RequestId string `protobuf:"bytes,21,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// pinned: what makes room in a tier or forgets passes over it. Default false.
+	// pinned: what makes room in a tier or forgets passes over it, and every prompt of the agent
+	// or with the user shows it. Default false.
 	Pinned bool `protobuf:"varint,23,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	// replace: when a record has the key already, it becomes this one: it keeps its id and
 	// create_time, gets the next version, and each field is as here, those left empty

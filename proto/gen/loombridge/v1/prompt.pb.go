@@ -694,7 +694,8 @@ type SourceSettings struct {
 	// memory_layers are the tiers whose tasks stand in prompts, at most 2: `L1`, or `L1`
 	// and `L2`. Default `L1`.
 	MemoryLayers []string `protobuf:"bytes,2,rep,name=memory_layers,json=memoryLayers,proto3" json:"memory_layers,omitempty"`
-	// user_memories is how many memories of the user at most, up to 100. Default 3.
+	// user_memories is how many memories of the agent and the user at most, up to 100. Default
+	// as many as fit; with a preset 3.
 	UserMemories int32 `protobuf:"varint,3,opt,name=user_memories,json=userMemories,proto3" json:"user_memories,omitempty"`
 	// knowledge is how many pieces of knowledge at most, up to 100. Default 3.
 	Knowledge int32 `protobuf:"varint,4,opt,name=knowledge,proto3" json:"knowledge,omitempty"`
@@ -938,7 +939,9 @@ type InjectionLimits struct {
 	Total int32 `protobuf:"varint,1,opt,name=total,proto3" json:"total,omitempty"`
 	// sections are caps by the name of the section, at most 64. Default: errors 300, few_shot
 	// 500, goal 200, knowledge 800, notes 1,000, plan 300, playbook 300, rehydrated 400,
-	// skills 1,000, system 2,000, tasks 1,500, tools 3,000, user_memory 500, working 4,000;
+	// skills 1,000, system 2,000, tasks 1,500, tools 3,000, working 4,000, user_memory a tenth
+	// of the prompt, at least 500 and at most 4,000, but with a preset 500; notes are capped
+	// apart from the rules of the workspace;
 	// with the presets `design` and `reduction` system and tools share 1,500.
 	Sections      map[string]int32 `protobuf:"bytes,2,rep,name=sections,proto3" json:"sections,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
