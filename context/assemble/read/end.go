@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
@@ -108,24 +107,33 @@ func (m *Moment) loadEnd(ctx context.Context) error {
 }
 
 // listen notes what the user said last, and what was said before it, of entries from the newest
-// on.
+// on. Of assistants it reads no more than the message right before one of the user's, and the
+// newest.
 func (e *End) listen(found []session.Entry) {
-	for _, entry := range slices.Backward(found) {
-		m := entry.Message
-		switch {
+	known, users, heard, answered := *e, 0, false, false
+	for i := 0; i < len(found) && users < 2; i++ {
+		switch m, position := found[i].Message, found[i].Position; {
 		case m == nil:
-		case m.Role == session.Assistant:
-			if said := pairing.Words(m); strings.TrimSpace(said) != "" {
-				e.said, e.answered = text.Tail(said, maxReferredBytes), entry.Position
+		case m.Role == session.Assistant && !answered:
+			said := text.Tail(pairing.Words(m), maxReferredBytes)
+			if answered = true; users == 1 {
+				e.Answer = said
 			}
-		case m.Role == session.User && !m.Observation && !pairing.OnlyResults(m):
-			e.Before, e.before, e.Answer = text.Tail(e.Newest, maxReferredBytes), e.asked, ""
-			if e.answered > e.asked {
-				e.Answer = e.said
+			if !heard {
+				e.said, e.answered, heard = said, position, true
 			}
+		case m.Role != session.User || m.Observation || pairing.OnlyResults(m):
+		case users == 0:
 			said := pairing.Words(m)
-			e.Newest, e.asked = text.Head(cmp.Or(inject.Strip(said), said), maxAskedBytes), entry.Position
+			e.Newest, e.asked = text.Head(cmp.Or(inject.Strip(said), said), maxAskedBytes), position
+			e.Before, e.before, e.Answer, users, answered = text.Tail(known.Newest, maxReferredBytes), known.asked, "", 1, false
+		default:
+			said := pairing.Words(m)
+			e.Before, e.before, users = text.Tail(cmp.Or(inject.Strip(said), said), maxReferredBytes), position, 2
 		}
+	}
+	if users == 1 && !answered && known.answered > known.asked {
+		e.Answer = known.said
 	}
 }
 
