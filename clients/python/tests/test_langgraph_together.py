@@ -135,7 +135,7 @@ def test_threads_write_one_item_after_the_other(srv: testing.Server) -> None:
 
 
 async def test_thousands_of_calls_at_once(srv: testing.Server) -> None:
-    async with LoomBridgeStore(srv.address, timeout=10) as store:
+    async with LoomBridgeStore(srv.address, timeout=60) as store:
         calls: list[Any] = []
         for i in range(250):
             calls += [

@@ -20,7 +20,7 @@ from providers.libraries import LIBRARIES
 DATA = os.environ.get("LOOM_EVAL_DATA", "")
 ALL = os.environ.get("LOOM_EVAL_ALL") == "1"
 
-SAMPLE = 2
+SAMPLE = 1
 """Runs of each file, where not all are asked for."""
 
 PLACES = 4
