@@ -221,7 +221,7 @@ func TestOldPromptsGo(t *testing.T) {
 		t.Errorf("at most %d records", most)
 	}
 	_, err := o.Find(t.Context(), scope, "s", "id1")
-	wantGone(t, err, "prompts went")
+	wantGone(t, err, "prompts were removed")
 	p, err := o.Last(t.Context(), scope, "s")
 	for n := 0; err == nil; n++ {
 		messages, problem := o.Messages(t.Context(), scope, "s", p)

@@ -188,7 +188,7 @@ approves = ["ci-*"]
 		}()
 		return answered
 	}
-	if got := <-call("other"); !strings.HasPrefix(got.GetErrorMessage(), "Permission denied: fs:list_dir needs the approval of a person, but no approver is connected: let somebody run `loom-bridge-server approvals watch --answer`") {
+	if got := <-call("other"); !strings.HasPrefix(got.GetErrorMessage(), "Permission denied: fs:list_dir needs the approval of a person, but no approver is connected: run `loom-bridge-server approvals watch --answer`") {
 		t.Errorf("whose calls nobody approves: %v", got)
 	}
 	waits := call("ci-1")
