@@ -324,7 +324,7 @@ PIP_PROGRESS = sed -un 's/^Collecting \([^ ]*\).*/  \1/p; s/^Installing collecte
 $(VENV_STAMP): $(CLIENT)/requirements-dev.txt | install-deps
 	@echo "Making a Python environment in $(VENV); only the first time, it downloads some 200 MB."
 	$(PYTHON) -m venv --clear $(VENV)
-	@$(VENV)/bin/python -m pip install --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-dev.txt | $(PIP_PROGRESS)
+	@$(VENV)/bin/python -m pip install --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-dev.txt | $(PIP_PROGRESS)
 	@touch $@
 
 # The client is used where it lies: a change in its code needs no new sync.
@@ -334,7 +334,7 @@ $(CLIENT_STAMP): $(VENV_STAMP) $(CLIENT)/pyproject.toml
 
 $(VENV_LOWEST_STAMP): $(CLIENT)/requirements-lowest.txt | install-deps
 	$(PYTHON) -m venv --clear $(VENV_LOWEST)
-	@$(VENV_LOWEST)/bin/python -m pip install --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-lowest.txt | $(PIP_PROGRESS)
+	@$(VENV_LOWEST)/bin/python -m pip install --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-lowest.txt | $(PIP_PROGRESS)
 	@touch $@
 
 $(GOLANGCI_STAMP):
