@@ -477,7 +477,7 @@ var ErrInstructs = errors.New("memory: record that instructs")
 type InstructsError struct{ ID, Kind string }
 
 func (e *InstructsError) Error() string {
-	return fmt.Sprintf("memory: record %q is a %s of the agent's program, which no tool of a model changes, replaces or removes: its program does (UpdateRecord, DeleteRecord)", e.ID, e.Kind)
+	return fmt.Sprintf("memory: record %q is a %s of the agent's program, which no tool of a model changes, replaces or removes: its program does (UpdateRecord, DeleteRecords)", e.ID, e.Kind)
 }
 
 // Is makes errors.Is(err, ErrInstructs) true.

@@ -104,7 +104,7 @@ func TestAccessWeight(t *testing.T) {
 	if _, late := lamps(t, s, 0.5); !slices.Equal(late, before) {
 		t.Errorf("long after %v are found, want %v", late, before)
 	}
-	_, err := s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: ids[0]}})
+	_, err := s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: ids[0]}})
 	must(t, err)
 	left := 0
 	for _, err := range engine.Scan(t.Context(), kv.Records, kv.Prefix(kv.AgentScope("default", agent).Key(accesses.Tag))) {

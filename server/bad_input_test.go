@@ -35,8 +35,7 @@ var needed = map[protoreflect.FullName]proto.Message{
 	"loombridge.v1.AppendMessagesRequest": &loombridgev1.AppendMessagesRequest{Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_ASSISTANT}}},
 	"loombridge.v1.ReportUsageRequest":    &loombridgev1.ReportUsageRequest{PromptId: "x", PromptTokens: 1},
 	"loombridge.v1.CompressResultRequest": &loombridgev1.CompressResultRequest{ToolName: "x"},
-	"loombridge.v1.PromoteBlobRequest":    &loombridgev1.PromoteBlobRequest{Name: "x", Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM},
-	"loombridge.v1.ArchiveBlobRequest":    &loombridgev1.ArchiveBlobRequest{Name: "x"},
+	"loombridge.v1.UpdateBlobRequest":     &loombridgev1.UpdateBlobRequest{Name: "x", Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM},
 	"loombridge.v1.SearchBlobsRequest":    &loombridgev1.SearchBlobsRequest{Name: "x", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "x"}},
 }
 
@@ -238,7 +237,7 @@ func TestContradictions(t *testing.T) {
 	saved := remember(t, s, &loombridgev1.MemorySaveRequest{Kind: "skill", Key: "review", Text: "Read twice."})
 	_, err = s.Context.UpdateWorking(t.Context(), &loombridgev1.UpdateWorkingRequest{AgentId: agent, Activate: []string{"review"}})
 	must(t, err)
-	_, err = s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: saved.GetId()}})
+	_, err = s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: saved.GetId()}})
 	must(t, err)
 	_, err = s.Context.UpdateWorking(t.Context(), &loombridgev1.UpdateWorkingRequest{AgentId: agent, Deactivate: []string{"review"}})
 	must(t, err)

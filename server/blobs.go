@@ -97,35 +97,27 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 	return convert.BlobPage(page, usage, s.limits.MaxSendBytes), nil
 }
 
-// PromoteBlob keeps a blob longer.
-func (s *contextService) PromoteBlob(ctx context.Context, r *loombridgev1.PromoteBlobRequest) (*loombridgev1.PromoteBlobResponse, error) {
-	scope, err := agentScope(ctx, r, validate.PromoteBlobRequest)
+// UpdateBlob keeps a blob longer, or puts it into the archive.
+func (s *contextService) UpdateBlob(ctx context.Context, r *loombridgev1.UpdateBlobRequest) (*loombridgev1.UpdateBlobResponse, error) {
+	scope, err := agentScope(ctx, r, validate.UpdateBlobRequest)
 	if err != nil {
 		return nil, err
 	}
-	entry, err := s.blobs.Promote(ctx, scope, r.GetName(), blob.Promotion{
-		Tier: convert.BlobTier(r.GetTier()), Category: r.GetCategory(), Name: r.GetNewName(),
-		Important: r.GetImportant(), RequestID: r.GetRequestId(),
-	})
+	var entry blob.Entry
+	if r.GetArchive() {
+		entry, err = s.blobs.Archive(ctx, scope, r.GetName(), blob.Archiving{
+			Category: r.GetCategory(), Tags: r.GetTags(), Name: r.GetNewName(), RequestID: r.GetRequestId(),
+		})
+	} else {
+		entry, err = s.blobs.Promote(ctx, scope, r.GetName(), blob.Promotion{
+			Tier: convert.BlobTier(r.GetTier()), Category: r.GetCategory(), Name: r.GetNewName(),
+			Important: r.GetImportant(), RequestID: r.GetRequestId(),
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.PromoteBlobResponse{Blob: convert.BlobInfo(entry)}, nil
-}
-
-// ArchiveBlob puts a blob away.
-func (s *contextService) ArchiveBlob(ctx context.Context, r *loombridgev1.ArchiveBlobRequest) (*loombridgev1.ArchiveBlobResponse, error) {
-	scope, err := agentScope(ctx, r, validate.ArchiveBlobRequest)
-	if err != nil {
-		return nil, err
-	}
-	entry, err := s.blobs.Archive(ctx, scope, r.GetName(), blob.Archiving{
-		Category: r.GetCategory(), Tags: r.GetTags(), Name: r.GetNewName(), RequestID: r.GetRequestId(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return &loombridgev1.ArchiveBlobResponse{Blob: convert.BlobInfo(entry)}, nil
+	return &loombridgev1.UpdateBlobResponse{Blob: convert.BlobInfo(entry)}, nil
 }
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.

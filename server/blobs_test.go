@@ -130,7 +130,7 @@ func TestListBlobsFitsTheMessage(t *testing.T) {
 	var want []string
 	for i := range 30 {
 		b := MustOffload(t, s, "", textAbout(fmt.Sprint(i)))
-		_, err := s.Context.ArchiveBlob(t.Context(), &loombridgev1.ArchiveBlobRequest{
+		_, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{Archive: true,
 			AgentId: agent, Name: b.GetRef(), Tags: []string{strings.Repeat("t", 128), strings.Repeat("u", 128), strings.Repeat("v", 128), strings.Repeat("w", 128)},
 		})
 		must(t, err)
@@ -157,18 +157,18 @@ func TestPromoteBlob(t *testing.T) {
 	s := servertest.Start(t, nil)
 	text := textAbout("the result")
 	made := MustOffload(t, s, "", text)
-	request := &loombridgev1.PromoteBlobRequest{
+	request := &loombridgev1.UpdateBlobRequest{
 		AgentId: agent, Name: "step_001", Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM,
 		Category: "reports", NewName: "result.txt", Important: true, RequestId: "r1",
 	}
-	got, err := s.Context.PromoteBlob(t.Context(), request)
+	got, err := s.Context.UpdateBlob(t.Context(), request)
 	must(t, err)
 	b := got.GetBlob()
 	if b.GetPath() != "persistent/researcher-1/reports/result.txt" || !slices.Equal(b.GetAliases(), []string{made.GetPath()}) ||
 		b.GetTier() != request.GetTier() || !b.GetImportant() || b.GetExpireTime() != nil || b.GetTtl() != nil {
 		t.Errorf("blob = %v", b)
 	}
-	again, err := s.Context.PromoteBlob(t.Context(), request)
+	again, err := s.Context.UpdateBlob(t.Context(), request)
 	must(t, err)
 	if diff := cmp.Diff(got, again, protocmp.Transform()); diff != "" {
 		t.Errorf("the same request again:\n%s", diff)
@@ -180,10 +180,10 @@ func TestPromoteBlob(t *testing.T) {
 			t.Errorf("%s: %v", name, answer)
 		}
 	}
-	_, err = s.Context.PromoteBlob(t.Context(), &loombridgev1.PromoteBlobRequest{AgentId: "other", Name: made.GetRef(), Tier: request.GetTier()})
+	_, err = s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{AgentId: "other", Name: made.GetRef(), Tier: request.GetTier()})
 	MustFail(t, err, codes.NotFound, "BLOB_NOT_FOUND")
 	request.Name = "step_999"
-	_, err = s.Context.PromoteBlob(t.Context(), request)
+	_, err = s.Context.UpdateBlob(t.Context(), request)
 	MustFail(t, err, codes.AlreadyExists, "REQUEST_ID_REUSED")
 }
 
@@ -259,7 +259,7 @@ func TestArchiveAndSearch(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for i, subject := range []string{"migrating databases", "the weather", "database backups", "birds"} {
 		b := MustOffload(t, s, "", textAbout(subject))
-		_, err := s.Context.ArchiveBlob(t.Context(), &loombridgev1.ArchiveBlobRequest{
+		_, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{Archive: true,
 			AgentId: agent, Name: b.GetPath(), Category: []string{"reports", "general"}[i%2], Tags: []string{"all", fmt.Sprint("n", i)},
 		})
 		must(t, err)

@@ -62,7 +62,7 @@ func TestDiskIsShared(t *testing.T) {
 	must(t, err)
 
 	for _, id := range ids[:len(ids)/2] {
-		_, err := s.Memory.DeleteRecord(acme, &loombridgev1.DeleteRecordRequest{AgentId: "lead", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
+		_, err := s.Memory.DeleteRecords(acme, &loombridgev1.DeleteRecordsRequest{AgentId: "lead", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: id}})
 		must(t, err)
 	}
 	MustBecome(t, "there is room again", func() bool {

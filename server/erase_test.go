@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -72,7 +73,7 @@ func furnish(t *testing.T, s *servertest.Server, agent, other string) {
 		must(t, err)
 		last = saved.GetId()
 	}
-	_, err := s.Memory.ArchiveRecord(ctx, &loombridgev1.ArchiveRecordRequest{AgentId: agent, Name: &loombridgev1.ArchiveRecordRequest_Id{Id: last}})
+	_, err := s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: last}, Archived: proto.Bool(true)})
 	must(t, err)
 	say(t, s, agent, "a word to "+m)
 	for _, args := range []string{

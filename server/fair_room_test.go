@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -118,7 +119,7 @@ func TestFloodLosesItsOwn(t *testing.T) {
 		}
 	}
 	flood(s, 1)
-	archived, err := s.Memory.ArchiveRecord(bearer(t, "victim"), &loombridgev1.ArchiveRecordRequest{AgentId: "victim", SpaceId: "team", Name: &loombridgev1.ArchiveRecordRequest_Id{Id: idOf(t, s, "precious matter 0")}})
+	archived, err := s.Memory.UpdateRecord(bearer(t, "victim"), &loombridgev1.UpdateRecordRequest{AgentId: "victim", SpaceId: "team", Name: &loombridgev1.UpdateRecordRequest_Id{Id: idOf(t, s, "precious matter 0")}, Archived: proto.Bool(true)})
 	must(t, err)
 	s = shared(t, &servertest.Options{Engine: engine})
 	must(t, importInto(bearer(t, "flood"), s, "flood-import", 50))
@@ -127,7 +128,7 @@ func TestFloodLosesItsOwn(t *testing.T) {
 	if !got.GetRecord().GetArchived() {
 		t.Errorf("the victim's archived record is %v", got.GetRecord())
 	}
-	_, err = s.Memory.ArchiveRecord(bearer(t, "victim"), &loombridgev1.ArchiveRecordRequest{AgentId: "victim", SpaceId: "team", Restore: true, Name: &loombridgev1.ArchiveRecordRequest_Id{Id: archived.GetRecord().GetId()}})
+	_, err = s.Memory.UpdateRecord(bearer(t, "victim"), &loombridgev1.UpdateRecordRequest{AgentId: "victim", SpaceId: "team", Name: &loombridgev1.UpdateRecordRequest_Id{Id: archived.GetRecord().GetId()}, Archived: proto.Bool(false)})
 	must(t, err)
 	flood(s, 2)
 }

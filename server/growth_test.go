@@ -297,8 +297,8 @@ func TestArchive(t *testing.T) {
 		return len(got.GetHits()), got.GetReceipt()
 	}
 	archive := func(restore bool) *loombridgev1.Record {
-		got, err := s.Memory.ArchiveRecord(t.Context(), &loombridgev1.ArchiveRecordRequest{
-			AgentId: agent, Name: &loombridgev1.ArchiveRecordRequest_Key{Key: "pump"}, Restore: restore, ExpectedVersion: proto.Int64(map[bool]int64{false: 1, true: 2}[restore]),
+		got, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
+			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "pump"}, ExpectedVersion: proto.Int64(map[bool]int64{false: 1, true: 2}[restore]), Archived: proto.Bool(!restore),
 		})
 		must(t, err)
 		return got.GetRecord()
@@ -336,7 +336,7 @@ func TestArchive(t *testing.T) {
 	if n, _ := find(false); n != 1 {
 		t.Errorf("found %d out of the archive", n)
 	}
-	_, err = s.Memory.ArchiveRecord(t.Context(), &loombridgev1.ArchiveRecordRequest{AgentId: agent, Name: &loombridgev1.ArchiveRecordRequest_Id{Id: "none"}})
+	_, err = s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "none"}, Archived: proto.Bool(true)})
 	MustFail(t, err, codes.NotFound, "RECORD_NOT_FOUND")
 }
 

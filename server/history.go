@@ -105,11 +105,18 @@ func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) 
 	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: session.RefRuns(undone.Refs)}, nil
 }
 
-// ReportUsage says what a provider counted for a prompt.
+// ReportUsage says what a provider counted for a prompt, or that it refused one.
 func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.ReportUsageRequest) (*loombridgev1.ReportUsageResponse, error) {
 	scope, err := agentScope(ctx, r, validate.ReportUsageRequest)
 	if err != nil {
 		return nil, err
+	}
+	if r.GetOverflow() {
+		level, err := s.assembler.ReportOverflow(ctx, scope, r.GetSessionId(), r.GetTurnId())
+		if err != nil {
+			return nil, err
+		}
+		return &loombridgev1.ReportUsageResponse{Level: convert.PressureLevel(level)}, nil
 	}
 	learned, err := s.assembler.ReportUsage(ctx, assemble.UsageReport{
 		Scope: scope, SessionID: r.GetSessionId(), PromptID: r.GetPromptId(),
@@ -124,19 +131,6 @@ func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.Report
 	return &loombridgev1.ReportUsageResponse{
 		CountedTokens: convert.Int32(learned.Counted), Ratio: learned.Ratio, MissedTokens: convert.Int32(learned.Missed),
 	}, nil
-}
-
-// ReportOverflow says that a provider refused a prompt.
-func (s *contextService) ReportOverflow(ctx context.Context, r *loombridgev1.ReportOverflowRequest) (*loombridgev1.ReportOverflowResponse, error) {
-	scope, err := agentScope(ctx, r, validate.ReportOverflowRequest)
-	if err != nil {
-		return nil, err
-	}
-	level, err := s.assembler.ReportOverflow(ctx, scope, r.GetSessionId(), r.GetTurnId())
-	if err != nil {
-		return nil, err
-	}
-	return &loombridgev1.ReportOverflowResponse{Level: convert.PressureLevel(level)}, nil
 }
 
 // defaultListed is how many entries or sessions a page has without a page size.

@@ -337,7 +337,7 @@ func TestClientsSeeWhoInstructs(t *testing.T) {
 	if r := read(); r.GetWriter() != "model" || shows() {
 		t.Errorf("of a model: %v", r)
 	}
-	_, err := s.Memory.ReviewRecord(t.Context(), &loombridgev1.ReviewRecordRequest{AgentId: agent, Name: &loombridgev1.ReviewRecordRequest_Key{Key: "k"}, Decision: loombridgev1.Review_REVIEW_APPROVED})
+	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Review: loombridgev1.Review_REVIEW_APPROVED})
 	must(t, err)
 	if !shows() {
 		t.Error("it was approved, and no prompt lists it")
@@ -393,6 +393,6 @@ func TestModelsKeepSkills(t *testing.T) {
 	if text := wholeText(promptFor(t, s, "s", "Refund me", nil)); !strings.Contains(text, "refunds") {
 		t.Errorf("no prompt lists it:\n%s", text)
 	}
-	_, err = s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: saved.GetId()}})
+	_, err = s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: saved.GetId()}})
 	must(t, err)
 }

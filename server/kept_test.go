@@ -60,7 +60,7 @@ func TestPromotedForAWhile(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	promote := func(name string, tier loombridgev1.BlobTier) *loombridgev1.BlobInfo {
 		t.Helper()
-		got, err := s.Context.PromoteBlob(t.Context(), &loombridgev1.PromoteBlobRequest{AgentId: agent, Name: name, Tier: tier})
+		got, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{AgentId: agent, Name: name, Tier: tier})
 		must(t, err)
 		return got.GetBlob()
 	}
@@ -96,10 +96,10 @@ func TestWhatKeepsResults(t *testing.T) {
 		_, err := s.Context.EndSession(t.Context(), &loombridgev1.EndSessionRequest{AgentId: agent, SessionId: session})
 		must(t, err)
 	}
-	promote := func(r *loombridgev1.PromoteBlobRequest) {
+	promote := func(r *loombridgev1.UpdateBlobRequest) {
 		t.Helper()
 		r.AgentId = agent
-		_, err := s.Context.PromoteBlob(t.Context(), r)
+		_, err := s.Context.UpdateBlob(t.Context(), r)
 		must(t, err)
 	}
 	made := map[string]*loombridgev1.BlobInfo{}
@@ -124,9 +124,9 @@ func TestWhatKeepsResults(t *testing.T) {
 	}})
 	must(t, err)
 	remembered := MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "the figures are in " + made["record"].GetRef()})
-	promote(&loombridgev1.PromoteBlobRequest{Name: made["important"].GetPath(), Tier: loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM, Important: true})
-	promote(&loombridgev1.PromoteBlobRequest{Name: made["long term"].GetPath(), Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM})
-	_, err = s.Context.ArchiveBlob(t.Context(), &loombridgev1.ArchiveBlobRequest{AgentId: agent, Name: made["archive"].GetPath()})
+	promote(&loombridgev1.UpdateBlobRequest{Name: made["important"].GetPath(), Tier: loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM, Important: true})
+	promote(&loombridgev1.UpdateBlobRequest{Name: made["long term"].GetPath(), Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM})
+	_, err = s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{Archive: true, AgentId: agent, Name: made["archive"].GetPath()})
 	must(t, err)
 
 	gone := map[string]bool{}
@@ -156,7 +156,7 @@ func TestWhatKeepsResults(t *testing.T) {
 	end("old")
 	collect("when its session has ended", "nothing")
 	end("new")
-	_, err = s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: remembered.GetId()}})
+	_, err = s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: remembered.GetId()}})
 	must(t, err)
 	collect("without the message's session and the record", "message", "record")
 	s.Clock.Advance(8 * 24 * time.Hour) // the other sessions have been idle for a week

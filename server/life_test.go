@@ -52,7 +52,7 @@ func MustFind(tb testing.TB, s *servertest.Server, r *loombridgev1.MemoryQueryRe
 func TestSupersedeChainsHeal(t *testing.T) {
 	for name, remove := range map[string]func(t *testing.T, s *servertest.Server, id string){
 		"deleted": func(t *testing.T, s *servertest.Server, id string) {
-			_, err := s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
+			_, err := s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: id}})
 			must(t, err)
 		},
 		"deleted by filter": func(t *testing.T, s *servertest.Server, id string) {
@@ -166,7 +166,7 @@ func TestImportedChainsHeal(t *testing.T) {
 	}
 	MustImport(t, to, MustExport(t, from)...)
 	for _, left := range []string{"b", "a"} {
-		_, err := to.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Key{Key: "home"}})
+		_, err := to.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Key{Key: "home"}})
 		must(t, err)
 		if got := MustFind(t, to, &loombridgev1.MemoryQueryRequest{Query: "where does Ann live"}); !slices.Equal(got, []string{left}) {
 			t.Errorf("found %q, want %q", got, left)

@@ -139,11 +139,18 @@ func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVe
 // overhead of the list.
 const recordFrame = 32
 
-// DeleteRecords deletes what a filter lets through.
+// DeleteRecords deletes one record, or what a filter lets through.
 func (s *memoryService) DeleteRecords(ctx context.Context, r *loombridgev1.DeleteRecordsRequest) (*loombridgev1.DeleteRecordsResponse, error) {
 	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.DeleteRecordsRequest)
 	if err != nil {
 		return nil, err
+	}
+	if r.GetName() != nil {
+		deleted, err := s.memory.Delete(ctx, scope, memory.Deletion{ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion()}, r.GetRequestId())
+		if err != nil {
+			return nil, err
+		}
+		return &loombridgev1.DeleteRecordsResponse{Deleted: 1, Id: deleted.ID}, nil
 	}
 	cleared, err := s.memory.DeleteMatching(ctx, scope, memory.Matching{Filter: r.GetFilter(), Tiers: convert.Tiers(r.GetTiers()), DryRun: r.GetDryRun()})
 	if err != nil {
@@ -158,65 +165,26 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	if err != nil {
 		return nil, err
 	}
-	values, err := convert.DraftRecord(r.GetRecord())
-	if err != nil {
-		return nil, &valuesError{err}
+	u := memory.Update{ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Review: record.Review(r.GetReview())}
+	moves := u.Review != 0 || r.Archived != nil
+	if r.Archived != nil {
+		u.Fields, u.Values.Archived = memory.ArchivedField, r.GetArchived()
 	}
-	paths := validate.MaskOf(r)
-	updated, err := s.memory.Update(ctx, scope, memory.Update{
-		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(),
-		Fields: validate.FieldsOf(paths), Members: validate.MembersOf(paths), Values: values,
-	}, r.GetRequestId())
-	if err != nil {
+	if !moves {
+		if u.Values, err = convert.DraftRecord(r.GetRecord()); err != nil {
+			return nil, &valuesError{err}
+		}
+		paths := validate.MaskOf(r)
+		u.Fields, u.Members = validate.FieldsOf(paths), validate.MembersOf(paths)
+	}
+	updated, err := s.memory.Update(ctx, scope, u, r.GetRequestId())
+	switch {
+	case err != nil && moves:
+		return nil, err
+	case err != nil:
 		return nil, &valuesError{err}
 	}
 	return &loombridgev1.UpdateRecordResponse{Record: convert.RecordView{AsText: convert.AsText(ctx)}.Record(updated)}, nil
-}
-
-// ReviewRecord ends the review of a record.
-func (s *memoryService) ReviewRecord(ctx context.Context, r *loombridgev1.ReviewRecordRequest) (*loombridgev1.ReviewRecordResponse, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.ReviewRecordRequest)
-	if err != nil {
-		return nil, err
-	}
-	reviewed, err := s.memory.Update(ctx, scope, memory.Update{
-		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(), Review: record.Review(r.GetDecision()),
-	}, r.GetRequestId())
-	if err != nil {
-		return nil, err
-	}
-	return &loombridgev1.ReviewRecordResponse{Record: convert.RecordView{AsText: convert.AsText(ctx)}.Record(reviewed)}, nil
-}
-
-// ArchiveRecord puts a record into the archive, or takes it out.
-func (s *memoryService) ArchiveRecord(ctx context.Context, r *loombridgev1.ArchiveRecordRequest) (*loombridgev1.ArchiveRecordResponse, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.ArchiveRecordRequest)
-	if err != nil {
-		return nil, err
-	}
-	archived, err := s.memory.Update(ctx, scope, memory.Update{
-		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(),
-		Fields: memory.ArchivedField, Values: record.Record{Archived: !r.GetRestore()},
-	}, r.GetRequestId())
-	if err != nil {
-		return nil, err
-	}
-	return &loombridgev1.ArchiveRecordResponse{Record: convert.RecordView{AsText: convert.AsText(ctx)}.Record(archived)}, nil
-}
-
-// DeleteRecord takes a record out of memory.
-func (s *memoryService) DeleteRecord(ctx context.Context, r *loombridgev1.DeleteRecordRequest) (*loombridgev1.DeleteRecordResponse, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.DeleteRecordRequest)
-	if err != nil {
-		return nil, err
-	}
-	deleted, err := s.memory.Delete(ctx, scope, memory.Deletion{
-		ID: r.GetId(), Key: r.GetKey(), ExpectedVersion: r.GetExpectedVersion(),
-	}, r.GetRequestId())
-	if err != nil {
-		return nil, err
-	}
-	return &loombridgev1.DeleteRecordResponse{Id: deleted.ID}, nil
 }
 
 // ListRecords returns a page of records in order of arrival.

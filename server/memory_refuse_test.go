@@ -89,8 +89,8 @@ func TestExpectedVersionZero(t *testing.T) {
 		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Record: &loombridgev1.RecordDraft{Text: "two"}, ExpectedVersion: proto.Int64(0),
 	})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
-	_, err = s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{
-		AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Key{Key: "k"}, ExpectedVersion: proto.Int64(0),
+	_, err = s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{
+		AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Key{Key: "k"}, ExpectedVersion: proto.Int64(0),
 	})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }

@@ -97,8 +97,8 @@ func TestDeleteRecord(t *testing.T) {
 	s := servertest.Start(t, nil)
 	saved := MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "gone soon", Key: "k"})
 	for range 2 { // the request id makes the second the first again
-		deleted, err := s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{
-			AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Key{Key: "k"}, RequestId: "once",
+		deleted, err := s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{
+			AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Key{Key: "k"}, RequestId: "once",
 		})
 		must(t, err)
 		if deleted.GetId() != saved.GetId() {

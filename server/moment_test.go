@@ -128,7 +128,7 @@ func TestAsOfReceipt(t *testing.T) {
 	then := s.Clock.Now()
 	s.Clock.Advance(time.Hour)
 	city("Ann lives in Oslo")
-	_, err := s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: "gone"}})
+	_, err := s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "gone"}})
 	must(t, err)
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "Ann lives near the harbour"})
 	got, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "where does Ann live, in Paris or Oslo", AsOf: timestamppb.New(then), Explain: true})

@@ -124,7 +124,7 @@ func TestExpiryOfResults(t *testing.T) {
 	for tier, ttl := range map[loombridgev1.BlobTier]time.Duration{
 		loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM: 7 * 24 * time.Hour, loombridgev1.BlobTier_BLOB_TIER_LONG_TERM: 0,
 	} {
-		got, err := s.Context.PromoteBlob(t.Context(), &loombridgev1.PromoteBlobRequest{
+		got, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{
 			AgentId: agent, Name: c.report("db:query", `{}`, quoted(t, long+tier.String())).GetOutputBlob().GetPath(), Tier: tier,
 		})
 		must(t, err)

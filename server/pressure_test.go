@@ -170,7 +170,7 @@ func TestReportOverflow(t *testing.T) {
 	s := servertest.Start(t, nil)
 	pressed(t, s, "s", true)
 	report := func() error {
-		got, err := s.Context.ReportOverflow(t.Context(), &loombridgev1.ReportOverflowRequest{AgentId: agent, SessionId: "s"})
+		got, err := s.Context.ReportUsage(t.Context(), &loombridgev1.ReportUsageRequest{Overflow: true, AgentId: agent, SessionId: "s"})
 		if err == nil && got.GetLevel() != loombridgev1.PressureLevel_PRESSURE_LEVEL_REACTIVE {
 			t.Errorf("the level is %v", got.GetLevel())
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
@@ -35,7 +36,7 @@ func TestRelationsGoWithRecords(t *testing.T) {
 	_, err := s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "a"}, Record: &loombridgev1.RecordDraft{Text: "another text"}})
 	must(t, err)
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Key: "k-a", Text: "a third text", Replace: true})
-	_, err = s.Memory.ArchiveRecord(ctx, &loombridgev1.ArchiveRecordRequest{AgentId: agent, Name: &loombridgev1.ArchiveRecordRequest_Id{Id: "a"}})
+	_, err = s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "a"}, Archived: proto.Bool(true)})
 	must(t, err)
 	mustRelations(t, s, "a", "a to b", "a to brief", "brief to a", "c to a", "d to a")
 	_, err = s.Bridge.MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: agent, Key: "k-a", Text: "x", Replace: true, Relations: []*loombridgev1.RelationTo{{Name: "to", ToId: "b"}}})
@@ -47,7 +48,7 @@ func TestRelationsGoWithRecords(t *testing.T) {
 	_, err = s.Domain.Memory.Sweep(ctx)
 	must(t, err)
 	mustRelations(t, s, "a", "a to b", "c to a", "d to a")
-	_, err = s.Memory.DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: "b"}})
+	_, err = s.Memory.DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "b"}})
 	must(t, err)
 	mustRelations(t, s, "c", "c to a")
 	_, err = s.Memory.DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{AgentId: agent, Filter: `tags:"c"`})
@@ -59,7 +60,7 @@ func TestRelationsGoWithRecords(t *testing.T) {
 	mustCheck(t, s)
 
 	// An id that is given again has no relations of the one before.
-	_, err = s.Memory.DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: "a"}})
+	_, err = s.Memory.DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "a"}})
 	must(t, err)
 	note(t, s, "a", "a again")
 	mustRelations(t, s, "a")
@@ -112,7 +113,7 @@ func TestWatchTellsRelations(t *testing.T) {
 		t.Errorf("told %v", told)
 	}
 	until("")
-	_, err = s.Memory.DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: "b"}})
+	_, err = s.Memory.DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "b"}})
 	must(t, err)
 	told, err = watch.Recv()
 	must(t, err)

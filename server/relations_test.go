@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
@@ -197,7 +198,7 @@ func TestRelationsHaveLimits(t *testing.T) {
 	if r := answer.GetReceipt(); r.GetRelated() != 50 || r.GetRelatedOverLimit() == 0 || len(answer.GetHits()) != 51 {
 		t.Errorf("of a hub: %d hits, %v", len(answer.GetHits()), r)
 	}
-	_, err = s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: "hub"}})
+	_, err = s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "hub"}})
 	must(t, err)
 	mustRelations(t, s, "leaf1")
 	mustCheck(t, s)
@@ -280,7 +281,7 @@ func TestRelatedRecordsComeAlong(t *testing.T) {
 	}
 
 	s.Clock.Advance(2 * time.Minute)
-	_, err := s.Memory.ArchiveRecord(ctx, &loombridgev1.ArchiveRecordRequest{AgentId: agent, Name: &loombridgev1.ArchiveRecordRequest_Id{Id: "tea"}})
+	_, err := s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "tea"}, Archived: proto.Bool(true)})
 	must(t, err)
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Id: "soy", Text: "breakfast with soy milk", Supersedes: "oat"})
 	if receipt := mustBe("later", ask(&loombridgev1.RelatedOptions{}), "ann", "plan<ann made", "soy<ann prefers for oat"); receipt.GetRelatedExcluded() != 3 {
@@ -289,7 +290,7 @@ func TestRelatedRecordsComeAlong(t *testing.T) {
 	archived := ask(&loombridgev1.RelatedOptions{Direction: loombridgev1.RelationDirection_RELATION_DIRECTION_IN})
 	archived.IncludeArchived = true
 	mustBe("archive", archived, "ann", "tea>ann served_to")
-	_, err = s.Memory.ReviewRecord(ctx, &loombridgev1.ReviewRecordRequest{AgentId: agent, Name: &loombridgev1.ReviewRecordRequest_Id{Id: "web"}, Decision: loombridgev1.Review_REVIEW_APPROVED})
+	_, err = s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "web"}, Review: loombridgev1.Review_REVIEW_APPROVED})
 	must(t, err)
 	mustBe("approved", ask(&loombridgev1.RelatedOptions{Names: []string{"saw"}}), "ann", "web<ann saw")
 

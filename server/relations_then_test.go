@@ -174,7 +174,7 @@ func TestRelatedThenHasItsBounds(t *testing.T) {
 	got, _ = throughs(t, s, between)
 	mustShow("true after the end", got, "ann", "tea<ann likes")
 
-	_, err := s.Memory.DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: "oat"}})
+	_, err := s.Memory.DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "oat"}})
 	must(t, err)
 	note(t, s, "oat", "another thing of that name")
 	mustShow("then, without what is gone", ask(true, false), "ann", "tea<ann likes")

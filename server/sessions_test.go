@@ -39,7 +39,7 @@ func TestIdleSessionsClose(t *testing.T) {
 		s := servertest.Start(t, &servertest.Options{Domain: compose.Options{CloseSessions: set}})
 		result := MustOffload(t, s, "s", textAbout("pumps"))
 		kept := MustOffload(t, s, "s", textAbout("valves"))
-		_, err := s.Context.PromoteBlob(t.Context(), &loombridgev1.PromoteBlobRequest{AgentId: agent, Name: kept.GetPath(), Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM})
+		_, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{AgentId: agent, Name: kept.GetPath(), Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM})
 		must(t, err)
 		listed := func(r *loombridgev1.ListBlobsRequest) int { return len(MustList(t, s, r)) }
 		check := func(when string, sessions string, blobs int) {

@@ -33,7 +33,7 @@ edits = ["victim"]
 		return err
 	}
 	remove := func(token, agent, key string) error {
-		_, err := s.Memory.DeleteRecord(as(token), &loombridgev1.DeleteRecordRequest{AgentId: agent, UserId: "ann", Name: &loombridgev1.DeleteRecordRequest_Key{Key: key}})
+		_, err := s.Memory.DeleteRecords(as(token), &loombridgev1.DeleteRecordsRequest{AgentId: agent, UserId: "ann", Name: &loombridgev1.DeleteRecordsRequest_Key{Key: key}})
 		return err
 	}
 	for _, agent := range []string{"victim", "a", "editor"} {

@@ -96,7 +96,7 @@ func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServer
 		return refusedCall(req, err)
 	}
 	defer bytes.Leave()
-	w, err := s.begin(ctx, info.FullMethod, owner)
+	w, err := s.begin(ctx, searches(info.FullMethod, req), owner)
 	if err != nil {
 		return refusedCall(req, err)
 	}
@@ -119,17 +119,24 @@ type work struct {
 	room         *unread.Reserved // for the answer of a search; nil for none
 }
 
+// searches reports whether the work of a call grows with what is stored or sent. A record that
+// is deleted by its name is found at once.
+func searches(method string, req any) bool {
+	one, ok := req.(*loombridgev1.DeleteRecordsRequest)
+	return conduct.Searches(method) && !(ok && one.GetName() != nil)
+}
+
 // begin takes what a unary call needs to run. One that searches takes room for an answer
 // before it makes it; while it waits for its turn it has no place that others of its tenant
 // could use.
-func (s *Server) begin(ctx context.Context, method string, owner share.Owner) (w *work, err error) {
+func (s *Server) begin(ctx context.Context, searches bool, owner share.Owner) (w *work, err error) {
 	w = &work{ctx: ctx}
 	defer func() {
 		if err != nil {
 			w.leave()
 		}
 	}()
-	if conduct.Searches(method) {
+	if searches {
 		// So that there is room for as many answers as there are searches.
 		most := min(s.limits.MaxSendBytes, s.limits.MaxAnswerBytes/s.limits.MaxSearches)
 		if w.room, err = s.unread.Reserve(ctx, owner, most); err != nil {

@@ -113,7 +113,7 @@ func TestFullStoreIsFreed(t *testing.T) {
 	}
 	MustFail(t, err, codes.ResourceExhausted, "QUOTA_EXCEEDED")
 	for _, id := range ids {
-		_, err := s.Memory.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
+		_, err := s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: id}})
 		must(t, err)
 	}
 	MustBecome(t, "there is room again", func() bool {

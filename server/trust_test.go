@@ -161,7 +161,7 @@ func TestReview(t *testing.T) {
 	want("held", false, "held", "held")
 	review := func(id string, decision loombridgev1.Review) *loombridgev1.Record {
 		t.Helper()
-		got, err := s.Memory.ReviewRecord(t.Context(), &loombridgev1.ReviewRecordRequest{AgentId: agent, Name: &loombridgev1.ReviewRecordRequest_Id{Id: id}, Decision: decision})
+		got, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Review: decision})
 		must(t, err)
 		return got.GetRecord()
 	}
@@ -193,9 +193,9 @@ func TestReview(t *testing.T) {
 		t.Errorf("what was there is not found: %v", found.GetHits())
 	}
 	for _, bad := range []loombridgev1.Review{0, loombridgev1.Review_REVIEW_HELD, 9} {
-		_, err := s.Memory.ReviewRecord(t.Context(), &loombridgev1.ReviewRecordRequest{AgentId: agent, Name: &loombridgev1.ReviewRecordRequest_Id{Id: plain.GetId()}, Decision: bad})
+		_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: plain.GetId()}, Review: bad})
 		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	}
-	_, err = s.Memory.ReviewRecord(t.Context(), &loombridgev1.ReviewRecordRequest{AgentId: agent, Name: &loombridgev1.ReviewRecordRequest_Id{Id: plain.GetId()}, Decision: loombridgev1.Review_REVIEW_REJECTED, ExpectedVersion: proto.Int64(7)})
+	_, err = s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: plain.GetId()}, Review: loombridgev1.Review_REVIEW_REJECTED, ExpectedVersion: proto.Int64(7)})
 	MustFail(t, err, codes.Aborted, "VERSION_CONFLICT")
 }

@@ -259,7 +259,7 @@ func (h *Handler) save(ctx context.Context, e Event) error {
 // concurrent hooks gets true.
 func (h *Handler) taken(ctx context.Context, e Event) (bool, error) {
 	err := again(ctx, func() error {
-		_, err := h.memory.DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: h.agent, Name: &loombridgev1.DeleteRecordRequest_Key{Key: e.savedKey()}})
+		_, err := h.memory.DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{AgentId: h.agent, Name: &loombridgev1.DeleteRecordsRequest_Key{Key: e.savedKey()}})
 		return err
 	})
 	if status.Code(err) == codes.NotFound {

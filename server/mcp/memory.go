@@ -228,12 +228,12 @@ func forgetMemory(c call, a nameArguments) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
-	request := &loombridgev1.DeleteRecordRequest{AgentId: c.agent, UserId: a.User, SpaceId: a.Space}
-	request.Name = &loombridgev1.DeleteRecordRequest_Id{Id: a.ID}
+	request := &loombridgev1.DeleteRecordsRequest{AgentId: c.agent, UserId: a.User, SpaceId: a.Space}
+	request.Name = &loombridgev1.DeleteRecordsRequest_Id{Id: a.ID}
 	if a.Key != "" {
-		request.Name = &loombridgev1.DeleteRecordRequest_Key{Key: a.Key}
+		request.Name = &loombridgev1.DeleteRecordsRequest_Key{Key: a.Key}
 	}
-	gone, err := c.s.memory.DeleteRecord(c.ctx, request)
+	gone, err := c.s.memory.DeleteRecords(c.ctx, request)
 	if err != nil {
 		return nil, err
 	}

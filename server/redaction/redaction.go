@@ -32,7 +32,7 @@ var stored = map[protoreflect.FullName][]protoreflect.Name{
 	"loombridge.v1.CompressResultRequest":   {"content", "path"},
 	"loombridge.v1.CompactHistoryRequest":   {"summary"},
 	"loombridge.v1.RenewRequest":            {"goal"},
-	"loombridge.v1.ArchiveBlobRequest":      {"tags"},
+	"loombridge.v1.UpdateBlobRequest":       {"tags"},
 	"loom.v1.PublishRequest":                {"event"},
 	"loom.v1.ClientEvent":                   {"publish"},
 	"loom.v1.SendEventRequest":              {"event"},

@@ -37,29 +37,29 @@ func ListBlobsRequest(r *loombridgev1.ListBlobsRequest) error {
 	return c.err()
 }
 
-// PromoteBlobRequest checks what BlobService.PromoteBlob is asked.
-func PromoteBlobRequest(r *loombridgev1.PromoteBlobRequest) error {
+// UpdateBlobRequest checks what BlobService.UpdateBlob is asked.
+func UpdateBlobRequest(r *loombridgev1.UpdateBlobRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.requiredName("name", r.GetName(), maxBlobNameBytes)
 	switch r.GetTier() {
 	case loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM, loombridgev1.BlobTier_BLOB_TIER_LONG_TERM:
+		if r.GetArchive() {
+			c.add("tier", "can't be given with archive")
+		}
 	default:
-		c.add("tier", "must be BLOB_TIER_SHORT_TERM or BLOB_TIER_LONG_TERM")
+		if !r.GetArchive() || r.GetTier() != loombridgev1.BlobTier_BLOB_TIER_UNSPECIFIED {
+			c.add("tier", "must be BLOB_TIER_SHORT_TERM or BLOB_TIER_LONG_TERM")
+		}
+	}
+	if r.GetArchive() && r.GetImportant() {
+		c.add("important", "can't be given with archive: there all is kept")
 	}
 	c.name("category", r.GetCategory(), blob.MaxCategoryBytes)
-	c.name("new_name", r.GetNewName(), blob.MaxNameBytes)
-	c.request(r.GetRequestId())
-	return c.err()
-}
-
-// ArchiveBlobRequest checks what BlobService.ArchiveBlob is asked.
-func ArchiveBlobRequest(r *loombridgev1.ArchiveBlobRequest) error {
-	var c checker
-	c.agent(r.GetAgentId())
-	c.requiredName("name", r.GetName(), maxBlobNameBytes)
-	c.name("category", r.GetCategory(), blob.MaxCategoryBytes)
 	c.blobTags(r.GetTags())
+	if len(r.GetTags()) > 0 && !r.GetArchive() {
+		c.add("tags", "can only be given with archive")
+	}
 	c.name("new_name", r.GetNewName(), blob.MaxNameBytes)
 	c.request(r.GetRequestId())
 	return c.err()

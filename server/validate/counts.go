@@ -93,7 +93,7 @@ func Counts() admission.Table {
 		"loombridge.v1.ResultContent.blocks":           maxContentBlocks,
 		"loombridge.v1.Task.parameters":                session.MaxParametersBytes / textPerValue,
 		"loombridge.v1.Task.tags":                      session.MaxTaskTags,
-		"loombridge.v1.ArchiveBlobRequest.tags":        blob.MaxTags,
+		"loombridge.v1.UpdateBlobRequest.tags":         blob.MaxTags,
 		"loombridge.v1.SearchBlobsRequest.tags":        blob.MaxTags,
 
 		"loombridge.v1.Plan.items":                      working.MaxItems,

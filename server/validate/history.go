@@ -178,20 +178,21 @@ func ReportUsageRequest(r *loombridgev1.ReportUsageRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	c.session(r.GetSessionId())
+	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
+	if r.GetOverflow() {
+		if r.GetPromptId() != "" || r.GetPromptTokens() != 0 || r.GetCompletionTokens() != 0 || r.GetReasoningTokens() != 0 || r.GetCachedTokens() != 0 {
+			c.add("overflow", "can't be given with prompt_id or tokens: the provider counted none")
+		}
+		return c.err()
+	}
+	if r.GetTurnId() != "" {
+		c.add("turn_id", "can only be given with overflow")
+	}
 	c.requiredName("prompt_id", r.GetPromptId(), MaxIDBytes)
 	c.between("prompt_tokens", int64(r.GetPromptTokens()), 1, math.MaxInt32)
 	c.between("completion_tokens", int64(r.GetCompletionTokens()), 0, math.MaxInt32)
 	c.between("reasoning_tokens", int64(r.GetReasoningTokens()), 0, int64(max(r.GetCompletionTokens(), 0)))
 	c.between("cached_tokens", int64(r.GetCachedTokens()), 0, int64(max(r.GetPromptTokens(), 0)))
-	return c.err()
-}
-
-// ReportOverflowRequest checks what PromptService.ReportOverflow is asked.
-func ReportOverflowRequest(r *loombridgev1.ReportOverflowRequest) error {
-	var c checker
-	c.agent(r.GetAgentId())
-	c.session(r.GetSessionId())
-	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
 	return c.err()
 }
 

@@ -219,9 +219,9 @@ type named interface {
 func (c *checker) record(r named, name any) {
 	c.owner(r)
 	switch name.(type) {
-	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordRequest_Id, *loombridgev1.ReviewRecordRequest_Id, *loombridgev1.ArchiveRecordRequest_Id, *loombridgev1.ListVersionsRequest_Id, *loombridgev1.ListRelationsRequest_Id:
+	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordsRequest_Id, *loombridgev1.ListVersionsRequest_Id, *loombridgev1.ListRelationsRequest_Id:
 		c.requiredName("id", r.GetId(), record.MaxIDBytes)
-	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordRequest_Key, *loombridgev1.ReviewRecordRequest_Key, *loombridgev1.ArchiveRecordRequest_Key, *loombridgev1.ListVersionsRequest_Key, *loombridgev1.ListRelationsRequest_Key:
+	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordsRequest_Key, *loombridgev1.ListVersionsRequest_Key, *loombridgev1.ListRelationsRequest_Key:
 		c.requiredName("key", r.GetKey(), record.MaxKeyBytes)
 	default:
 		c.add("name", "is required: give id or key")
@@ -248,9 +248,21 @@ func ListVersionsRequest(r *loombridgev1.ListVersionsRequest) error {
 // DeleteRecordsRequest checks what MemoryService.DeleteRecords is asked.
 func DeleteRecordsRequest(r *loombridgev1.DeleteRecordsRequest) error {
 	var c checker
+	c.request(r.GetRequestId())
+	c.version(r.ExpectedVersion)
+	if r.GetName() != nil {
+		c.record(r, r.GetName())
+		if r.GetFilter() != "" || len(r.GetTiers()) > 0 || r.GetDryRun() {
+			c.add("filter", "can't be given with id or key, nor can tiers and dry_run")
+		}
+		return c.err()
+	}
 	c.owner(r)
 	c.required("filter", r.GetFilter(), filter.MaxBytes)
 	c.tiers(r.GetTiers())
+	if r.ExpectedVersion != nil || r.GetRequestId() != "" {
+		c.add("name", "is required with expected_version and request_id: give id or key")
+	}
 	return c.err()
 }
 
@@ -258,6 +270,12 @@ func DeleteRecordsRequest(r *loombridgev1.DeleteRecordsRequest) error {
 func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 	var c checker
 	c.record(r, r.GetName())
+	c.version(r.ExpectedVersion)
+	c.request(r.GetRequestId())
+	if r.GetReview() != loombridgev1.Review_REVIEW_UNSPECIFIED || r.Archived != nil {
+		c.moved(r)
+		return c.err()
+	}
 	if r.GetRecord() == nil {
 		c.add("record", "is required")
 	}
@@ -265,32 +283,22 @@ func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 	c.draft(r.GetRecord())
 	c.within(broken, "record.")
 	c.mask(r)
-	c.version(r.ExpectedVersion)
-	c.request(r.GetRequestId())
 	return c.err()
 }
 
-// ReviewRecordRequest checks what MemoryService.ReviewRecord is asked.
-func ReviewRecordRequest(r *loombridgev1.ReviewRecordRequest) error {
-	var c checker
-	c.record(r, r.GetName())
-	switch r.GetDecision() {
-	case loombridgev1.Review_REVIEW_APPROVED, loombridgev1.Review_REVIEW_REJECTED:
+// moved checks an update that ends a review, or goes into the archive or out of it.
+func (c *checker) moved(r *loombridgev1.UpdateRecordRequest) {
+	switch r.GetReview() {
+	case loombridgev1.Review_REVIEW_UNSPECIFIED, loombridgev1.Review_REVIEW_APPROVED, loombridgev1.Review_REVIEW_REJECTED:
 	default:
-		c.add("decision", "is neither REVIEW_APPROVED nor REVIEW_REJECTED")
+		c.add("review", "is neither REVIEW_APPROVED nor REVIEW_REJECTED")
 	}
-	c.version(r.ExpectedVersion)
-	c.request(r.GetRequestId())
-	return c.err()
-}
-
-// ArchiveRecordRequest checks what MemoryService.ArchiveRecord is asked.
-func ArchiveRecordRequest(r *loombridgev1.ArchiveRecordRequest) error {
-	var c checker
-	c.record(r, r.GetName())
-	c.version(r.ExpectedVersion)
-	c.request(r.GetRequestId())
-	return c.err()
+	if r.GetReview() != loombridgev1.Review_REVIEW_UNSPECIFIED && r.Archived != nil {
+		c.add("archived", "can't be given with review")
+	}
+	if r.GetRecord() != nil || r.GetUpdateMask() != nil {
+		c.add("record", "can't be given with review or archived, nor can update_mask")
+	}
 }
 
 // version checks the version that a record must have, if one is given: none has
@@ -348,15 +356,6 @@ func (c *checker) unchanging(d *loombridgev1.RecordDraft) {
 	if d.GetEmbeddingSpace() != "" && len(d.GetEmbedding()) == 0 {
 		c.add("record.embedding", "is required with embedding_space")
 	}
-}
-
-// DeleteRecordRequest checks what MemoryService.DeleteRecord is asked.
-func DeleteRecordRequest(r *loombridgev1.DeleteRecordRequest) error {
-	var c checker
-	c.record(r, r.GetName())
-	c.version(r.ExpectedVersion)
-	c.request(r.GetRequestId())
-	return c.err()
 }
 
 // ListRecordsRequest checks what MemoryService.ListRecords is asked.

@@ -125,14 +125,14 @@ async def test_listing_a_choice(fake: Fake, ctx: loombridge.Client) -> None:
 
 
 async def test_promote(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.PROMOTE_BLOB, pb.PromoteBlobResponse(blob=FULL))
+    fake.on(_rpc.UPDATE_BLOB, pb.UpdateBlobResponse(blob=FULL))
     kept = await ctx.context.promote_blob(
         "ab", tier="long_term", category="c", new_name="n.txt", important=True, request_id="q"
     )
     assert kept == SEEN
     await ctx.context.promote_blob("ab", tier="short_term")
     assert fake.requests == [
-        pb.PromoteBlobRequest(
+        pb.UpdateBlobRequest(
             agent_id="a1",
             name="ab",
             tier=pb.BLOB_TIER_LONG_TERM,
@@ -141,19 +141,20 @@ async def test_promote(fake: Fake, ctx: loombridge.Client) -> None:
             important=True,
             request_id="q",
         ),
-        pb.PromoteBlobRequest(agent_id="a1", name="ab", tier=pb.BLOB_TIER_SHORT_TERM),
+        pb.UpdateBlobRequest(agent_id="a1", name="ab", tier=pb.BLOB_TIER_SHORT_TERM),
     ]
 
 
 async def test_archive(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.ARCHIVE_BLOB, pb.ArchiveBlobResponse(blob=FULL))
+    fake.on(_rpc.UPDATE_BLOB, pb.UpdateBlobResponse(blob=FULL))
     archived = await ctx.context.archive_blob(
         "ab", category="reports", tags=["x", "y"], new_name="n.txt", request_id="q"
     )
     assert archived == SEEN
     await ctx.context.archive_blob("ab")
     assert fake.requests == [
-        pb.ArchiveBlobRequest(
+        pb.UpdateBlobRequest(
+            archive=True,
             agent_id="a1",
             name="ab",
             category="reports",
@@ -161,7 +162,7 @@ async def test_archive(fake: Fake, ctx: loombridge.Client) -> None:
             new_name="n.txt",
             request_id="q",
         ),
-        pb.ArchiveBlobRequest(agent_id="a1", name="ab"),
+        pb.UpdateBlobRequest(archive=True, agent_id="a1", name="ab"),
     ]
 
 
@@ -201,8 +202,8 @@ async def test_changes_are_made_again_with_a_request_id_only(
         await refuse(call, grpc.StatusCode.UNAVAILABLE, "away")
 
     methods: list[_rpc.Method[Any, Any]] = [
-        _rpc.PROMOTE_BLOB,
-        _rpc.ARCHIVE_BLOB,
+        _rpc.UPDATE_BLOB,
+        _rpc.UPDATE_BLOB,
         _rpc.COLLECT_GARBAGE,
     ]
     for method in methods:

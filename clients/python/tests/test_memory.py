@@ -203,9 +203,9 @@ async def test_update_names_what_it_changes(fake: Fake, ctx: loombridge.Client) 
 
 
 async def test_delete(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.DELETE_RECORD, pb.DeleteRecordResponse(id="r1"))
+    fake.on(_rpc.DELETE_RECORDS, pb.DeleteRecordsResponse(id="r1"))
     assert await ctx.memory.delete(key="k", expected_version=2, request_id="q") == "r1"
-    assert fake.requests[0] == pb.DeleteRecordRequest(
+    assert fake.requests[0] == pb.DeleteRecordsRequest(
         agent_id="a1", key="k", expected_version=2, request_id="q"
     )
 
@@ -337,7 +337,7 @@ async def test_changes_are_repeated_only_with_a_request_id(
 
     calls: list[tuple[Any, Callable[[str | None], Any]]] = [
         (_rpc.UPDATE_RECORD, lambda q: ctx.memory.update(id="r", text="t", request_id=q)),
-        (_rpc.DELETE_RECORD, lambda q: ctx.memory.delete(id="r", request_id=q)),
+        (_rpc.DELETE_RECORDS, lambda q: ctx.memory.delete(id="r", request_id=q)),
         (_rpc.BATCH_SAVE, lambda q: ctx.memory.save_many(["t"], request_id=q)),
     ]
     for method, call in calls:

@@ -171,7 +171,7 @@ func TestEraseDeletedWordsSoak(t *testing.T) {
 				return err
 			})
 			for _, id := range ids[:200] {
-				_, err := p.memory().DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
+				_, err := p.memory().DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: id}})
 				must(t, err)
 			}
 			must(t, p.Stop())

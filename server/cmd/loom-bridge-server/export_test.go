@@ -129,7 +129,7 @@ func TestExport(t *testing.T) {
 	must(t, err)
 	listed, err := p.context().ListBlobs(t.Context(), &loombridgev1.ListBlobsRequest{AgentId: "a"})
 	must(t, err)
-	promoted, err := p.context().PromoteBlob(t.Context(), &loombridgev1.PromoteBlobRequest{
+	promoted, err := p.context().UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{
 		AgentId: "a", Name: "step_001", Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM,
 	})
 	must(t, err)

@@ -45,7 +45,7 @@ func TestFullDiskIsFreedByItsClientSoak(t *testing.T) {
 	for i, id := range ids {
 		// A compaction under way may have taken what is kept back; it gives that back as it ends.
 		eventually(t, waitTime, func() error {
-			_, err := memories.DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
+			_, err := memories.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: id}})
 			if err != nil && reasonOf(err) != "STORAGE_FULL" {
 				t.Fatalf("delete %d of %d on a full disk: %v", i, len(ids), err)
 			}

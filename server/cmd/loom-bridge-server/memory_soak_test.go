@@ -260,8 +260,8 @@ func (w *memoryWriter) do(ctx context.Context, conn *grpc.ClientConn, m memoryMo
 	case "update":
 		err = w.update(ctx, memory, m)
 	case "delete":
-		_, err = memory.DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{
-			AgentId: w.agent, Name: &loombridgev1.DeleteRecordRequest_Id{Id: m.ids[0]}, ExpectedVersion: &m.version, RequestId: m.request,
+		_, err = memory.DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{
+			AgentId: w.agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: m.ids[0]}, ExpectedVersion: &m.version, RequestId: m.request,
 		})
 	}
 	return err

@@ -47,7 +47,7 @@ func work(t *testing.T, p *process, records int) {
 	}
 	gone, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "deleted"})
 	must(t, err)
-	_, err = loombridgev1.NewMemoryServiceClient(p.conn).DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: gone.GetId()}})
+	_, err = loombridgev1.NewMemoryServiceClient(p.conn).DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: gone.GetId()}})
 	must(t, err)
 	_, err = p.context().Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: "s1", Goal: "tides"})
 	must(t, err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -62,7 +63,7 @@ func TestFullOfPinned(t *testing.T) {
 	}}))
 	_, err = importing.CloseAndRecv()
 	refused("an import", err)
-	_, err = p.memory().ArchiveRecord(ctx, &loombridgev1.ArchiveRecordRequest{AgentId: "a", Name: &loombridgev1.ArchiveRecordRequest_Key{Key: "first"}, Restore: true})
+	_, err = p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Key{Key: "first"}, Archived: proto.Bool(false)})
 	refused("one from the archive", err)
 
 	must(t, save("pinned 1", true, false)) // the request of before

@@ -272,8 +272,8 @@ func TestPostgresStoreFull(t *testing.T) {
 	_, err = b.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "words"})
 	must(t, err)
 	for _, id := range ids {
-		_, err := a.memory().DeleteRecord(t.Context(), &loombridgev1.DeleteRecordRequest{
-			AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id},
+		_, err := a.memory().DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{
+			AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: id},
 		})
 		must(t, err)
 	}

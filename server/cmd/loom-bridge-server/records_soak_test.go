@@ -101,8 +101,8 @@ func (o owner) grow(ctx context.Context, tb testing.TB, p *process, records int,
 	for i := range max(records/20, 5) {
 		save(&loombridgev1.MemorySaveRequest{Text: words(random, 8), Key: fmt.Sprint("key", i%5), Replace: true, Importance: proto.Float64(random.Float64())})
 		save(&loombridgev1.MemorySaveRequest{Text: words(random, 8), DerivedFrom: []string{ids[i]}, Supersedes: ids[records-1-i], Origin: loombridgev1.Origin_ORIGIN_TOOL})
-		_, err := p.memory().ArchiveRecord(ctx, &loombridgev1.ArchiveRecordRequest{
-			AgentId: "a", UserId: o.user, SpaceId: o.space, Name: &loombridgev1.ArchiveRecordRequest_Id{Id: ids[records/2+i]},
+		_, err := p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
+			AgentId: "a", UserId: o.user, SpaceId: o.space, Name: &loombridgev1.UpdateRecordRequest_Id{Id: ids[records/2+i]}, Archived: proto.Bool(true),
 		})
 		must(tb, err)
 	}

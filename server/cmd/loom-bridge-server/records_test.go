@@ -306,7 +306,7 @@ func scribble(ctx context.Context, p *process, random *rand.Rand, most int) (mad
 		case 7:
 			_, err = p.memory().UnrelateRecords(ctx, &loombridgev1.UnrelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{{FromId: id, Name: "near", ToId: near}}})
 		case 5:
-			_, err = p.memory().DeleteRecord(ctx, &loombridgev1.DeleteRecordRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordRequest_Id{Id: id}})
+			_, err = p.memory().DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: id}})
 		}
 		switch status.Code(err) {
 		case codes.AlreadyExists, codes.NotFound, codes.InvalidArgument: // the ids are taken by chance

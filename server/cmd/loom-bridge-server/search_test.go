@@ -85,7 +85,7 @@ func TestSearchTime(t *testing.T) {
 	if pages < 3 {
 		t.Errorf("the time of a search has no effect: %d pages", pages)
 	}
-	archive, err := contexts.New(p.conn).ArchiveBlob(t.Context(), &loombridgev1.ArchiveBlobRequest{AgentId: "a", Name: r.GetName()})
+	archive, err := contexts.New(p.conn).UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Name: r.GetName()})
 	must(t, err)
 	stream, err := contexts.New(p.conn).SearchBlobs(t.Context(), &loombridgev1.SearchBlobsRequest{AgentId: "a", MaxMatches: 1000, Pattern: r.GetPattern()})
 	must(t, err)

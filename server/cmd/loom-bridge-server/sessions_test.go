@@ -73,10 +73,10 @@ func TestShortTermMemoryEnds(t *testing.T) {
 			}
 			gone[preset] = s.read(id, "gone", bytes).GetOutputBlob()
 			promoted := s.read(id, "promoted", bytes+1).GetOutputBlob()
-			_, err := s.contexts().PromoteBlob(s.ctx, &loombridgev1.PromoteBlobRequest{AgentId: s.agent, Name: promoted.GetRef(), Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM})
+			_, err := s.contexts().UpdateBlob(s.ctx, &loombridgev1.UpdateBlobRequest{AgentId: s.agent, Name: promoted.GetRef(), Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM})
 			must(t, err)
 			archived := s.read(id, "archived", bytes+2).GetOutputBlob()
-			_, err = s.contexts().ArchiveBlob(s.ctx, &loombridgev1.ArchiveBlobRequest{AgentId: s.agent, Name: archived.GetRef(), Category: "reports"})
+			_, err = s.contexts().UpdateBlob(s.ctx, &loombridgev1.UpdateBlobRequest{Archive: true, AgentId: s.agent, Name: archived.GetRef(), Category: "reports"})
 			must(t, err)
 			named := s.read(id, "named", bytes+3).GetOutputBlob()
 			_, err = s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: s.agent, Text: "The report is in " + named.GetPath()})

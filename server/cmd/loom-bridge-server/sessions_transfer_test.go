@@ -252,7 +252,7 @@ func TestSessionsImportRefuses(t *testing.T) {
 		t.Errorf("where no secrets are stored: %v", err)
 	}
 	kept := s.record("tagged", "shell:run", "{}", strconv.Quote(strings.Repeat("line\n", 20_000)))
-	_, err = from.context().ArchiveBlob(t.Context(), &loombridgev1.ArchiveBlobRequest{AgentId: "a", Name: kept.GetOutputBlob().GetPath(), Tags: []string{"AKIAIOSFODNN7EXAMPLE"}})
+	_, err = from.context().UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Name: kept.GetOutputBlob().GetPath(), Tags: []string{"AKIAIOSFODNN7EXAMPLE"}})
 	must(t, err)
 	_, err = from.sessions(t, "", "export", "--session", "tagged", "--out", file)
 	must(t, err)

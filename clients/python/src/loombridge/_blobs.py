@@ -262,7 +262,7 @@ class Blobs(_session.InSession):
             BlobCollectedError: it was deleted as garbage.
             RequestIdReusedError: `request_id` was used with other content.
         """
-        request = pb.PromoteBlobRequest(
+        request = pb.UpdateBlobRequest(
             agent_id=self._agent_id,
             name=_values.text("name", name),
             tier=_tier(tier),
@@ -272,7 +272,7 @@ class Blobs(_session.InSession):
             request_id=_values.optional_text("request_id", request_id),
         )
         answer = await self._transport.call(
-            _rpc.PROMOTE_BLOB, request, timeout=timeout, repeatable=bool(request_id)
+            _rpc.UPDATE_BLOB, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _steps.blob_info(answer.blob)
 
@@ -306,7 +306,8 @@ class Blobs(_session.InSession):
             BlobCollectedError: it was deleted as garbage.
             RequestIdReusedError: `request_id` was used with other content.
         """
-        request = pb.ArchiveBlobRequest(
+        request = pb.UpdateBlobRequest(
+            archive=True,
             agent_id=self._agent_id,
             name=_values.text("name", name),
             category=_values.optional_text("category", category),
@@ -315,7 +316,7 @@ class Blobs(_session.InSession):
             request_id=_values.optional_text("request_id", request_id),
         )
         answer = await self._transport.call(
-            _rpc.ARCHIVE_BLOB, request, timeout=timeout, repeatable=bool(request_id)
+            _rpc.UPDATE_BLOB, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _steps.blob_info(answer.blob)
 

@@ -337,12 +337,13 @@ class History(_renewal.Renewals):
             ContextOverflowError: it was reported in this turn before; names what takes
                 most of the prompt.
         """
-        request = pb.ReportOverflowRequest(
+        request = pb.ReportUsageRequest(
+            overflow=True,
             agent_id=self._agent_id,
             session_id=self._session(session_id),
             turn_id=_values.optional_text("turn_id", turn_id),
         )
-        answer = await self._transport.call(_rpc.REPORT_OVERFLOW, request, timeout=timeout)
+        answer = await self._transport.call(_rpc.REPORT_USAGE, request, timeout=timeout)
         return _receipts.pressure_level(answer.level)
 
     async def compress(

@@ -227,17 +227,17 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             RecordNotFoundError: there is none, or it has expired.
             VersionConflictError: it has another version than expected.
         """
-        request = pb.ReviewRecordRequest(
+        request = pb.UpdateRecordRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
-            decision=pb.REVIEW_APPROVED if approve else pb.REVIEW_REJECTED,
+            review=pb.REVIEW_APPROVED if approve else pb.REVIEW_REJECTED,
         )
         _records.name(request, id, key)
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
         answer = await self._transport.call(
-            _rpc.REVIEW_RECORD, request, timeout=timeout, repeatable=bool(request_id)
+            _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _records.record(answer.record)
 
@@ -270,17 +270,17 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             RecordNotFoundError: there is none, or it has expired.
             VersionConflictError: it has another version than expected.
         """
-        request = pb.ArchiveRecordRequest(
+        request = pb.UpdateRecordRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
-            restore=restore,
+            archived=not restore,
         )
         _records.name(request, id, key)
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
         answer = await self._transport.call(
-            _rpc.ARCHIVE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
+            _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _records.record(answer.record)
 
@@ -311,7 +311,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             RecordNotFoundError: there is none, or it has expired.
             VersionConflictError: it has another version than expected.
         """
-        request = pb.DeleteRecordRequest(
+        request = pb.DeleteRecordsRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             request_id=_values.optional_text("request_id", request_id),
@@ -320,7 +320,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
         answer = await self._at(space_id).call(
-            _rpc.DELETE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
+            _rpc.DELETE_RECORDS, request, timeout=timeout, repeatable=bool(request_id)
         )
         return answer.id
 

@@ -387,10 +387,8 @@ def duplicates(value: Duplicates | None) -> pb.Duplicates:
 _Named: TypeAlias = (
     pb.GetRecordRequest
     | pb.UpdateRecordRequest
-    | pb.DeleteRecordRequest
+    | pb.DeleteRecordsRequest
     | pb.ListVersionsRequest
-    | pb.ReviewRecordRequest
-    | pb.ArchiveRecordRequest
     | pb.ListRelationsRequest
 )
 

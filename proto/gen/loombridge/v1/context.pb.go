@@ -410,7 +410,7 @@ const (
 	PressureLevel_PRESSURE_LEVEL_COLLAPSE PressureLevel = 3
 	// PRESSURE_LEVEL_AUTO, over 0.95: the half that is worth most stays.
 	PressureLevel_PRESSURE_LEVEL_AUTO PressureLevel = 4
-	// PRESSURE_LEVEL_REACTIVE, after ReportOverflow: as PRESSURE_LEVEL_AUTO, and texts are
+	// PRESSURE_LEVEL_REACTIVE, after an overflow that ReportUsage says: as PRESSURE_LEVEL_AUTO, and texts are
 	// cut at 500 characters.
 	PressureLevel_PRESSURE_LEVEL_REACTIVE PressureLevel = 5
 	// PRESSURE_LEVEL_RENEWAL, from 1.0 on or by Renew: the window begins anew, with a
@@ -3041,117 +3041,6 @@ func (x *PartitionTokens) GetWorking() int32 {
 	return 0
 }
 
-// ReportOverflowRequest says that a provider refused a prompt.
-type ReportOverflowRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose session it is. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// session_id is the session. Default `default`.
-	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// turn_id is that of the Assemble call. Default: the end of the log names the turn.
-	TurnId        string `protobuf:"bytes,3,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReportOverflowRequest) Reset() {
-	*x = ReportOverflowRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReportOverflowRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReportOverflowRequest) ProtoMessage() {}
-
-func (x *ReportOverflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReportOverflowRequest.ProtoReflect.Descriptor instead.
-func (*ReportOverflowRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *ReportOverflowRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ReportOverflowRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *ReportOverflowRequest) GetTurnId() string {
-	if x != nil {
-		return x.TurnId
-	}
-	return ""
-}
-
-// ReportOverflowResponse says what the turn's next prompt will be made by.
-type ReportOverflowResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// level is PRESSURE_LEVEL_REACTIVE with the preset `partitioned`; none under another
-	// policy, whose history was folded at once as far as it may be.
-	Level         PressureLevel `protobuf:"varint,1,opt,name=level,proto3,enum=loombridge.v1.PressureLevel" json:"level,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReportOverflowResponse) Reset() {
-	*x = ReportOverflowResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReportOverflowResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReportOverflowResponse) ProtoMessage() {}
-
-func (x *ReportOverflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReportOverflowResponse.ProtoReflect.Descriptor instead.
-func (*ReportOverflowResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *ReportOverflowResponse) GetLevel() PressureLevel {
-	if x != nil {
-		return x.Level
-	}
-	return PressureLevel_PRESSURE_LEVEL_UNSPECIFIED
-}
-
 // ConfigureSessionRequest says what to change.
 type ConfigureSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3178,7 +3067,7 @@ type ConfigureSessionRequest struct {
 
 func (x *ConfigureSessionRequest) Reset() {
 	*x = ConfigureSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3190,7 +3079,7 @@ func (x *ConfigureSessionRequest) String() string {
 func (*ConfigureSessionRequest) ProtoMessage() {}
 
 func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3203,7 +3092,7 @@ func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ConfigureSessionRequest) GetAgentId() string {
@@ -3279,7 +3168,7 @@ type ConfigureSessionResponse struct {
 
 func (x *ConfigureSessionResponse) Reset() {
 	*x = ConfigureSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3291,7 +3180,7 @@ func (x *ConfigureSessionResponse) String() string {
 func (*ConfigureSessionResponse) ProtoMessage() {}
 
 func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3304,7 +3193,7 @@ func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
@@ -3355,7 +3244,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3367,7 +3256,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3380,7 +3269,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EndSessionRequest) GetAgentId() string {
@@ -3424,7 +3313,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3325,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3338,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *EndSessionResponse) GetLastPosition() int64 {
@@ -3502,7 +3391,7 @@ type CompactHistoryRequest struct {
 
 func (x *CompactHistoryRequest) Reset() {
 	*x = CompactHistoryRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3403,7 @@ func (x *CompactHistoryRequest) String() string {
 func (*CompactHistoryRequest) ProtoMessage() {}
 
 func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3416,7 @@ func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
 func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CompactHistoryRequest) GetAgentId() string {
@@ -3613,7 +3502,7 @@ type CompactHistoryResponse struct {
 
 func (x *CompactHistoryResponse) Reset() {
 	*x = CompactHistoryResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +3514,7 @@ func (x *CompactHistoryResponse) String() string {
 func (*CompactHistoryResponse) ProtoMessage() {}
 
 func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +3527,7 @@ func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
 func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
@@ -3694,7 +3583,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3706,7 +3595,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3719,7 +3608,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UndoRequest) GetAgentId() string {
@@ -3765,7 +3654,7 @@ type UndoResponse struct {
 
 func (x *UndoResponse) Reset() {
 	*x = UndoResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3777,7 +3666,7 @@ func (x *UndoResponse) String() string {
 func (*UndoResponse) ProtoMessage() {}
 
 func (x *UndoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3790,7 +3679,7 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UndoResponse) GetBatch() int64 {
@@ -3814,10 +3703,10 @@ type ReportUsageRequest struct {
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// session_id is the session. Default `default`.
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// prompt_id is that of the receipt. Required, at most 128 bytes.
+	// prompt_id is that of the receipt. Required without overflow, at most 128 bytes.
 	PromptId string `protobuf:"bytes,3,opt,name=prompt_id,json=promptId,proto3" json:"prompt_id,omitempty"`
 	// prompt_tokens is all that was sent, tools and cached tokens included.
-	// Required, positive.
+	// Required without overflow, positive.
 	PromptTokens int32 `protobuf:"varint,4,opt,name=prompt_tokens,json=promptTokens,proto3" json:"prompt_tokens,omitempty"`
 	// completion_tokens is the answer.
 	CompletionTokens int32 `protobuf:"varint,5,opt,name=completion_tokens,json=completionTokens,proto3" json:"completion_tokens,omitempty"`
@@ -3826,14 +3715,19 @@ type ReportUsageRequest struct {
 	ReasoningTokens int32 `protobuf:"varint,6,opt,name=reasoning_tokens,json=reasoningTokens,proto3" json:"reasoning_tokens,omitempty"`
 	// cached_tokens is the part of the prompt that was read from the provider's
 	// cache, at most prompt_tokens.
-	CachedTokens  int32 `protobuf:"varint,7,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
+	CachedTokens int32 `protobuf:"varint,7,opt,name=cached_tokens,json=cachedTokens,proto3" json:"cached_tokens,omitempty"`
+	// overflow says that the provider refused the last prompt; not with prompt_id and tokens.
+	Overflow bool `protobuf:"varint,8,opt,name=overflow,proto3" json:"overflow,omitempty"`
+	// turn_id is that of the Assemble call, with overflow. Default: the end of the log names
+	// the turn.
+	TurnId        string `protobuf:"bytes,9,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportUsageRequest) Reset() {
 	*x = ReportUsageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +3739,7 @@ func (x *ReportUsageRequest) String() string {
 func (*ReportUsageRequest) ProtoMessage() {}
 
 func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +3752,7 @@ func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
 func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReportUsageRequest) GetAgentId() string {
@@ -3910,6 +3804,20 @@ func (x *ReportUsageRequest) GetCachedTokens() int32 {
 	return 0
 }
 
+func (x *ReportUsageRequest) GetOverflow() bool {
+	if x != nil {
+		return x.Overflow
+	}
+	return false
+}
+
+func (x *ReportUsageRequest) GetTurnId() string {
+	if x != nil {
+		return x.TurnId
+	}
+	return ""
+}
+
 // ReportUsageResponse holds the corrections learned from the report.
 type ReportUsageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3919,14 +3827,17 @@ type ReportUsageResponse struct {
 	Ratio float64 `protobuf:"fixed64,2,opt,name=ratio,proto3" json:"ratio,omitempty"`
 	// missed_tokens is how many tokens should have come from the provider's cache
 	// and did not.
-	MissedTokens  int32 `protobuf:"varint,3,opt,name=missed_tokens,json=missedTokens,proto3" json:"missed_tokens,omitempty"`
+	MissedTokens int32 `protobuf:"varint,3,opt,name=missed_tokens,json=missedTokens,proto3" json:"missed_tokens,omitempty"`
+	// level is PRESSURE_LEVEL_REACTIVE after an overflow with the preset `partitioned`; none
+	// under another policy, whose history was folded at once as far as it may be.
+	Level         PressureLevel `protobuf:"varint,4,opt,name=level,proto3,enum=loombridge.v1.PressureLevel" json:"level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportUsageResponse) Reset() {
 	*x = ReportUsageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3938,7 +3849,7 @@ func (x *ReportUsageResponse) String() string {
 func (*ReportUsageResponse) ProtoMessage() {}
 
 func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3951,7 +3862,7 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReportUsageResponse) GetCountedTokens() int32 {
@@ -3973,6 +3884,13 @@ func (x *ReportUsageResponse) GetMissedTokens() int32 {
 		return x.MissedTokens
 	}
 	return 0
+}
+
+func (x *ReportUsageResponse) GetLevel() PressureLevel {
+	if x != nil {
+		return x.Level
+	}
+	return PressureLevel_PRESSURE_LEVEL_UNSPECIFIED
 }
 
 // CompressResultRequest is a result of a tool.
@@ -4010,7 +3928,7 @@ type CompressResultRequest struct {
 
 func (x *CompressResultRequest) Reset() {
 	*x = CompressResultRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4022,7 +3940,7 @@ func (x *CompressResultRequest) String() string {
 func (*CompressResultRequest) ProtoMessage() {}
 
 func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4035,7 +3953,7 @@ func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
 func (*CompressResultRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CompressResultRequest) GetAgentId() string {
@@ -4141,7 +4059,7 @@ type CompressResultResponse struct {
 
 func (x *CompressResultResponse) Reset() {
 	*x = CompressResultResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4153,7 +4071,7 @@ func (x *CompressResultResponse) String() string {
 func (*CompressResultResponse) ProtoMessage() {}
 
 func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4166,7 +4084,7 @@ func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
 func (*CompressResultResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CompressResultResponse) GetContent() string {
@@ -4217,7 +4135,7 @@ type PromptPart struct {
 
 func (x *PromptPart) Reset() {
 	*x = PromptPart{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4229,7 +4147,7 @@ func (x *PromptPart) String() string {
 func (*PromptPart) ProtoMessage() {}
 
 func (x *PromptPart) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4242,7 +4160,7 @@ func (x *PromptPart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptPart.ProtoReflect.Descriptor instead.
 func (*PromptPart) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PromptPart) GetName() string {
@@ -4275,7 +4193,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4287,7 +4205,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4300,7 +4218,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -4344,7 +4262,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4356,7 +4274,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4369,7 +4287,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -4411,7 +4329,7 @@ type CountTokensResponse struct {
 
 func (x *CountTokensResponse) Reset() {
 	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4423,7 +4341,7 @@ func (x *CountTokensResponse) String() string {
 func (*CountTokensResponse) ProtoMessage() {}
 
 func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4436,7 +4354,7 @@ func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
 func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CountTokensResponse) GetCount() *TokenCount {
@@ -4492,7 +4410,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4504,7 +4422,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4517,7 +4435,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -4652,7 +4570,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4664,7 +4582,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4677,7 +4595,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -4723,7 +4641,7 @@ type ReadBlobRequest struct {
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4735,7 +4653,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4748,7 +4666,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -4813,7 +4731,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4825,7 +4743,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4838,7 +4756,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -4915,7 +4833,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4927,7 +4845,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4940,7 +4858,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -5220,7 +5138,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5232,7 +5150,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5245,7 +5163,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Task) GetTaskId() string {
@@ -5381,7 +5299,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5393,7 +5311,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5406,7 +5324,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -5474,7 +5392,7 @@ type UploadStepRequest struct {
 
 func (x *UploadStepRequest) Reset() {
 	*x = UploadStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5486,7 +5404,7 @@ func (x *UploadStepRequest) String() string {
 func (*UploadStepRequest) ProtoMessage() {}
 
 func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5499,7 +5417,7 @@ func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepRequest.ProtoReflect.Descriptor instead.
 func (*UploadStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UploadStepRequest) GetItem() isUploadStepRequest_Item {
@@ -5557,7 +5475,7 @@ type UploadStepResponse struct {
 
 func (x *UploadStepResponse) Reset() {
 	*x = UploadStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5569,7 +5487,7 @@ func (x *UploadStepResponse) String() string {
 func (*UploadStepResponse) ProtoMessage() {}
 
 func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5582,7 +5500,7 @@ func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepResponse.ProtoReflect.Descriptor instead.
 func (*UploadStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UploadStepResponse) GetRecorded() *RecordStepResponse {
@@ -5606,7 +5524,7 @@ type GetTaskRequest struct {
 
 func (x *GetTaskRequest) Reset() {
 	*x = GetTaskRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5618,7 +5536,7 @@ func (x *GetTaskRequest) String() string {
 func (*GetTaskRequest) ProtoMessage() {}
 
 func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5631,7 +5549,7 @@ func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskRequest.ProtoReflect.Descriptor instead.
 func (*GetTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetTaskRequest) GetAgentId() string {
@@ -5664,7 +5582,7 @@ type GetTaskResponse struct {
 
 func (x *GetTaskResponse) Reset() {
 	*x = GetTaskResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5676,7 +5594,7 @@ func (x *GetTaskResponse) String() string {
 func (*GetTaskResponse) ProtoMessage() {}
 
 func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5689,7 +5607,7 @@ func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetTaskResponse.ProtoReflect.Descriptor instead.
 func (*GetTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetTaskResponse) GetTask() *Task {
@@ -5745,7 +5663,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5757,7 +5675,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5770,7 +5688,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -5858,7 +5776,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5870,7 +5788,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5883,7 +5801,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -5923,7 +5841,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5935,7 +5853,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5948,7 +5866,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -5972,46 +5890,51 @@ func (x *BlobUsage) GetMaxBytes() int64 {
 	return 0
 }
 
-// PromoteBlobRequest names a blob to keep.
-type PromoteBlobRequest struct {
+// UpdateBlobRequest says what becomes of a blob.
+type UpdateBlobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose blob. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// name is a path, a step id or a ref of at least 12 digits. Required, at most
 	// 512 bytes.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// tier is BLOB_TIER_SHORT_TERM or BLOB_TIER_LONG_TERM. Required. A blob is
-	// never lowered.
+	// tier is BLOB_TIER_SHORT_TERM or BLOB_TIER_LONG_TERM. Required without archive, and not
+	// with it. A blob is never lowered.
 	Tier BlobTier `protobuf:"varint,3,opt,name=tier,proto3,enum=loombridge.v1.BlobTier" json:"tier,omitempty"`
-	// category is the folder of its new path, at most 64 bytes. Default: the
-	// blob's own category.
+	// category is the folder of its new path, at most 64 bytes. Default: the blob's own
+	// category; in the archive `general`, and otherwise `reports`, `datasets` or `config`.
 	Category string `protobuf:"bytes,4,opt,name=category,proto3" json:"category,omitempty"`
 	// new_name is the last part of its new path, at most 128 bytes. Default: that
 	// of the path it was made with. One that is taken gets `_2` before its ending.
 	NewName string `protobuf:"bytes,5,opt,name=new_name,json=newName,proto3" json:"new_name,omitempty"`
-	// important keeps it although it has expired. Default: as before.
+	// important keeps it although it has expired; not with archive. Default: as before.
 	Important bool `protobuf:"varint,6,opt,name=important,proto3" json:"important,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// archive puts it into the archive.
+	Archive bool `protobuf:"varint,8,opt,name=archive,proto3" json:"archive,omitempty"`
+	// tags are words by which it is found in the archive: at most 32 of at most 128 bytes.
+	// They take the place of those it had.
+	Tags          []string `protobuf:"bytes,9,rep,name=tags,proto3" json:"tags,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PromoteBlobRequest) Reset() {
-	*x = PromoteBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+func (x *UpdateBlobRequest) Reset() {
+	*x = UpdateBlobRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PromoteBlobRequest) String() string {
+func (x *UpdateBlobRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PromoteBlobRequest) ProtoMessage() {}
+func (*UpdateBlobRequest) ProtoMessage() {}
 
-func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+func (x *UpdateBlobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6022,202 +5945,76 @@ func (x *PromoteBlobRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PromoteBlobRequest.ProtoReflect.Descriptor instead.
-func (*PromoteBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
+// Deprecated: Use UpdateBlobRequest.ProtoReflect.Descriptor instead.
+func (*UpdateBlobRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
 }
 
-func (x *PromoteBlobRequest) GetAgentId() string {
+func (x *UpdateBlobRequest) GetAgentId() string {
 	if x != nil {
 		return x.AgentId
 	}
 	return ""
 }
 
-func (x *PromoteBlobRequest) GetName() string {
+func (x *UpdateBlobRequest) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
 }
 
-func (x *PromoteBlobRequest) GetTier() BlobTier {
+func (x *UpdateBlobRequest) GetTier() BlobTier {
 	if x != nil {
 		return x.Tier
 	}
 	return BlobTier_BLOB_TIER_UNSPECIFIED
 }
 
-func (x *PromoteBlobRequest) GetCategory() string {
+func (x *UpdateBlobRequest) GetCategory() string {
 	if x != nil {
 		return x.Category
 	}
 	return ""
 }
 
-func (x *PromoteBlobRequest) GetNewName() string {
+func (x *UpdateBlobRequest) GetNewName() string {
 	if x != nil {
 		return x.NewName
 	}
 	return ""
 }
 
-func (x *PromoteBlobRequest) GetImportant() bool {
+func (x *UpdateBlobRequest) GetImportant() bool {
 	if x != nil {
 		return x.Important
 	}
 	return false
 }
 
-func (x *PromoteBlobRequest) GetRequestId() string {
+func (x *UpdateBlobRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
 	}
 	return ""
 }
 
-// PromoteBlobResponse holds the blob.
-type PromoteBlobResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// blob is the blob with its new path.
-	Blob          *BlobInfo `protobuf:"bytes,1,opt,name=blob,proto3" json:"blob,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PromoteBlobResponse) Reset() {
-	*x = PromoteBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PromoteBlobResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PromoteBlobResponse) ProtoMessage() {}
-
-func (x *PromoteBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+func (x *UpdateBlobRequest) GetArchive() bool {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
+		return x.Archive
 	}
-	return mi.MessageOf(x)
+	return false
 }
 
-// Deprecated: Use PromoteBlobResponse.ProtoReflect.Descriptor instead.
-func (*PromoteBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
-}
-
-func (x *PromoteBlobResponse) GetBlob() *BlobInfo {
-	if x != nil {
-		return x.Blob
-	}
-	return nil
-}
-
-// ArchiveBlobRequest names a blob to put away.
-type ArchiveBlobRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose blob. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// name is a path, a step id or a ref of at least 12 digits. Required, at most
-	// 512 bytes.
-	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// category is `reports`, `datasets`, `config` or `general`. Default `general`.
-	Category string `protobuf:"bytes,3,opt,name=category,proto3" json:"category,omitempty"`
-	// tags are words by which it is found: at most 32 of at most 128 bytes. They
-	// take the place of those it had.
-	Tags []string `protobuf:"bytes,4,rep,name=tags,proto3" json:"tags,omitempty"`
-	// new_name is the last part of its new path, at most 128 bytes. Default: that
-	// of the path it was made with. One that is taken gets `_2` before its ending.
-	NewName string `protobuf:"bytes,5,opt,name=new_name,json=newName,proto3" json:"new_name,omitempty"`
-	// request_id makes the call safe to repeat. At most 128 bytes.
-	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ArchiveBlobRequest) Reset() {
-	*x = ArchiveBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ArchiveBlobRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ArchiveBlobRequest) ProtoMessage() {}
-
-func (x *ArchiveBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ArchiveBlobRequest.ProtoReflect.Descriptor instead.
-func (*ArchiveBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
-}
-
-func (x *ArchiveBlobRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ArchiveBlobRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ArchiveBlobRequest) GetCategory() string {
-	if x != nil {
-		return x.Category
-	}
-	return ""
-}
-
-func (x *ArchiveBlobRequest) GetTags() []string {
+func (x *UpdateBlobRequest) GetTags() []string {
 	if x != nil {
 		return x.Tags
 	}
 	return nil
 }
 
-func (x *ArchiveBlobRequest) GetNewName() string {
-	if x != nil {
-		return x.NewName
-	}
-	return ""
-}
-
-func (x *ArchiveBlobRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-// ArchiveBlobResponse holds the blob.
-type ArchiveBlobResponse struct {
+// UpdateBlobResponse has the blob.
+type UpdateBlobResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// blob is the blob with its new path.
 	Blob          *BlobInfo `protobuf:"bytes,1,opt,name=blob,proto3" json:"blob,omitempty"`
@@ -6225,21 +6022,21 @@ type ArchiveBlobResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ArchiveBlobResponse) Reset() {
-	*x = ArchiveBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+func (x *UpdateBlobResponse) Reset() {
+	*x = UpdateBlobResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ArchiveBlobResponse) String() string {
+func (x *UpdateBlobResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ArchiveBlobResponse) ProtoMessage() {}
+func (*UpdateBlobResponse) ProtoMessage() {}
 
-func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+func (x *UpdateBlobResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6250,12 +6047,12 @@ func (x *ArchiveBlobResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ArchiveBlobResponse.ProtoReflect.Descriptor instead.
-func (*ArchiveBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
+// Deprecated: Use UpdateBlobResponse.ProtoReflect.Descriptor instead.
+func (*UpdateBlobResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
 }
 
-func (x *ArchiveBlobResponse) GetBlob() *BlobInfo {
+func (x *UpdateBlobResponse) GetBlob() *BlobInfo {
 	if x != nil {
 		return x.Blob
 	}
@@ -6303,7 +6100,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6315,7 +6112,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6328,7 +6125,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -6481,7 +6278,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6493,7 +6290,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6506,7 +6303,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -6562,7 +6359,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6574,7 +6371,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6587,7 +6384,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -6634,7 +6431,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6646,7 +6443,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6659,7 +6456,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -6708,7 +6505,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6720,7 +6517,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6733,7 +6530,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -6799,7 +6596,7 @@ type KeptBlobs struct {
 
 func (x *KeptBlobs) Reset() {
 	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6811,7 +6608,7 @@ func (x *KeptBlobs) String() string {
 func (*KeptBlobs) ProtoMessage() {}
 
 func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6824,7 +6621,7 @@ func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
 func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *KeptBlobs) GetArchived() int64 {
@@ -6882,7 +6679,7 @@ type ExportSessionsRequest struct {
 
 func (x *ExportSessionsRequest) Reset() {
 	*x = ExportSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6894,7 +6691,7 @@ func (x *ExportSessionsRequest) String() string {
 func (*ExportSessionsRequest) ProtoMessage() {}
 
 func (x *ExportSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6907,7 +6704,7 @@ func (x *ExportSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ExportSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ExportSessionsRequest) GetAgentId() string {
@@ -6936,7 +6733,7 @@ type ExportSessionsResponse struct {
 
 func (x *ExportSessionsResponse) Reset() {
 	*x = ExportSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6948,7 +6745,7 @@ func (x *ExportSessionsResponse) String() string {
 func (*ExportSessionsResponse) ProtoMessage() {}
 
 func (x *ExportSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6961,7 +6758,7 @@ func (x *ExportSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ExportSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ExportSessionsResponse) GetLines() []string {
@@ -6986,7 +6783,7 @@ type ImportSessionsRequest struct {
 
 func (x *ImportSessionsRequest) Reset() {
 	*x = ImportSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6998,7 +6795,7 @@ func (x *ImportSessionsRequest) String() string {
 func (*ImportSessionsRequest) ProtoMessage() {}
 
 func (x *ImportSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7011,7 +6808,7 @@ func (x *ImportSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ImportSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ImportSessionsRequest) GetAgentId() string {
@@ -7045,7 +6842,7 @@ type ImportSessionsResponse struct {
 
 func (x *ImportSessionsResponse) Reset() {
 	*x = ImportSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7057,7 +6854,7 @@ func (x *ImportSessionsResponse) String() string {
 func (*ImportSessionsResponse) ProtoMessage() {}
 
 func (x *ImportSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7070,7 +6867,7 @@ func (x *ImportSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ImportSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ImportSessionsResponse) GetSaved() int64 {
@@ -7118,7 +6915,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7130,7 +6927,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7143,7 +6940,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -7187,7 +6984,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7199,7 +6996,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7212,7 +7009,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -7253,7 +7050,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7265,7 +7062,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7278,7 +7075,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -7343,7 +7140,7 @@ type ListConversationRequest struct {
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7355,7 +7152,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7368,7 +7165,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -7419,7 +7216,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[72]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7431,7 +7228,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[72]
+	mi := &file_loombridge_v1_context_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7444,7 +7241,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{72}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -7486,7 +7283,7 @@ type ConversationEntry struct {
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[73]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7498,7 +7295,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[73]
+	mi := &file_loombridge_v1_context_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7511,7 +7308,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{73}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -7611,7 +7408,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[74]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7623,7 +7420,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[74]
+	mi := &file_loombridge_v1_context_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7636,7 +7433,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{74}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -7687,7 +7484,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[75]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7699,7 +7496,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[75]
+	mi := &file_loombridge_v1_context_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7712,7 +7509,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{75}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -7944,14 +7741,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06memory\x18\x02 \x01(\x05R\x06memory\x12\x14\n" +
 	"\x05skill\x18\x03 \x01(\x05R\x05skill\x12\x18\n" +
 	"\ahistory\x18\x04 \x01(\x05R\ahistory\x12\x18\n" +
-	"\aworking\x18\x05 \x01(\x05R\aworking\"j\n" +
-	"\x15ReportOverflowRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x17\n" +
-	"\aturn_id\x18\x03 \x01(\tR\x06turnId\"L\n" +
-	"\x16ReportOverflowResponse\x122\n" +
-	"\x05level\x18\x01 \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\xae\x02\n" +
+	"\aworking\x18\x05 \x01(\x05R\aworking\"\xae\x02\n" +
 	"\x17ConfigureSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8009,7 +7799,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"8\n" +
 	"\fUndoResponse\x12\x14\n" +
 	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
-	"\x04refs\x18\x02 \x03(\tR\x04refs\"\x8d\x02\n" +
+	"\x04refs\x18\x02 \x03(\tR\x04refs\"\xc2\x02\n" +
 	"\x12ReportUsageRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8018,11 +7808,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rprompt_tokens\x18\x04 \x01(\x05R\fpromptTokens\x12+\n" +
 	"\x11completion_tokens\x18\x05 \x01(\x05R\x10completionTokens\x12)\n" +
 	"\x10reasoning_tokens\x18\x06 \x01(\x05R\x0freasoningTokens\x12#\n" +
-	"\rcached_tokens\x18\a \x01(\x05R\fcachedTokens\"w\n" +
+	"\rcached_tokens\x18\a \x01(\x05R\fcachedTokens\x12\x1a\n" +
+	"\boverflow\x18\b \x01(\bR\boverflow\x12\x17\n" +
+	"\aturn_id\x18\t \x01(\tR\x06turnId\"\xab\x01\n" +
 	"\x13ReportUsageResponse\x12%\n" +
 	"\x0ecounted_tokens\x18\x01 \x01(\x05R\rcountedTokens\x12\x14\n" +
 	"\x05ratio\x18\x02 \x01(\x01R\x05ratio\x12#\n" +
-	"\rmissed_tokens\x18\x03 \x01(\x05R\fmissedTokens\"\x8e\x03\n" +
+	"\rmissed_tokens\x18\x03 \x01(\x05R\fmissedTokens\x122\n" +
+	"\x05level\x18\x04 \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\x8e\x03\n" +
 	"\x15CompressResultRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -8200,8 +7993,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\tBlobUsage\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x03R\x05count\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12\x1b\n" +
-	"\tmax_bytes\x18\x03 \x01(\x03R\bmaxBytes\"\xe4\x01\n" +
-	"\x12PromoteBlobRequest\x12\x19\n" +
+	"\tmax_bytes\x18\x03 \x01(\x03R\bmaxBytes\"\x91\x02\n" +
+	"\x11UpdateBlobRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12+\n" +
 	"\x04tier\x18\x03 \x01(\x0e2\x17.loombridge.v1.BlobTierR\x04tier\x12\x1a\n" +
@@ -8209,18 +8002,10 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\bnew_name\x18\x05 \x01(\tR\anewName\x12\x1c\n" +
 	"\timportant\x18\x06 \x01(\bR\timportant\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\a \x01(\tR\trequestId\"B\n" +
-	"\x13PromoteBlobResponse\x12+\n" +
-	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\"\xad\x01\n" +
-	"\x12ArchiveBlobRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
-	"\bcategory\x18\x03 \x01(\tR\bcategory\x12\x12\n" +
-	"\x04tags\x18\x04 \x03(\tR\x04tags\x12\x19\n" +
-	"\bnew_name\x18\x05 \x01(\tR\anewName\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"B\n" +
-	"\x13ArchiveBlobResponse\x12+\n" +
+	"request_id\x18\a \x01(\tR\trequestId\x12\x18\n" +
+	"\aarchive\x18\b \x01(\bR\aarchive\x12\x12\n" +
+	"\x04tags\x18\t \x03(\tR\x04tags\"A\n" +
+	"\x12UpdateBlobResponse\x12+\n" +
 	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\"\xe2\x02\n" +
 	"\x12SearchBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
@@ -8446,19 +8231,18 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12d\n" +
 	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12n\n" +
 	"\x0eExportSessions\x12$.loombridge.v1.ExportSessionsRequest\x1a%.loombridge.v1.ExportSessionsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12i\n" +
-	"\x0eImportSessions\x12$.loombridge.v1.ImportSessionsRequest\x1a%.loombridge.v1.ImportSessionsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x012\xda\x04\n" +
+	"\x0eImportSessions\x12$.loombridge.v1.ImportSessionsRequest\x1a%.loombridge.v1.ImportSessionsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x012\xf3\x03\n" +
 	"\rPromptService\x12U\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12\\\n" +
-	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
-	"\x0eReportOverflow\x12$.loombridge.v1.ReportOverflowRequest\x1a%.loombridge.v1.ReportOverflowResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
+	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
 	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\"\b\x9a\xa8\x19\x04\b\x02(\x01\x12a\n" +
-	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xd2\x04\n" +
+	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xf1\x03\n" +
 	"\vBlobService\x12Z\n" +
 	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\v\x9a\xa8\x19\x04\b\x01\x10\x01\x90\x02\x010\x01\x12[\n" +
-	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12\\\n" +
-	"\vPromoteBlob\x12!.loombridge.v1.PromoteBlobRequest\x1a\".loombridge.v1.PromoteBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
-	"\vArchiveBlob\x12!.loombridge.v1.ArchiveBlobRequest\x1a\".loombridge.v1.ArchiveBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
+	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12Y\n" +
+	"\n" +
+	"UpdateBlob\x12 .loombridge.v1.UpdateBlobRequest\x1a!.loombridge.v1.UpdateBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
 	"\vSearchBlobs\x12!.loombridge.v1.SearchBlobsRequest\x1a\".loombridge.v1.SearchBlobsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12g\n" +
 	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x012\xaa\x02\n" +
 	"\fAgentService\x12Y\n" +
@@ -8482,7 +8266,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 77)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -8519,95 +8303,91 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*FoldInfo)(nil),                 // 32: loombridge.v1.FoldInfo
 	(*FoldBatch)(nil),                // 33: loombridge.v1.FoldBatch
 	(*PartitionTokens)(nil),          // 34: loombridge.v1.PartitionTokens
-	(*ReportOverflowRequest)(nil),    // 35: loombridge.v1.ReportOverflowRequest
-	(*ReportOverflowResponse)(nil),   // 36: loombridge.v1.ReportOverflowResponse
-	(*ConfigureSessionRequest)(nil),  // 37: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 38: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 39: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 40: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 41: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 42: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 43: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 44: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 45: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 46: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 47: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 48: loombridge.v1.CompressResultResponse
-	(*PromptPart)(nil),               // 49: loombridge.v1.PromptPart
-	(*TokenCount)(nil),               // 50: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 51: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 52: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 53: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 54: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 55: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 56: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 57: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 58: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 59: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 60: loombridge.v1.UploadStepRequest
-	(*UploadStepResponse)(nil),       // 61: loombridge.v1.UploadStepResponse
-	(*GetTaskRequest)(nil),           // 62: loombridge.v1.GetTaskRequest
-	(*GetTaskResponse)(nil),          // 63: loombridge.v1.GetTaskResponse
-	(*ListBlobsRequest)(nil),         // 64: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 65: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 66: loombridge.v1.BlobUsage
-	(*PromoteBlobRequest)(nil),       // 67: loombridge.v1.PromoteBlobRequest
-	(*PromoteBlobResponse)(nil),      // 68: loombridge.v1.PromoteBlobResponse
-	(*ArchiveBlobRequest)(nil),       // 69: loombridge.v1.ArchiveBlobRequest
-	(*ArchiveBlobResponse)(nil),      // 70: loombridge.v1.ArchiveBlobResponse
-	(*SearchBlobsRequest)(nil),       // 71: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 72: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 73: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 74: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 75: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 76: loombridge.v1.KeptBlobs
-	(*ExportSessionsRequest)(nil),    // 77: loombridge.v1.ExportSessionsRequest
-	(*ExportSessionsResponse)(nil),   // 78: loombridge.v1.ExportSessionsResponse
-	(*ImportSessionsRequest)(nil),    // 79: loombridge.v1.ImportSessionsRequest
-	(*ImportSessionsResponse)(nil),   // 80: loombridge.v1.ImportSessionsResponse
-	(*ListSessionsRequest)(nil),      // 81: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 82: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 83: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 84: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 85: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 86: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 87: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 88: loombridge.v1.DiffPromptsResponse
-	nil,                              // 89: loombridge.v1.RecordStepResponse.RedactedEntry
-	(*structpb.Struct)(nil),          // 90: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 91: google.protobuf.Timestamp
-	(*PromptSettings)(nil),           // 92: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 93: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 94: loombridge.v1.CacheMark
-	(PromptLayout)(0),                // 95: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 96: loombridge.v1.SectionInfo
-	(*SnapshotSequence)(nil),         // 97: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 98: loombridge.v1.PromptDifference
-	(*durationpb.Duration)(nil),      // 99: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 100: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 101: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 102: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 103: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 104: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 105: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 106: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 107: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 108: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 109: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 110: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 111: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 112: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 113: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 114: loombridge.v1.WaitAgentsResponse
+	(*ConfigureSessionRequest)(nil),  // 35: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 36: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 37: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 38: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 39: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 40: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 41: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 42: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 43: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 44: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 45: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 46: loombridge.v1.CompressResultResponse
+	(*PromptPart)(nil),               // 47: loombridge.v1.PromptPart
+	(*TokenCount)(nil),               // 48: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 49: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 50: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 51: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 52: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 53: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 54: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 55: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 56: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 57: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 58: loombridge.v1.UploadStepRequest
+	(*UploadStepResponse)(nil),       // 59: loombridge.v1.UploadStepResponse
+	(*GetTaskRequest)(nil),           // 60: loombridge.v1.GetTaskRequest
+	(*GetTaskResponse)(nil),          // 61: loombridge.v1.GetTaskResponse
+	(*ListBlobsRequest)(nil),         // 62: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 63: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 64: loombridge.v1.BlobUsage
+	(*UpdateBlobRequest)(nil),        // 65: loombridge.v1.UpdateBlobRequest
+	(*UpdateBlobResponse)(nil),       // 66: loombridge.v1.UpdateBlobResponse
+	(*SearchBlobsRequest)(nil),       // 67: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 68: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 69: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 70: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 71: loombridge.v1.CollectGarbageResponse
+	(*KeptBlobs)(nil),                // 72: loombridge.v1.KeptBlobs
+	(*ExportSessionsRequest)(nil),    // 73: loombridge.v1.ExportSessionsRequest
+	(*ExportSessionsResponse)(nil),   // 74: loombridge.v1.ExportSessionsResponse
+	(*ImportSessionsRequest)(nil),    // 75: loombridge.v1.ImportSessionsRequest
+	(*ImportSessionsResponse)(nil),   // 76: loombridge.v1.ImportSessionsResponse
+	(*ListSessionsRequest)(nil),      // 77: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 78: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 79: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 80: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 81: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 82: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 83: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 84: loombridge.v1.DiffPromptsResponse
+	nil,                              // 85: loombridge.v1.RecordStepResponse.RedactedEntry
+	(*structpb.Struct)(nil),          // 86: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 87: google.protobuf.Timestamp
+	(*PromptSettings)(nil),           // 88: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 89: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 90: loombridge.v1.CacheMark
+	(PromptLayout)(0),                // 91: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 92: loombridge.v1.SectionInfo
+	(*SnapshotSequence)(nil),         // 93: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 94: loombridge.v1.PromptDifference
+	(*durationpb.Duration)(nil),      // 95: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 96: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 97: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 98: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 99: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 100: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 101: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 102: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 103: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 104: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 105: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 106: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 107: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 108: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 109: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 110: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	13,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	14,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	90,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	91,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	86,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	87,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	90,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	86,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
 	20,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
 	18,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
@@ -8618,149 +8398,144 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	17,  // 14: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 15: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	29,  // 16: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	92,  // 17: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	93,  // 18: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	88,  // 17: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	89,  // 18: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
 	14,  // 19: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	50,  // 20: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	49,  // 21: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
+	48,  // 20: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	47,  // 21: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
 	31,  // 22: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	94,  // 23: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	90,  // 23: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 24: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
 	30,  // 25: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
 	32,  // 26: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
 	33,  // 27: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	95,  // 28: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	96,  // 29: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	97,  // 30: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	98,  // 31: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	91,  // 28: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	92,  // 29: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	93,  // 30: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	94,  // 31: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
 	34,  // 32: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
 	5,   // 33: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
 	6,   // 34: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	6,   // 35: loombridge.v1.ReportOverflowResponse.level:type_name -> loombridge.v1.PressureLevel
-	29,  // 36: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	92,  // 37: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	29,  // 38: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	92,  // 39: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	7,   // 40: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	33,  // 41: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	32,  // 42: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	50,  // 43: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	29,  // 35: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	88,  // 36: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	29,  // 37: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	88,  // 38: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	7,   // 39: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	33,  // 40: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	32,  // 41: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	48,  // 42: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	6,   // 43: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
 	8,   // 44: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	53,  // 45: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	51,  // 45: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
 	9,   // 46: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
 	14,  // 47: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	50,  // 48: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	91,  // 49: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	99,  // 50: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	91,  // 51: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	48,  // 48: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	87,  // 49: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	95,  // 50: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	87,  // 51: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
 	10,  // 52: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	54,  // 53: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	52,  // 53: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
 	11,  // 54: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	53,  // 55: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	90,  // 56: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	100, // 57: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	51,  // 55: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	86,  // 56: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	96,  // 57: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
 	18,  // 58: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
 	19,  // 59: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
 	22,  // 60: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	58,  // 61: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	90,  // 62: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	91,  // 63: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	56,  // 61: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	86,  // 62: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	87,  // 63: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
 	17,  // 64: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	53,  // 65: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	89,  // 66: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
-	57,  // 67: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	59,  // 68: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	58,  // 69: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
+	51,  // 65: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	85,  // 66: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	55,  // 67: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	57,  // 68: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	56,  // 69: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
 	10,  // 70: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	53,  // 71: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	66,  // 72: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	10,  // 73: loombridge.v1.PromoteBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	53,  // 74: loombridge.v1.PromoteBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	53,  // 75: loombridge.v1.ArchiveBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	53,  // 76: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	73,  // 77: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	76,  // 78: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	83,  // 79: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	91,  // 80: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	91,  // 81: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	12,  // 82: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	86,  // 83: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	91,  // 84: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	14,  // 85: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	17,  // 86: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	58,  // 87: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	98,  // 88: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	15,  // 89: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	57,  // 90: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	60,  // 91: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	23,  // 92: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	25,  // 93: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	62,  // 94: loombridge.v1.SessionService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	84,  // 95: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	37,  // 96: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	101, // 97: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	39,  // 98: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	41,  // 99: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	43,  // 100: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
-	102, // 101: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
-	103, // 102: loombridge.v1.SessionService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	104, // 103: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	81,  // 104: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	77,  // 105: loombridge.v1.SessionService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
-	79,  // 106: loombridge.v1.SessionService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
-	27,  // 107: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	45,  // 108: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	35,  // 109: loombridge.v1.PromptService.ReportOverflow:input_type -> loombridge.v1.ReportOverflowRequest
-	87,  // 110: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	47,  // 111: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	51,  // 112: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	55,  // 113: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	64,  // 114: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	67,  // 115: loombridge.v1.BlobService.PromoteBlob:input_type -> loombridge.v1.PromoteBlobRequest
-	69,  // 116: loombridge.v1.BlobService.ArchiveBlob:input_type -> loombridge.v1.ArchiveBlobRequest
-	71,  // 117: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	74,  // 118: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	105, // 119: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	106, // 120: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	107, // 121: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	16,  // 122: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	59,  // 123: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	61,  // 124: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	24,  // 125: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	26,  // 126: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	63,  // 127: loombridge.v1.SessionService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	85,  // 128: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	38,  // 129: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	108, // 130: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	40,  // 131: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	42,  // 132: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	44,  // 133: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
-	109, // 134: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
-	110, // 135: loombridge.v1.SessionService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	111, // 136: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	82,  // 137: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	78,  // 138: loombridge.v1.SessionService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
-	80,  // 139: loombridge.v1.SessionService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
-	28,  // 140: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	46,  // 141: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	36,  // 142: loombridge.v1.PromptService.ReportOverflow:output_type -> loombridge.v1.ReportOverflowResponse
-	88,  // 143: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	48,  // 144: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	52,  // 145: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	56,  // 146: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	65,  // 147: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	68,  // 148: loombridge.v1.BlobService.PromoteBlob:output_type -> loombridge.v1.PromoteBlobResponse
-	70,  // 149: loombridge.v1.BlobService.ArchiveBlob:output_type -> loombridge.v1.ArchiveBlobResponse
-	72,  // 150: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	75,  // 151: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	112, // 152: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	113, // 153: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	114, // 154: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	122, // [122:155] is the sub-list for method output_type
-	89,  // [89:122] is the sub-list for method input_type
-	89,  // [89:89] is the sub-list for extension type_name
-	89,  // [89:89] is the sub-list for extension extendee
-	0,   // [0:89] is the sub-list for field type_name
+	51,  // 71: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	64,  // 72: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	10,  // 73: loombridge.v1.UpdateBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	51,  // 74: loombridge.v1.UpdateBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	51,  // 75: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	69,  // 76: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	72,  // 77: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
+	79,  // 78: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	87,  // 79: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	87,  // 80: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	12,  // 81: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	82,  // 82: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	87,  // 83: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	14,  // 84: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	17,  // 85: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	56,  // 86: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	94,  // 87: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	15,  // 88: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	55,  // 89: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	58,  // 90: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	23,  // 91: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	25,  // 92: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	60,  // 93: loombridge.v1.SessionService.GetTask:input_type -> loombridge.v1.GetTaskRequest
+	80,  // 94: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	35,  // 95: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	97,  // 96: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	37,  // 97: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	39,  // 98: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	41,  // 99: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
+	98,  // 100: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
+	99,  // 101: loombridge.v1.SessionService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	100, // 102: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	77,  // 103: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	73,  // 104: loombridge.v1.SessionService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
+	75,  // 105: loombridge.v1.SessionService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
+	27,  // 106: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	43,  // 107: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	83,  // 108: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	45,  // 109: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	49,  // 110: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	53,  // 111: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	62,  // 112: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	65,  // 113: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
+	67,  // 114: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	70,  // 115: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	101, // 116: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	102, // 117: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	103, // 118: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	16,  // 119: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	57,  // 120: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	59,  // 121: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	24,  // 122: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	26,  // 123: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	61,  // 124: loombridge.v1.SessionService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	81,  // 125: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	36,  // 126: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	104, // 127: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	38,  // 128: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	40,  // 129: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	42,  // 130: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
+	105, // 131: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
+	106, // 132: loombridge.v1.SessionService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	107, // 133: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	78,  // 134: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	74,  // 135: loombridge.v1.SessionService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
+	76,  // 136: loombridge.v1.SessionService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
+	28,  // 137: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	44,  // 138: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	84,  // 139: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	46,  // 140: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	50,  // 141: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	54,  // 142: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	63,  // 143: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	66,  // 144: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.UpdateBlobResponse
+	68,  // 145: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	71,  // 146: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	108, // 147: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	109, // 148: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	110, // 149: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	119, // [119:150] is the sub-list for method output_type
+	88,  // [88:119] is the sub-list for method input_type
+	88,  // [88:88] is the sub-list for extension type_name
+	88,  // [88:88] is the sub-list for extension extendee
+	0,   // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -8791,8 +8566,8 @@ func file_loombridge_v1_context_proto_init() {
 		(*AssembleRequest_AsOfPromptId)(nil),
 	}
 	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[26].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[44].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[24].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[42].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
@@ -8802,20 +8577,20 @@ func file_loombridge_v1_context_proto_init() {
 		(*RecordStepRequest_OutputContent)(nil),
 		(*RecordStepRequest_OutputUpload)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[45].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[43].OneofWrappers = []any{
 		(*Task_Parameters)(nil),
 		(*Task_ParametersJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[47].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[45].OneofWrappers = []any{
 		(*UploadStepRequest_Step)(nil),
 		(*UploadStepRequest_Data)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[58].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[54].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[73].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[69].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -8826,7 +8601,7 @@ func file_loombridge_v1_context_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      13,
-			NumMessages:   77,
+			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -865,7 +865,6 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 const (
 	PromptService_Assemble_FullMethodName       = "/loombridge.v1.PromptService/Assemble"
 	PromptService_ReportUsage_FullMethodName    = "/loombridge.v1.PromptService/ReportUsage"
-	PromptService_ReportOverflow_FullMethodName = "/loombridge.v1.PromptService/ReportOverflow"
 	PromptService_DiffPrompts_FullMethodName    = "/loombridge.v1.PromptService/DiffPrompts"
 	PromptService_CompressResult_FullMethodName = "/loombridge.v1.PromptService/CompressResult"
 	PromptService_CountTokens_FullMethodName    = "/loombridge.v1.PromptService/CountTokens"
@@ -886,13 +885,11 @@ type PromptServiceClient interface {
 	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
 	// TOO_LARGE with `limit` and `advice` in its metadata.
 	Assemble(ctx context.Context, in *AssembleRequest, opts ...grpc.CallOption) (*AssembleResponse, error)
-	// ReportUsage reports a provider's counts for a prompt of Assemble, from which later
-	// counts learn.
+	// ReportUsage says what a provider counted for a prompt of Assemble, from which the next
+	// counts learn, or that it refused the last prompt as too long. Then the turn's next prompt
+	// is made shorter than the budget asks for: once. A second refusal in one turn is
+	// CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
 	ReportUsage(ctx context.Context, in *ReportUsageRequest, opts ...grpc.CallOption) (*ReportUsageResponse, error)
-	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
-	// next prompt is made shorter than the budget asks for: once. A second report in one
-	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
-	ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error)
 	// DiffPrompts says where two prompts that a session has sent differ, and in which
 	// sections. PROMPT_GONE when one of them can't be made again.
 	DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error)
@@ -925,16 +922,6 @@ func (c *promptServiceClient) ReportUsage(ctx context.Context, in *ReportUsageRe
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ReportUsageResponse)
 	err := c.cc.Invoke(ctx, PromptService_ReportUsage_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *promptServiceClient) ReportOverflow(ctx context.Context, in *ReportOverflowRequest, opts ...grpc.CallOption) (*ReportOverflowResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReportOverflowResponse)
-	err := c.cc.Invoke(ctx, PromptService_ReportOverflow_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -986,13 +973,11 @@ type PromptServiceServer interface {
 	// are never folded: where they have more bytes than an answer may (4032 KiB), no policy helps, and it is
 	// TOO_LARGE with `limit` and `advice` in its metadata.
 	Assemble(context.Context, *AssembleRequest) (*AssembleResponse, error)
-	// ReportUsage reports a provider's counts for a prompt of Assemble, from which later
-	// counts learn.
+	// ReportUsage says what a provider counted for a prompt of Assemble, from which the next
+	// counts learn, or that it refused the last prompt as too long. Then the turn's next prompt
+	// is made shorter than the budget asks for: once. A second refusal in one turn is
+	// CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
 	ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error)
-	// ReportOverflow says that a provider refused the last prompt as too long. The turn's
-	// next prompt is made shorter than the budget asks for: once. A second report in one
-	// turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
-	ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error)
 	// DiffPrompts says where two prompts that a session has sent differ, and in which
 	// sections. PROMPT_GONE when one of them can't be made again.
 	DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error)
@@ -1016,9 +1001,6 @@ func (UnimplementedPromptServiceServer) Assemble(context.Context, *AssembleReque
 }
 func (UnimplementedPromptServiceServer) ReportUsage(context.Context, *ReportUsageRequest) (*ReportUsageResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReportUsage not implemented")
-}
-func (UnimplementedPromptServiceServer) ReportOverflow(context.Context, *ReportOverflowRequest) (*ReportOverflowResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReportOverflow not implemented")
 }
 func (UnimplementedPromptServiceServer) DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DiffPrompts not implemented")
@@ -1082,24 +1064,6 @@ func _PromptService_ReportUsage_Handler(srv interface{}, ctx context.Context, de
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(PromptServiceServer).ReportUsage(ctx, req.(*ReportUsageRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _PromptService_ReportOverflow_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReportOverflowRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PromptServiceServer).ReportOverflow(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: PromptService_ReportOverflow_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PromptServiceServer).ReportOverflow(ctx, req.(*ReportOverflowRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1174,10 +1138,6 @@ var PromptService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _PromptService_ReportUsage_Handler,
 		},
 		{
-			MethodName: "ReportOverflow",
-			Handler:    _PromptService_ReportOverflow_Handler,
-		},
-		{
 			MethodName: "DiffPrompts",
 			Handler:    _PromptService_DiffPrompts_Handler,
 		},
@@ -1197,8 +1157,7 @@ var PromptService_ServiceDesc = grpc.ServiceDesc{
 const (
 	BlobService_ReadBlob_FullMethodName       = "/loombridge.v1.BlobService/ReadBlob"
 	BlobService_ListBlobs_FullMethodName      = "/loombridge.v1.BlobService/ListBlobs"
-	BlobService_PromoteBlob_FullMethodName    = "/loombridge.v1.BlobService/PromoteBlob"
-	BlobService_ArchiveBlob_FullMethodName    = "/loombridge.v1.BlobService/ArchiveBlob"
+	BlobService_UpdateBlob_FullMethodName     = "/loombridge.v1.BlobService/UpdateBlob"
 	BlobService_SearchBlobs_FullMethodName    = "/loombridge.v1.BlobService/SearchBlobs"
 	BlobService_CollectGarbage_FullMethodName = "/loombridge.v1.BlobService/CollectGarbage"
 )
@@ -1213,13 +1172,10 @@ type BlobServiceClient interface {
 	ReadBlob(ctx context.Context, in *ReadBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadBlobResponse], error)
 	// ListBlobs returns descriptions of an agent's blobs, ordered by their original paths.
 	ListBlobs(ctx context.Context, in *ListBlobsRequest, opts ...grpc.CallOption) (*ListBlobsResponse, error)
-	// PromoteBlob keeps a blob longer, or for ever, and gives it the path
-	// `persistent/{agent_id}/{category}/{name}`. Its earlier paths still lead to
-	// it.
-	PromoteBlob(ctx context.Context, in *PromoteBlobRequest, opts ...grpc.CallOption) (*PromoteBlobResponse, error)
-	// ArchiveBlob puts a blob into the archive, where it stays, and gives it the
-	// path `archive/{category}/{name}`. Its earlier paths still lead to it.
-	ArchiveBlob(ctx context.Context, in *ArchiveBlobRequest, opts ...grpc.CallOption) (*ArchiveBlobResponse, error)
+	// UpdateBlob keeps a blob longer, or for ever, with the path
+	// `persistent/{agent_id}/{category}/{name}`; or puts it into the archive, where it stays,
+	// with the path `archive/{category}/{name}`. Its earlier paths still lead to it.
+	UpdateBlob(ctx context.Context, in *UpdateBlobRequest, opts ...grpc.CallOption) (*UpdateBlobResponse, error)
 	// SearchBlobs streams the lines of one blob that match, or finds blobs of the
 	// archive by words, text, regular expression, category and tags. A blob is
 	// read piece by piece, never held whole.
@@ -1268,20 +1224,10 @@ func (c *blobServiceClient) ListBlobs(ctx context.Context, in *ListBlobsRequest,
 	return out, nil
 }
 
-func (c *blobServiceClient) PromoteBlob(ctx context.Context, in *PromoteBlobRequest, opts ...grpc.CallOption) (*PromoteBlobResponse, error) {
+func (c *blobServiceClient) UpdateBlob(ctx context.Context, in *UpdateBlobRequest, opts ...grpc.CallOption) (*UpdateBlobResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PromoteBlobResponse)
-	err := c.cc.Invoke(ctx, BlobService_PromoteBlob_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *blobServiceClient) ArchiveBlob(ctx context.Context, in *ArchiveBlobRequest, opts ...grpc.CallOption) (*ArchiveBlobResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ArchiveBlobResponse)
-	err := c.cc.Invoke(ctx, BlobService_ArchiveBlob_FullMethodName, in, out, cOpts...)
+	out := new(UpdateBlobResponse)
+	err := c.cc.Invoke(ctx, BlobService_UpdateBlob_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -1327,13 +1273,10 @@ type BlobServiceServer interface {
 	ReadBlob(*ReadBlobRequest, grpc.ServerStreamingServer[ReadBlobResponse]) error
 	// ListBlobs returns descriptions of an agent's blobs, ordered by their original paths.
 	ListBlobs(context.Context, *ListBlobsRequest) (*ListBlobsResponse, error)
-	// PromoteBlob keeps a blob longer, or for ever, and gives it the path
-	// `persistent/{agent_id}/{category}/{name}`. Its earlier paths still lead to
-	// it.
-	PromoteBlob(context.Context, *PromoteBlobRequest) (*PromoteBlobResponse, error)
-	// ArchiveBlob puts a blob into the archive, where it stays, and gives it the
-	// path `archive/{category}/{name}`. Its earlier paths still lead to it.
-	ArchiveBlob(context.Context, *ArchiveBlobRequest) (*ArchiveBlobResponse, error)
+	// UpdateBlob keeps a blob longer, or for ever, with the path
+	// `persistent/{agent_id}/{category}/{name}`; or puts it into the archive, where it stays,
+	// with the path `archive/{category}/{name}`. Its earlier paths still lead to it.
+	UpdateBlob(context.Context, *UpdateBlobRequest) (*UpdateBlobResponse, error)
 	// SearchBlobs streams the lines of one blob that match, or finds blobs of the
 	// archive by words, text, regular expression, category and tags. A blob is
 	// read piece by piece, never held whole.
@@ -1359,11 +1302,8 @@ func (UnimplementedBlobServiceServer) ReadBlob(*ReadBlobRequest, grpc.ServerStre
 func (UnimplementedBlobServiceServer) ListBlobs(context.Context, *ListBlobsRequest) (*ListBlobsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListBlobs not implemented")
 }
-func (UnimplementedBlobServiceServer) PromoteBlob(context.Context, *PromoteBlobRequest) (*PromoteBlobResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method PromoteBlob not implemented")
-}
-func (UnimplementedBlobServiceServer) ArchiveBlob(context.Context, *ArchiveBlobRequest) (*ArchiveBlobResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ArchiveBlob not implemented")
+func (UnimplementedBlobServiceServer) UpdateBlob(context.Context, *UpdateBlobRequest) (*UpdateBlobResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateBlob not implemented")
 }
 func (UnimplementedBlobServiceServer) SearchBlobs(*SearchBlobsRequest, grpc.ServerStreamingServer[SearchBlobsResponse]) error {
 	return status.Error(codes.Unimplemented, "method SearchBlobs not implemented")
@@ -1421,38 +1361,20 @@ func _BlobService_ListBlobs_Handler(srv interface{}, ctx context.Context, dec fu
 	return interceptor(ctx, in, info, handler)
 }
 
-func _BlobService_PromoteBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(PromoteBlobRequest)
+func _BlobService_UpdateBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateBlobRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(BlobServiceServer).PromoteBlob(ctx, in)
+		return srv.(BlobServiceServer).UpdateBlob(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: BlobService_PromoteBlob_FullMethodName,
+		FullMethod: BlobService_UpdateBlob_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BlobServiceServer).PromoteBlob(ctx, req.(*PromoteBlobRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _BlobService_ArchiveBlob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ArchiveBlobRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BlobServiceServer).ArchiveBlob(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: BlobService_ArchiveBlob_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BlobServiceServer).ArchiveBlob(ctx, req.(*ArchiveBlobRequest))
+		return srv.(BlobServiceServer).UpdateBlob(ctx, req.(*UpdateBlobRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1498,12 +1420,8 @@ var BlobService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _BlobService_ListBlobs_Handler,
 		},
 		{
-			MethodName: "PromoteBlob",
-			Handler:    _BlobService_PromoteBlob_Handler,
-		},
-		{
-			MethodName: "ArchiveBlob",
-			Handler:    _BlobService_ArchiveBlob_Handler,
+			MethodName: "UpdateBlob",
+			Handler:    _BlobService_UpdateBlob_Handler,
 		},
 		{
 			MethodName: "CollectGarbage",

@@ -1080,11 +1080,11 @@ type Record struct {
 	Repeats int64 `protobuf:"varint,32,opt,name=repeats,proto3" json:"repeats,omitempty"`
 	// last_repeat_time is when the last of them did; unset where there was none.
 	LastRepeatTime *timestamppb.Timestamp `protobuf:"bytes,33,opt,name=last_repeat_time,json=lastRepeatTime,proto3" json:"last_repeat_time,omitempty"`
-	// review says whether it waits for review, and how that ended. See ReviewRecord.
+	// review says whether it waits for review, and how that ended. See UpdateRecord.
 	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
 	// writer says who worded the record: `model` if a model's tool saved it, `import` if an
 	// import did; empty for a program. Records of a model or an import, of any kind, count as no
-	// instructions until ReviewRecord approves them.
+	// instructions until UpdateRecord approves them.
 	Writer string `protobuf:"bytes,201,opt,name=writer,proto3" json:"writer,omitempty"`
 	// import_id is the id of the import that it came with; see ImportRecordsResponse.
 	ImportId string `protobuf:"bytes,202,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
@@ -2557,7 +2557,7 @@ type MemorySaveResponse struct {
 	// there, of who holds more than its share of the archive.
 	DeletedCount int64 `protobuf:"varint,15,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
 	// review is REVIEW_HELD where records of that origin wait for review, a setting of the
-	// server: it is stored, and not found before ReviewRecord has approved it.
+	// server: it is stored, and not found before UpdateRecord has approved it.
 	Review Review `protobuf:"varint,200,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
 	// redacted counts the secrets that marks such as `[redacted:github_token]` stand for in
 	// the record, by the names of their patterns. Empty where the server does not redact, and
@@ -4046,13 +4046,24 @@ type DeleteRecordsRequest struct {
 	// space_id, when set, means the memory of that space instead; not with user_id. See
 	// SharingService. At most 256 bytes.
 	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// filter says which records go, as in MemoryQueryRequest. Required; `version >= 1` is
-	// all of them.
+	// filter says which records go, as in MemoryQueryRequest. Required without a name;
+	// `version >= 1` is all of them.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	// tiers are the memory tiers it looks at, from 2 to 4. Default 4.
 	Tiers []int32 `protobuf:"varint,4,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
 	// dry_run counts, and deletes nothing. Default false.
-	DryRun        bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	DryRun bool `protobuf:"varint,5,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// name is how a single record is named, which goes alone; not with filter, tiers, dry_run.
+	//
+	// Types that are valid to be assigned to Name:
+	//
+	//	*DeleteRecordsRequest_Id
+	//	*DeleteRecordsRequest_Key
+	Name isDeleteRecordsRequest_Name `protobuf_oneof:"name"`
+	// expected_version is the version that the named record must have, from 1. Default: any.
+	ExpectedVersion *int64 `protobuf:"varint,8,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
+	// request_id makes the deletion of a named record safe to repeat; that by a filter is.
+	RequestId     string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4129,6 +4140,63 @@ func (x *DeleteRecordsRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *DeleteRecordsRequest) GetName() isDeleteRecordsRequest_Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *DeleteRecordsRequest) GetId() string {
+	if x != nil {
+		if x, ok := x.Name.(*DeleteRecordsRequest_Id); ok {
+			return x.Id
+		}
+	}
+	return ""
+}
+
+func (x *DeleteRecordsRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Name.(*DeleteRecordsRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+func (x *DeleteRecordsRequest) GetExpectedVersion() int64 {
+	if x != nil && x.ExpectedVersion != nil {
+		return *x.ExpectedVersion
+	}
+	return 0
+}
+
+func (x *DeleteRecordsRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+type isDeleteRecordsRequest_Name interface {
+	isDeleteRecordsRequest_Name()
+}
+
+type DeleteRecordsRequest_Id struct {
+	// id is the record's id.
+	Id string `protobuf:"bytes,6,opt,name=id,proto3,oneof"`
+}
+
+type DeleteRecordsRequest_Key struct {
+	// key is the caller's own name for it.
+	Key string `protobuf:"bytes,7,opt,name=key,proto3,oneof"`
+}
+
+func (*DeleteRecordsRequest_Id) isDeleteRecordsRequest_Name() {}
+
+func (*DeleteRecordsRequest_Key) isDeleteRecordsRequest_Name() {}
+
 // DeleteRecordsResponse says what went.
 type DeleteRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4136,7 +4204,9 @@ type DeleteRecordsResponse struct {
 	Deleted int64 `protobuf:"varint,1,opt,name=deleted,proto3" json:"deleted,omitempty"`
 	// not_owned is how many of a person's memory stayed because another agent had saved
 	// them.
-	NotOwned      int64 `protobuf:"varint,2,opt,name=not_owned,json=notOwned,proto3" json:"not_owned,omitempty"`
+	NotOwned int64 `protobuf:"varint,2,opt,name=not_owned,json=notOwned,proto3" json:"not_owned,omitempty"`
+	// id is that of the record that was named.
+	Id            string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4183,6 +4253,13 @@ func (x *DeleteRecordsResponse) GetNotOwned() int64 {
 		return x.NotOwned
 	}
 	return 0
+}
+
+func (x *DeleteRecordsResponse) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
 }
 
 // GetRecordResponse holds the record.
@@ -4557,7 +4634,7 @@ type UpdateRecordRequest struct {
 	//	*UpdateRecordRequest_Id
 	//	*UpdateRecordRequest_Key
 	Name isUpdateRecordRequest_Name `protobuf_oneof:"name"`
-	// record holds the new values. Required.
+	// record holds the new values. Required, but for review and archived.
 	Record *RecordDraft `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`
 	// update_mask names the fields to change: `text`, `kind`, `author`,
 	// `event_time`, `metadata`, `tags`, `importance`, `expiry`, `embedding`,
@@ -4570,7 +4647,15 @@ type UpdateRecordRequest struct {
 	// any.
 	ExpectedVersion *int64 `protobuf:"varint,7,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
 	// request_id makes the call safe to repeat.
-	RequestId     string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// review ends the review of the record, and nothing else changes then: REVIEW_APPROVED, and
+	// queries find it and prompts may show it; REVIEW_REJECTED, and neither. It keeps its
+	// origin, so what a tool or the web wrote never becomes an instruction.
+	Review Review `protobuf:"varint,9,opt,name=review,proto3,enum=loombridge.v1.Review" json:"review,omitempty"`
+	// archived puts the record into the archive, or takes it out, and nothing else changes
+	// then. In the archive it is read by id and key and listed, but found by no query that does
+	// not ask for the archive.
+	Archived      *bool `protobuf:"varint,10,opt,name=archived,proto3,oneof" json:"archived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4679,6 +4764,20 @@ func (x *UpdateRecordRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *UpdateRecordRequest) GetReview() Review {
+	if x != nil {
+		return x.Review
+	}
+	return Review_REVIEW_UNSPECIFIED
+}
+
+func (x *UpdateRecordRequest) GetArchived() bool {
+	if x != nil && x.Archived != nil {
+		return *x.Archived
+	}
+	return false
+}
+
 type isUpdateRecordRequest_Name interface {
 	isUpdateRecordRequest_Name()
 }
@@ -4743,562 +4842,6 @@ func (x *UpdateRecordResponse) GetRecord() *Record {
 	return nil
 }
 
-// ReviewRecordRequest says how the review of a record ended.
-type ReviewRecordRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose memory it is in. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// user_id, when set, means that person's memory instead.
-	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// space_id, when set, means the memory of that space instead; not with user_id. See
-	// SharingService. At most 256 bytes.
-	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// name is how the record is named. Required.
-	//
-	// Types that are valid to be assigned to Name:
-	//
-	//	*ReviewRecordRequest_Id
-	//	*ReviewRecordRequest_Key
-	Name isReviewRecordRequest_Name `protobuf_oneof:"name"`
-	// decision is REVIEW_APPROVED or REVIEW_REJECTED. Required.
-	Decision Review `protobuf:"varint,5,opt,name=decision,proto3,enum=loombridge.v1.Review" json:"decision,omitempty"`
-	// expected_version is the version that was looked at, from 1. Default: any.
-	ExpectedVersion *int64 `protobuf:"varint,6,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
-	// request_id makes the call safe to repeat.
-	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReviewRecordRequest) Reset() {
-	*x = ReviewRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReviewRecordRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReviewRecordRequest) ProtoMessage() {}
-
-func (x *ReviewRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReviewRecordRequest.ProtoReflect.Descriptor instead.
-func (*ReviewRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
-}
-
-func (x *ReviewRecordRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ReviewRecordRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *ReviewRecordRequest) GetSpaceId() string {
-	if x != nil {
-		return x.SpaceId
-	}
-	return ""
-}
-
-func (x *ReviewRecordRequest) GetName() isReviewRecordRequest_Name {
-	if x != nil {
-		return x.Name
-	}
-	return nil
-}
-
-func (x *ReviewRecordRequest) GetId() string {
-	if x != nil {
-		if x, ok := x.Name.(*ReviewRecordRequest_Id); ok {
-			return x.Id
-		}
-	}
-	return ""
-}
-
-func (x *ReviewRecordRequest) GetKey() string {
-	if x != nil {
-		if x, ok := x.Name.(*ReviewRecordRequest_Key); ok {
-			return x.Key
-		}
-	}
-	return ""
-}
-
-func (x *ReviewRecordRequest) GetDecision() Review {
-	if x != nil {
-		return x.Decision
-	}
-	return Review_REVIEW_UNSPECIFIED
-}
-
-func (x *ReviewRecordRequest) GetExpectedVersion() int64 {
-	if x != nil && x.ExpectedVersion != nil {
-		return *x.ExpectedVersion
-	}
-	return 0
-}
-
-func (x *ReviewRecordRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-type isReviewRecordRequest_Name interface {
-	isReviewRecordRequest_Name()
-}
-
-type ReviewRecordRequest_Id struct {
-	// id is the record's id.
-	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
-}
-
-type ReviewRecordRequest_Key struct {
-	// key is the caller's own name for it.
-	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
-}
-
-func (*ReviewRecordRequest_Id) isReviewRecordRequest_Name() {}
-
-func (*ReviewRecordRequest_Key) isReviewRecordRequest_Name() {}
-
-// ReviewRecordResponse holds the record as it is now.
-type ReviewRecordResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is the stored record.
-	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReviewRecordResponse) Reset() {
-	*x = ReviewRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReviewRecordResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReviewRecordResponse) ProtoMessage() {}
-
-func (x *ReviewRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReviewRecordResponse.ProtoReflect.Descriptor instead.
-func (*ReviewRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
-}
-
-func (x *ReviewRecordResponse) GetRecord() *Record {
-	if x != nil {
-		return x.Record
-	}
-	return nil
-}
-
-// ArchiveRecordRequest names a record for the archive.
-type ArchiveRecordRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose memory it is in. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// user_id, when set, means that person's memory instead.
-	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// space_id, when set, means the memory of that space instead; not with user_id. See
-	// SharingService. At most 256 bytes.
-	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// name is how the record is named. Required.
-	//
-	// Types that are valid to be assigned to Name:
-	//
-	//	*ArchiveRecordRequest_Id
-	//	*ArchiveRecordRequest_Key
-	Name isArchiveRecordRequest_Name `protobuf_oneof:"name"`
-	// restore takes it out of the archive. Default false: it goes in.
-	Restore bool `protobuf:"varint,5,opt,name=restore,proto3" json:"restore,omitempty"`
-	// expected_version is the version that the record must have, from 1. Default: any.
-	ExpectedVersion *int64 `protobuf:"varint,6,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
-	// request_id makes the call safe to repeat.
-	RequestId     string `protobuf:"bytes,7,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ArchiveRecordRequest) Reset() {
-	*x = ArchiveRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ArchiveRecordRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ArchiveRecordRequest) ProtoMessage() {}
-
-func (x *ArchiveRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ArchiveRecordRequest.ProtoReflect.Descriptor instead.
-func (*ArchiveRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
-}
-
-func (x *ArchiveRecordRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ArchiveRecordRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *ArchiveRecordRequest) GetSpaceId() string {
-	if x != nil {
-		return x.SpaceId
-	}
-	return ""
-}
-
-func (x *ArchiveRecordRequest) GetName() isArchiveRecordRequest_Name {
-	if x != nil {
-		return x.Name
-	}
-	return nil
-}
-
-func (x *ArchiveRecordRequest) GetId() string {
-	if x != nil {
-		if x, ok := x.Name.(*ArchiveRecordRequest_Id); ok {
-			return x.Id
-		}
-	}
-	return ""
-}
-
-func (x *ArchiveRecordRequest) GetKey() string {
-	if x != nil {
-		if x, ok := x.Name.(*ArchiveRecordRequest_Key); ok {
-			return x.Key
-		}
-	}
-	return ""
-}
-
-func (x *ArchiveRecordRequest) GetRestore() bool {
-	if x != nil {
-		return x.Restore
-	}
-	return false
-}
-
-func (x *ArchiveRecordRequest) GetExpectedVersion() int64 {
-	if x != nil && x.ExpectedVersion != nil {
-		return *x.ExpectedVersion
-	}
-	return 0
-}
-
-func (x *ArchiveRecordRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-type isArchiveRecordRequest_Name interface {
-	isArchiveRecordRequest_Name()
-}
-
-type ArchiveRecordRequest_Id struct {
-	// id is the record's id.
-	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
-}
-
-type ArchiveRecordRequest_Key struct {
-	// key is the caller's own name for it.
-	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
-}
-
-func (*ArchiveRecordRequest_Id) isArchiveRecordRequest_Name() {}
-
-func (*ArchiveRecordRequest_Key) isArchiveRecordRequest_Name() {}
-
-// ArchiveRecordResponse holds the record as it is now.
-type ArchiveRecordResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is the stored record.
-	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ArchiveRecordResponse) Reset() {
-	*x = ArchiveRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ArchiveRecordResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ArchiveRecordResponse) ProtoMessage() {}
-
-func (x *ArchiveRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ArchiveRecordResponse.ProtoReflect.Descriptor instead.
-func (*ArchiveRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *ArchiveRecordResponse) GetRecord() *Record {
-	if x != nil {
-		return x.Record
-	}
-	return nil
-}
-
-// DeleteRecordRequest names one record.
-type DeleteRecordRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose memory it is in. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// user_id, when set, means that person's memory instead.
-	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// space_id, when set, means the memory of that space instead; not with user_id. See
-	// SharingService. At most 256 bytes.
-	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// name is how the record is named. Required.
-	//
-	// Types that are valid to be assigned to Name:
-	//
-	//	*DeleteRecordRequest_Id
-	//	*DeleteRecordRequest_Key
-	Name isDeleteRecordRequest_Name `protobuf_oneof:"name"`
-	// expected_version is the version that the record must have, from 1. Default:
-	// any.
-	ExpectedVersion *int64 `protobuf:"varint,5,opt,name=expected_version,json=expectedVersion,proto3,oneof" json:"expected_version,omitempty"`
-	// request_id makes the call safe to repeat.
-	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeleteRecordRequest) Reset() {
-	*x = DeleteRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeleteRecordRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeleteRecordRequest) ProtoMessage() {}
-
-func (x *DeleteRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeleteRecordRequest.ProtoReflect.Descriptor instead.
-func (*DeleteRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
-}
-
-func (x *DeleteRecordRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *DeleteRecordRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *DeleteRecordRequest) GetSpaceId() string {
-	if x != nil {
-		return x.SpaceId
-	}
-	return ""
-}
-
-func (x *DeleteRecordRequest) GetName() isDeleteRecordRequest_Name {
-	if x != nil {
-		return x.Name
-	}
-	return nil
-}
-
-func (x *DeleteRecordRequest) GetId() string {
-	if x != nil {
-		if x, ok := x.Name.(*DeleteRecordRequest_Id); ok {
-			return x.Id
-		}
-	}
-	return ""
-}
-
-func (x *DeleteRecordRequest) GetKey() string {
-	if x != nil {
-		if x, ok := x.Name.(*DeleteRecordRequest_Key); ok {
-			return x.Key
-		}
-	}
-	return ""
-}
-
-func (x *DeleteRecordRequest) GetExpectedVersion() int64 {
-	if x != nil && x.ExpectedVersion != nil {
-		return *x.ExpectedVersion
-	}
-	return 0
-}
-
-func (x *DeleteRecordRequest) GetRequestId() string {
-	if x != nil {
-		return x.RequestId
-	}
-	return ""
-}
-
-type isDeleteRecordRequest_Name interface {
-	isDeleteRecordRequest_Name()
-}
-
-type DeleteRecordRequest_Id struct {
-	// id is the record's id.
-	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
-}
-
-type DeleteRecordRequest_Key struct {
-	// key is the caller's own name for it.
-	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
-}
-
-func (*DeleteRecordRequest_Id) isDeleteRecordRequest_Name() {}
-
-func (*DeleteRecordRequest_Key) isDeleteRecordRequest_Name() {}
-
-// DeleteRecordResponse identifies the deleted record.
-type DeleteRecordResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// id is the deleted record's.
-	Id            string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DeleteRecordResponse) Reset() {
-	*x = DeleteRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DeleteRecordResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DeleteRecordResponse) ProtoMessage() {}
-
-func (x *DeleteRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DeleteRecordResponse.ProtoReflect.Descriptor instead.
-func (*DeleteRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
-}
-
-func (x *DeleteRecordResponse) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
 // ListRecordsRequest asks for a page of records.
 type ListRecordsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5338,7 +4881,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5350,7 +4893,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5363,7 +4906,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -5463,7 +5006,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5475,7 +5018,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5488,7 +5031,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -5530,7 +5073,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5542,7 +5085,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5555,7 +5098,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -5616,7 +5159,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5628,7 +5171,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5641,7 +5184,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -5681,7 +5224,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5693,7 +5236,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5706,7 +5249,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -5746,7 +5289,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5758,7 +5301,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5771,7 +5314,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -5811,7 +5354,7 @@ type GetMemoryStatsRequest struct {
 
 func (x *GetMemoryStatsRequest) Reset() {
 	*x = GetMemoryStatsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5823,7 +5366,7 @@ func (x *GetMemoryStatsRequest) String() string {
 func (*GetMemoryStatsRequest) ProtoMessage() {}
 
 func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5836,7 +5379,7 @@ func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetMemoryStatsRequest) GetAgentId() string {
@@ -5889,7 +5432,7 @@ type GetMemoryStatsResponse struct {
 
 func (x *GetMemoryStatsResponse) Reset() {
 	*x = GetMemoryStatsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5901,7 +5444,7 @@ func (x *GetMemoryStatsResponse) String() string {
 func (*GetMemoryStatsResponse) ProtoMessage() {}
 
 func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5914,7 +5457,7 @@ func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
 func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetMemoryStatsResponse) GetRecords() int64 {
@@ -5995,7 +5538,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6007,7 +5550,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6020,7 +5563,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -6066,7 +5609,7 @@ type WatchRecordsRequest struct {
 
 func (x *WatchRecordsRequest) Reset() {
 	*x = WatchRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[49]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6078,7 +5621,7 @@ func (x *WatchRecordsRequest) String() string {
 func (*WatchRecordsRequest) ProtoMessage() {}
 
 func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[49]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6091,7 +5634,7 @@ func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WatchRecordsRequest) GetAgentId() string {
@@ -6150,7 +5693,7 @@ type WatchRecordsResponse struct {
 
 func (x *WatchRecordsResponse) Reset() {
 	*x = WatchRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[50]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6162,7 +5705,7 @@ func (x *WatchRecordsResponse) String() string {
 func (*WatchRecordsResponse) ProtoMessage() {}
 
 func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[50]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6175,7 +5718,7 @@ func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WatchRecordsResponse) GetChange() isWatchRecordsResponse_Change {
@@ -6253,7 +5796,7 @@ type ExportRecordsRequest struct {
 
 func (x *ExportRecordsRequest) Reset() {
 	*x = ExportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[51]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6265,7 +5808,7 @@ func (x *ExportRecordsRequest) String() string {
 func (*ExportRecordsRequest) ProtoMessage() {}
 
 func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[51]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6278,7 +5821,7 @@ func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExportRecordsRequest) GetAgentId() string {
@@ -6314,7 +5857,7 @@ type ExportRecordsResponse struct {
 
 func (x *ExportRecordsResponse) Reset() {
 	*x = ExportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[52]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6326,7 +5869,7 @@ func (x *ExportRecordsResponse) String() string {
 func (*ExportRecordsResponse) ProtoMessage() {}
 
 func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[52]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6339,7 +5882,7 @@ func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ExportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{52}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExportRecordsResponse) GetLines() []string {
@@ -6377,7 +5920,7 @@ type ImportRecordsRequest struct {
 
 func (x *ImportRecordsRequest) Reset() {
 	*x = ImportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[53]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6389,7 +5932,7 @@ func (x *ImportRecordsRequest) String() string {
 func (*ImportRecordsRequest) ProtoMessage() {}
 
 func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[53]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6402,7 +5945,7 @@ func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ImportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{53}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ImportRecordsRequest) GetAgentId() string {
@@ -6473,7 +6016,7 @@ type ImportRecordsResponse struct {
 
 func (x *ImportRecordsResponse) Reset() {
 	*x = ImportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[54]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6485,7 +6028,7 @@ func (x *ImportRecordsResponse) String() string {
 func (*ImportRecordsResponse) ProtoMessage() {}
 
 func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[54]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6498,7 +6041,7 @@ func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ImportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{54}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ImportRecordsResponse) GetSaved() int64 {
@@ -6866,17 +6409,25 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x04name\"q\n" +
 	"\x14ListVersionsResponse\x121\n" +
 	"\bversions\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\bversions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xac\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbe\x02\n" +
 	"\x14DeleteRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x16\n" +
 	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x14\n" +
 	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\x12\x17\n" +
-	"\adry_run\x18\x05 \x01(\bR\x06dryRun\"N\n" +
+	"\adry_run\x18\x05 \x01(\bR\x06dryRun\x12\x10\n" +
+	"\x02id\x18\x06 \x01(\tH\x00R\x02id\x12\x12\n" +
+	"\x03key\x18\a \x01(\tH\x00R\x03key\x12.\n" +
+	"\x10expected_version\x18\b \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\t \x01(\tR\trequestIdB\x06\n" +
+	"\x04nameB\x13\n" +
+	"\x11_expected_version\"^\n" +
 	"\x15DeleteRecordsResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\x03R\adeleted\x12\x1b\n" +
-	"\tnot_owned\x18\x02 \x01(\x03R\bnotOwned\"B\n" +
+	"\tnot_owned\x18\x02 \x01(\x03R\bnotOwned\x12\x0e\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\"B\n" +
 	"\x11GetRecordResponse\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xfd\x06\n" +
 	"\vRecordDraft\x12\x12\n" +
@@ -6914,7 +6465,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
 	"\rmetadata_formB\b\n" +
 	"\x06expiryB\r\n" +
-	"\v_importance\"\xe7\x02\n" +
+	"\v_importance\"\xc4\x03\n" +
 	"\x13UpdateRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -6926,52 +6477,15 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"updateMask\x12.\n" +
 	"\x10expected_version\x18\a \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\b \x01(\tR\trequestIdB\x06\n" +
+	"request_id\x18\b \x01(\tR\trequestId\x12-\n" +
+	"\x06review\x18\t \x01(\x0e2\x15.loombridge.v1.ReviewR\x06review\x12\x1f\n" +
+	"\barchived\x18\n" +
+	" \x01(\bH\x02R\barchived\x88\x01\x01B\x06\n" +
 	"\x04nameB\x13\n" +
-	"\x11_expected_version\"E\n" +
+	"\x11_expected_versionB\v\n" +
+	"\t_archived\"E\n" +
 	"\x14UpdateRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xa9\x02\n" +
-	"\x13ReviewRecordRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
-	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
-	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x121\n" +
-	"\bdecision\x18\x05 \x01(\x0e2\x15.loombridge.v1.ReviewR\bdecision\x12.\n" +
-	"\x10expected_version\x18\x06 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\a \x01(\tR\trequestIdB\x06\n" +
-	"\x04nameB\x13\n" +
-	"\x11_expected_version\"E\n" +
-	"\x14ReviewRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\x91\x02\n" +
-	"\x14ArchiveRecordRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
-	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
-	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12\x18\n" +
-	"\arestore\x18\x05 \x01(\bR\arestore\x12.\n" +
-	"\x10expected_version\x18\x06 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\a \x01(\tR\trequestIdB\x06\n" +
-	"\x04nameB\x13\n" +
-	"\x11_expected_version\"F\n" +
-	"\x15ArchiveRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xf6\x01\n" +
-	"\x13DeleteRecordRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
-	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
-	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12.\n" +
-	"\x10expected_version\x18\x05 \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestIdB\x06\n" +
-	"\x04nameB\x13\n" +
-	"\x11_expected_version\"&\n" +
-	"\x14DeleteRecordResponse\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"\x9b\x03\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\x9b\x03\n" +
 	"\x12ListRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -7114,14 +6628,11 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\x8b\x0e\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xe3\v\n" +
 	"\rMemoryService\x12Y\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
 	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
-	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12_\n" +
-	"\fReviewRecord\x12\".loombridge.v1.ReviewRecordRequest\x1a#.loombridge.v1.ReviewRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
-	"\rArchiveRecord\x12#.loombridge.v1.ArchiveRecordRequest\x1a$.loombridge.v1.ArchiveRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
-	"\fDeleteRecord\x12\".loombridge.v1.DeleteRecordRequest\x1a#.loombridge.v1.DeleteRecordResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12f\n" +
+	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12f\n" +
 	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\"\n" +
 	"\x9a\xa8\x19\x06\b\x03\x18\x01(\x01\x12a\n" +
 	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12V\n" +
@@ -7151,7 +6662,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(EraseShared)(0),                // 0: loombridge.v1.EraseShared
 	(EraseStep)(0),                  // 1: loombridge.v1.EraseStep
@@ -7197,160 +6708,146 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*RecordDraft)(nil),             // 41: loombridge.v1.RecordDraft
 	(*UpdateRecordRequest)(nil),     // 42: loombridge.v1.UpdateRecordRequest
 	(*UpdateRecordResponse)(nil),    // 43: loombridge.v1.UpdateRecordResponse
-	(*ReviewRecordRequest)(nil),     // 44: loombridge.v1.ReviewRecordRequest
-	(*ReviewRecordResponse)(nil),    // 45: loombridge.v1.ReviewRecordResponse
-	(*ArchiveRecordRequest)(nil),    // 46: loombridge.v1.ArchiveRecordRequest
-	(*ArchiveRecordResponse)(nil),   // 47: loombridge.v1.ArchiveRecordResponse
-	(*DeleteRecordRequest)(nil),     // 48: loombridge.v1.DeleteRecordRequest
-	(*DeleteRecordResponse)(nil),    // 49: loombridge.v1.DeleteRecordResponse
-	(*ListRecordsRequest)(nil),      // 50: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),     // 51: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),        // 52: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),       // 53: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),          // 54: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),         // 55: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),   // 56: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil),  // 57: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),     // 58: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),     // 59: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),    // 60: loombridge.v1.WatchRecordsResponse
-	(*ExportRecordsRequest)(nil),    // 61: loombridge.v1.ExportRecordsRequest
-	(*ExportRecordsResponse)(nil),   // 62: loombridge.v1.ExportRecordsResponse
-	(*ImportRecordsRequest)(nil),    // 63: loombridge.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil),   // 64: loombridge.v1.ImportRecordsResponse
-	nil,                             // 65: loombridge.v1.EraseResult.CountsEntry
-	nil,                             // 66: loombridge.v1.EraseResult.SequencesEntry
-	nil,                             // 67: loombridge.v1.EraseResult.QuotedEntry
-	nil,                             // 68: loombridge.v1.MemorySaveResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),   // 69: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 70: google.protobuf.Struct
-	(*durationpb.Duration)(nil),     // 71: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),   // 72: google.protobuf.FieldMask
+	(*ListRecordsRequest)(nil),      // 44: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 45: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),        // 46: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),       // 47: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),          // 48: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),         // 49: loombridge.v1.ReembedResponse
+	(*GetMemoryStatsRequest)(nil),   // 50: loombridge.v1.GetMemoryStatsRequest
+	(*GetMemoryStatsResponse)(nil),  // 51: loombridge.v1.GetMemoryStatsResponse
+	(*EmbeddingSpaceStats)(nil),     // 52: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),     // 53: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 54: loombridge.v1.WatchRecordsResponse
+	(*ExportRecordsRequest)(nil),    // 55: loombridge.v1.ExportRecordsRequest
+	(*ExportRecordsResponse)(nil),   // 56: loombridge.v1.ExportRecordsResponse
+	(*ImportRecordsRequest)(nil),    // 57: loombridge.v1.ImportRecordsRequest
+	(*ImportRecordsResponse)(nil),   // 58: loombridge.v1.ImportRecordsResponse
+	nil,                             // 59: loombridge.v1.EraseResult.CountsEntry
+	nil,                             // 60: loombridge.v1.EraseResult.SequencesEntry
+	nil,                             // 61: loombridge.v1.EraseResult.QuotedEntry
+	nil,                             // 62: loombridge.v1.MemorySaveResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),   // 63: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 64: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 65: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 66: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
-	11,  // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
-	0,   // 1: loombridge.v1.EraseScopeRequest.shared:type_name -> loombridge.v1.EraseShared
-	1,   // 2: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
-	13,  // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
-	65,  // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
-	66,  // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
-	2,   // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
-	67,  // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
-	69,  // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	69,  // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	69,  // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	70,  // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	6,   // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	69,  // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	71,  // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	69,  // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	69,  // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
-	5,   // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	69,  // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
-	15,  // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	69,  // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
-	16,  // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	16,  // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	3,   // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
-	16,  // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
-	3,   // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	69,  // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	70,  // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	71,  // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	69,  // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	71,  // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	6,   // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	4,   // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	69,  // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
-	15,  // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	69,  // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	69,  // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	7,   // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
-	5,   // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	68,  // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	8,   // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	27,  // 41: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	71,  // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	69,  // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	69,  // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
-	23,  // 45: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
-	30,  // 46: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	34,  // 47: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	14,  // 48: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	27,  // 49: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	32,  // 50: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	31,  // 51: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	24,  // 52: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
-	33,  // 53: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	9,   // 54: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	69,  // 55: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	69,  // 56: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	69,  // 57: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	14,  // 58: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	14,  // 59: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	69,  // 60: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	70,  // 61: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	71,  // 62: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	69,  // 63: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	71,  // 64: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	6,   // 65: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	69,  // 66: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
-	15,  // 67: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
-	41,  // 68: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	72,  // 69: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	14,  // 70: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	5,   // 71: loombridge.v1.ReviewRecordRequest.decision:type_name -> loombridge.v1.Review
-	14,  // 72: loombridge.v1.ReviewRecordResponse.record:type_name -> loombridge.v1.Record
-	14,  // 73: loombridge.v1.ArchiveRecordResponse.record:type_name -> loombridge.v1.Record
-	69,  // 74: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	69,  // 75: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	14,  // 76: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	41,  // 77: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	4,   // 78: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	26,  // 79: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	58,  // 80: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	14,  // 81: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	35,  // 82: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	42,  // 83: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	36,  // 84: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	44,  // 85: loombridge.v1.MemoryService.ReviewRecord:input_type -> loombridge.v1.ReviewRecordRequest
-	46,  // 86: loombridge.v1.MemoryService.ArchiveRecord:input_type -> loombridge.v1.ArchiveRecordRequest
-	48,  // 87: loombridge.v1.MemoryService.DeleteRecord:input_type -> loombridge.v1.DeleteRecordRequest
-	38,  // 88: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	50,  // 89: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	52,  // 90: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	59,  // 91: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	61,  // 92: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	63,  // 93: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	17,  // 94: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	19,  // 95: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	21,  // 96: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	54,  // 97: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	10,  // 98: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
-	56,  // 99: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	40,  // 100: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	43,  // 101: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	37,  // 102: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	45,  // 103: loombridge.v1.MemoryService.ReviewRecord:output_type -> loombridge.v1.ReviewRecordResponse
-	47,  // 104: loombridge.v1.MemoryService.ArchiveRecord:output_type -> loombridge.v1.ArchiveRecordResponse
-	49,  // 105: loombridge.v1.MemoryService.DeleteRecord:output_type -> loombridge.v1.DeleteRecordResponse
-	39,  // 106: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	51,  // 107: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	53,  // 108: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	60,  // 109: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	62,  // 110: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	64,  // 111: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	18,  // 112: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	20,  // 113: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	22,  // 114: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	55,  // 115: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	12,  // 116: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
-	57,  // 117: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	100, // [100:118] is the sub-list for method output_type
-	82,  // [82:100] is the sub-list for method input_type
-	82,  // [82:82] is the sub-list for extension type_name
-	82,  // [82:82] is the sub-list for extension extendee
-	0,   // [0:82] is the sub-list for field type_name
+	11, // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
+	0,  // 1: loombridge.v1.EraseScopeRequest.shared:type_name -> loombridge.v1.EraseShared
+	1,  // 2: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
+	13, // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
+	59, // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
+	60, // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
+	2,  // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
+	61, // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
+	63, // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	63, // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	63, // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	64, // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	6,  // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	63, // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	65, // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	63, // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	63, // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	5,  // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	63, // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	15, // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
+	63, // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	16, // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	16, // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	3,  // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
+	16, // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
+	3,  // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
+	63, // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	64, // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	65, // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	63, // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	65, // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	6,  // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	4,  // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	63, // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	15, // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
+	63, // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	63, // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	7,  // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	5,  // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	62, // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	8,  // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	27, // 41: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	65, // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	63, // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	63, // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	23, // 45: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
+	30, // 46: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	34, // 47: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	14, // 48: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	27, // 49: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	32, // 50: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	31, // 51: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	24, // 52: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
+	33, // 53: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	9,  // 54: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	63, // 55: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	63, // 56: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	63, // 57: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	14, // 58: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	14, // 59: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	63, // 60: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
+	64, // 61: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
+	65, // 62: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
+	63, // 63: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
+	65, // 64: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
+	6,  // 65: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
+	63, // 66: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
+	15, // 67: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
+	41, // 68: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
+	66, // 69: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	5,  // 70: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
+	14, // 71: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	63, // 72: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	63, // 73: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	14, // 74: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	41, // 75: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
+	4,  // 76: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	26, // 77: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	52, // 78: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	14, // 79: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	35, // 80: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	42, // 81: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	36, // 82: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	38, // 83: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	44, // 84: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	46, // 85: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	53, // 86: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	55, // 87: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
+	57, // 88: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
+	17, // 89: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	19, // 90: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	21, // 91: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	48, // 92: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	10, // 93: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	50, // 94: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
+	40, // 95: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	43, // 96: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	37, // 97: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	39, // 98: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	45, // 99: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	47, // 100: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	54, // 101: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	56, // 102: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
+	58, // 103: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
+	18, // 104: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	20, // 105: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	22, // 106: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	49, // 107: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	12, // 108: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	51, // 109: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
+	95, // [95:110] is the sub-list for method output_type
+	80, // [80:95] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -7391,6 +6888,10 @@ func file_loombridge_v1_memory_proto_init() {
 		(*ListVersionsRequest_Id)(nil),
 		(*ListVersionsRequest_Key)(nil),
 	}
+	file_loombridge_v1_memory_proto_msgTypes[28].OneofWrappers = []any{
+		(*DeleteRecordsRequest_Id)(nil),
+		(*DeleteRecordsRequest_Key)(nil),
+	}
 	file_loombridge_v1_memory_proto_msgTypes[31].OneofWrappers = []any{
 		(*RecordDraft_Metadata)(nil),
 		(*RecordDraft_MetadataJson)(nil),
@@ -7402,19 +6903,7 @@ func file_loombridge_v1_memory_proto_init() {
 		(*UpdateRecordRequest_Id)(nil),
 		(*UpdateRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[34].OneofWrappers = []any{
-		(*ReviewRecordRequest_Id)(nil),
-		(*ReviewRecordRequest_Key)(nil),
-	}
-	file_loombridge_v1_memory_proto_msgTypes[36].OneofWrappers = []any{
-		(*ArchiveRecordRequest_Id)(nil),
-		(*ArchiveRecordRequest_Key)(nil),
-	}
-	file_loombridge_v1_memory_proto_msgTypes[38].OneofWrappers = []any{
-		(*DeleteRecordRequest_Id)(nil),
-		(*DeleteRecordRequest_Key)(nil),
-	}
-	file_loombridge_v1_memory_proto_msgTypes[50].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[44].OneofWrappers = []any{
 		(*WatchRecordsResponse_Saved)(nil),
 		(*WatchRecordsResponse_DeletedId)(nil),
 	}
@@ -7424,7 +6913,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   59,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

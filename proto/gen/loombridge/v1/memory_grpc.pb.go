@@ -22,9 +22,6 @@ const (
 	MemoryService_GetRecord_FullMethodName       = "/loombridge.v1.MemoryService/GetRecord"
 	MemoryService_UpdateRecord_FullMethodName    = "/loombridge.v1.MemoryService/UpdateRecord"
 	MemoryService_ListVersions_FullMethodName    = "/loombridge.v1.MemoryService/ListVersions"
-	MemoryService_ReviewRecord_FullMethodName    = "/loombridge.v1.MemoryService/ReviewRecord"
-	MemoryService_ArchiveRecord_FullMethodName   = "/loombridge.v1.MemoryService/ArchiveRecord"
-	MemoryService_DeleteRecord_FullMethodName    = "/loombridge.v1.MemoryService/DeleteRecord"
 	MemoryService_DeleteRecords_FullMethodName   = "/loombridge.v1.MemoryService/DeleteRecords"
 	MemoryService_ListRecords_FullMethodName     = "/loombridge.v1.MemoryService/ListRecords"
 	MemoryService_BatchSave_FullMethodName       = "/loombridge.v1.MemoryService/BatchSave"
@@ -49,32 +46,21 @@ type MemoryServiceClient interface {
 	// GetRecord returns one record by id or key. RECORD_NOT_FOUND when there is
 	// none or it has expired.
 	GetRecord(ctx context.Context, in *GetRecordRequest, opts ...grpc.CallOption) (*GetRecordResponse, error)
-	// UpdateRecord changes some fields of a record. The record as it was is kept
-	// as an earlier version. VERSION_CONFLICT when expected_version is given and
-	// is not the record's.
+	// UpdateRecord changes some fields of a record, ends its review, or puts it into the
+	// archive or takes it out. The record as it was is kept as an earlier version. Any record
+	// can be reviewed and archived, and each again. VERSION_CONFLICT when expected_version is
+	// given and is not the record's.
 	UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*UpdateRecordResponse, error)
 	// ListVersions returns a record as it is and as it was before its changes, the newest
 	// first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
 	ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error)
-	// ReviewRecord ends the review of a record: once approved, queries find it and prompts
-	// may show it; rejected, neither. It keeps its origin, so what a tool or the web wrote
-	// never becomes an instruction. The record as it was is kept as an earlier version. Any
-	// record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
-	// and is not the record's.
-	ReviewRecord(ctx context.Context, in *ReviewRecordRequest, opts ...grpc.CallOption) (*ReviewRecordResponse, error)
-	// ArchiveRecord puts a record into the archive, or takes it out: there it is read by id
-	// and key and listed, but found by no query that does not ask for the archive. The record
-	// as it was is kept as an earlier version. Any record can be archived, and each again.
-	// VERSION_CONFLICT when expected_version is given and is not the record's.
-	ArchiveRecord(ctx context.Context, in *ArchiveRecordRequest, opts ...grpc.CallOption) (*ArchiveRecordResponse, error)
-	// DeleteRecord takes a record out of memory, its text, words, vector and
-	// earlier versions with it. A record that it had replaced is found again, with the key
-	// that had gone over; of one in the middle of a chain the neighbours are linked. The same
-	// holds for DeleteRecords and for records that expire. RECORD_NOT_FOUND when there is none.
-	DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error)
-	// DeleteRecords deletes all records that match a filter, including replaced ones; records
-	// saved or changed meanwhile stay. They are deleted some dozens at a time: after an error
-	// the deleted ones are gone, and the call can be repeated. Errors: INVALID_FILTER.
+	// DeleteRecords deletes one record by id or key, or all records that a filter lets
+	// through, with their text, words, vectors and earlier versions. A record that one had
+	// replaced is found again, with the key that had gone over; of one in the middle of a chain
+	// the neighbours are linked. The same holds for records that expire. By a filter go those
+	// replaced by others, too; what is saved or changed meanwhile stays. They go some dozens at
+	// a time: after an error those that went are gone, and the call can be made again. Errors:
+	// RECORD_NOT_FOUND and VERSION_CONFLICT for one record; INVALID_FILTER.
 	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
 	// ListRecords returns records in the order in which they came, page by page,
 	// those replaced by others included. A record that is saved meanwhile comes
@@ -184,36 +170,6 @@ func (c *memoryServiceClient) ListVersions(ctx context.Context, in *ListVersions
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListVersionsResponse)
 	err := c.cc.Invoke(ctx, MemoryService_ListVersions_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *memoryServiceClient) ReviewRecord(ctx context.Context, in *ReviewRecordRequest, opts ...grpc.CallOption) (*ReviewRecordResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReviewRecordResponse)
-	err := c.cc.Invoke(ctx, MemoryService_ReviewRecord_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *memoryServiceClient) ArchiveRecord(ctx context.Context, in *ArchiveRecordRequest, opts ...grpc.CallOption) (*ArchiveRecordResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ArchiveRecordResponse)
-	err := c.cc.Invoke(ctx, MemoryService_ArchiveRecord_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *memoryServiceClient) DeleteRecord(ctx context.Context, in *DeleteRecordRequest, opts ...grpc.CallOption) (*DeleteRecordResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(DeleteRecordResponse)
-	err := c.cc.Invoke(ctx, MemoryService_DeleteRecord_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -389,32 +345,21 @@ type MemoryServiceServer interface {
 	// GetRecord returns one record by id or key. RECORD_NOT_FOUND when there is
 	// none or it has expired.
 	GetRecord(context.Context, *GetRecordRequest) (*GetRecordResponse, error)
-	// UpdateRecord changes some fields of a record. The record as it was is kept
-	// as an earlier version. VERSION_CONFLICT when expected_version is given and
-	// is not the record's.
+	// UpdateRecord changes some fields of a record, ends its review, or puts it into the
+	// archive or takes it out. The record as it was is kept as an earlier version. Any record
+	// can be reviewed and archived, and each again. VERSION_CONFLICT when expected_version is
+	// given and is not the record's.
 	UpdateRecord(context.Context, *UpdateRecordRequest) (*UpdateRecordResponse, error)
 	// ListVersions returns a record as it is and as it was before its changes, the newest
 	// first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
 	ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error)
-	// ReviewRecord ends the review of a record: once approved, queries find it and prompts
-	// may show it; rejected, neither. It keeps its origin, so what a tool or the web wrote
-	// never becomes an instruction. The record as it was is kept as an earlier version. Any
-	// record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
-	// and is not the record's.
-	ReviewRecord(context.Context, *ReviewRecordRequest) (*ReviewRecordResponse, error)
-	// ArchiveRecord puts a record into the archive, or takes it out: there it is read by id
-	// and key and listed, but found by no query that does not ask for the archive. The record
-	// as it was is kept as an earlier version. Any record can be archived, and each again.
-	// VERSION_CONFLICT when expected_version is given and is not the record's.
-	ArchiveRecord(context.Context, *ArchiveRecordRequest) (*ArchiveRecordResponse, error)
-	// DeleteRecord takes a record out of memory, its text, words, vector and
-	// earlier versions with it. A record that it had replaced is found again, with the key
-	// that had gone over; of one in the middle of a chain the neighbours are linked. The same
-	// holds for DeleteRecords and for records that expire. RECORD_NOT_FOUND when there is none.
-	DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error)
-	// DeleteRecords deletes all records that match a filter, including replaced ones; records
-	// saved or changed meanwhile stay. They are deleted some dozens at a time: after an error
-	// the deleted ones are gone, and the call can be repeated. Errors: INVALID_FILTER.
+	// DeleteRecords deletes one record by id or key, or all records that a filter lets
+	// through, with their text, words, vectors and earlier versions. A record that one had
+	// replaced is found again, with the key that had gone over; of one in the middle of a chain
+	// the neighbours are linked. The same holds for records that expire. By a filter go those
+	// replaced by others, too; what is saved or changed meanwhile stays. They go some dozens at
+	// a time: after an error those that went are gone, and the call can be made again. Errors:
+	// RECORD_NOT_FOUND and VERSION_CONFLICT for one record; INVALID_FILTER.
 	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
 	// ListRecords returns records in the order in which they came, page by page,
 	// those replaced by others included. A record that is saved meanwhile comes
@@ -508,15 +453,6 @@ func (UnimplementedMemoryServiceServer) UpdateRecord(context.Context, *UpdateRec
 }
 func (UnimplementedMemoryServiceServer) ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListVersions not implemented")
-}
-func (UnimplementedMemoryServiceServer) ReviewRecord(context.Context, *ReviewRecordRequest) (*ReviewRecordResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ReviewRecord not implemented")
-}
-func (UnimplementedMemoryServiceServer) ArchiveRecord(context.Context, *ArchiveRecordRequest) (*ArchiveRecordResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ArchiveRecord not implemented")
-}
-func (UnimplementedMemoryServiceServer) DeleteRecord(context.Context, *DeleteRecordRequest) (*DeleteRecordResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method DeleteRecord not implemented")
 }
 func (UnimplementedMemoryServiceServer) DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRecords not implemented")
@@ -625,60 +561,6 @@ func _MemoryService_ListVersions_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MemoryServiceServer).ListVersions(ctx, req.(*ListVersionsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MemoryService_ReviewRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ReviewRecordRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).ReviewRecord(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_ReviewRecord_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).ReviewRecord(ctx, req.(*ReviewRecordRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MemoryService_ArchiveRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ArchiveRecordRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).ArchiveRecord(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_ArchiveRecord_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).ArchiveRecord(ctx, req.(*ArchiveRecordRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MemoryService_DeleteRecord_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(DeleteRecordRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).DeleteRecord(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_DeleteRecord_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).DeleteRecord(ctx, req.(*DeleteRecordRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -878,18 +760,6 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListVersions",
 			Handler:    _MemoryService_ListVersions_Handler,
-		},
-		{
-			MethodName: "ReviewRecord",
-			Handler:    _MemoryService_ReviewRecord_Handler,
-		},
-		{
-			MethodName: "ArchiveRecord",
-			Handler:    _MemoryService_ArchiveRecord_Handler,
-		},
-		{
-			MethodName: "DeleteRecord",
-			Handler:    _MemoryService_DeleteRecord_Handler,
 		},
 		{
 			MethodName: "DeleteRecords",

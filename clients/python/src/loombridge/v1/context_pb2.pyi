@@ -529,22 +529,6 @@ class PartitionTokens(_message.Message):
     working: int
     def __init__(self, system: _Optional[int] = ..., memory: _Optional[int] = ..., skill: _Optional[int] = ..., history: _Optional[int] = ..., working: _Optional[int] = ...) -> None: ...
 
-class ReportOverflowRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "turn_id")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    TURN_ID_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    session_id: str
-    turn_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ...) -> None: ...
-
-class ReportOverflowResponse(_message.Message):
-    __slots__ = ("level",)
-    LEVEL_FIELD_NUMBER: _ClassVar[int]
-    level: PressureLevel
-    def __init__(self, level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
-
 class ConfigureSessionRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "history", "model", "max_tokens", "reset", "request_id", "prompt")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -654,7 +638,7 @@ class UndoResponse(_message.Message):
     def __init__(self, batch: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReportUsageRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "prompt_id", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
+    __slots__ = ("agent_id", "session_id", "prompt_id", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens", "overflow", "turn_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -662,6 +646,8 @@ class ReportUsageRequest(_message.Message):
     COMPLETION_TOKENS_FIELD_NUMBER: _ClassVar[int]
     REASONING_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    OVERFLOW_FIELD_NUMBER: _ClassVar[int]
+    TURN_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     prompt_id: str
@@ -669,17 +655,21 @@ class ReportUsageRequest(_message.Message):
     completion_tokens: int
     reasoning_tokens: int
     cached_tokens: int
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., prompt_id: _Optional[str] = ..., prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ...) -> None: ...
+    overflow: bool
+    turn_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., prompt_id: _Optional[str] = ..., prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., overflow: bool = ..., turn_id: _Optional[str] = ...) -> None: ...
 
 class ReportUsageResponse(_message.Message):
-    __slots__ = ("counted_tokens", "ratio", "missed_tokens")
+    __slots__ = ("counted_tokens", "ratio", "missed_tokens", "level")
     COUNTED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     RATIO_FIELD_NUMBER: _ClassVar[int]
     MISSED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
     counted_tokens: int
     ratio: float
     missed_tokens: int
-    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ...) -> None: ...
+    level: PressureLevel
+    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
 
 class CompressResultRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "tool_name", "tool_call_id", "content", "result_kind", "hint", "failed", "threshold_chars", "path", "exit_code", "compressed")
@@ -1002,8 +992,8 @@ class BlobUsage(_message.Message):
     max_bytes: int
     def __init__(self, count: _Optional[int] = ..., bytes: _Optional[int] = ..., max_bytes: _Optional[int] = ...) -> None: ...
 
-class PromoteBlobRequest(_message.Message):
-    __slots__ = ("agent_id", "name", "tier", "category", "new_name", "important", "request_id")
+class UpdateBlobRequest(_message.Message):
+    __slots__ = ("agent_id", "name", "tier", "category", "new_name", "important", "request_id", "archive", "tags")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
@@ -1011,6 +1001,8 @@ class PromoteBlobRequest(_message.Message):
     NEW_NAME_FIELD_NUMBER: _ClassVar[int]
     IMPORTANT_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVE_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     name: str
     tier: BlobTier
@@ -1018,31 +1010,11 @@ class PromoteBlobRequest(_message.Message):
     new_name: str
     important: bool
     request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., tier: _Optional[_Union[BlobTier, str]] = ..., category: _Optional[str] = ..., new_name: _Optional[str] = ..., important: bool = ..., request_id: _Optional[str] = ...) -> None: ...
-
-class PromoteBlobResponse(_message.Message):
-    __slots__ = ("blob",)
-    BLOB_FIELD_NUMBER: _ClassVar[int]
-    blob: BlobInfo
-    def __init__(self, blob: _Optional[_Union[BlobInfo, _Mapping]] = ...) -> None: ...
-
-class ArchiveBlobRequest(_message.Message):
-    __slots__ = ("agent_id", "name", "category", "tags", "new_name", "request_id")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    CATEGORY_FIELD_NUMBER: _ClassVar[int]
-    TAGS_FIELD_NUMBER: _ClassVar[int]
-    NEW_NAME_FIELD_NUMBER: _ClassVar[int]
-    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    name: str
-    category: str
+    archive: bool
     tags: _containers.RepeatedScalarFieldContainer[str]
-    new_name: str
-    request_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., category: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., new_name: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., tier: _Optional[_Union[BlobTier, str]] = ..., category: _Optional[str] = ..., new_name: _Optional[str] = ..., important: bool = ..., request_id: _Optional[str] = ..., archive: bool = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class ArchiveBlobResponse(_message.Message):
+class UpdateBlobResponse(_message.Message):
     __slots__ = ("blob",)
     BLOB_FIELD_NUMBER: _ClassVar[int]
     blob: BlobInfo

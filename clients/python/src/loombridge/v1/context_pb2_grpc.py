@@ -908,11 +908,6 @@ class PromptServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
                 _registered_method=True)
-        self.ReportOverflow = channel.unary_unary(
-                '/loombridge.v1.PromptService/ReportOverflow',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
-                _registered_method=True)
         self.DiffPrompts = channel.unary_unary(
                 '/loombridge.v1.PromptService/DiffPrompts',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
@@ -949,17 +944,10 @@ class PromptServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ReportUsage(self, request, context):
-        """ReportUsage reports a provider's counts for a prompt of Assemble, from which later
-        counts learn.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ReportOverflow(self, request, context):
-        """ReportOverflow says that a provider refused the last prompt as too long. The turn's
-        next prompt is made shorter than the budget asks for: once. A second report in one
-        turn is CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
+        """ReportUsage says what a provider counted for a prompt of Assemble, from which the next
+        counts learn, or that it refused the last prompt as too long. Then the turn's next prompt
+        is made shorter than the budget asks for: once. A second refusal in one turn is
+        CONTEXT_OVERFLOW with status RESOURCE_EXHAUSTED, and names what takes most.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1000,11 +988,6 @@ def add_PromptServiceServicer_to_server(servicer, server):
                     servicer.ReportUsage,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.SerializeToString,
-            ),
-            'ReportOverflow': grpc.unary_unary_rpc_method_handler(
-                    servicer.ReportOverflow,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.SerializeToString,
             ),
             'DiffPrompts': grpc.unary_unary_rpc_method_handler(
                     servicer.DiffPrompts,
@@ -1078,33 +1061,6 @@ class PromptService(object):
             '/loombridge.v1.PromptService/ReportUsage',
             loombridge_dot_v1_dot_context__pb2.ReportUsageRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ReportUsageResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ReportOverflow(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.PromptService/ReportOverflow',
-            loombridge_dot_v1_dot_context__pb2.ReportOverflowRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ReportOverflowResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1217,15 +1173,10 @@ class BlobServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ListBlobsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ListBlobsResponse.FromString,
                 _registered_method=True)
-        self.PromoteBlob = channel.unary_unary(
-                '/loombridge.v1.BlobService/PromoteBlob',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.FromString,
-                _registered_method=True)
-        self.ArchiveBlob = channel.unary_unary(
-                '/loombridge.v1.BlobService/ArchiveBlob',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.FromString,
+        self.UpdateBlob = channel.unary_unary(
+                '/loombridge.v1.BlobService/UpdateBlob',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.UpdateBlobRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.UpdateBlobResponse.FromString,
                 _registered_method=True)
         self.SearchBlobs = channel.unary_stream(
                 '/loombridge.v1.BlobService/SearchBlobs',
@@ -1257,18 +1208,10 @@ class BlobServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def PromoteBlob(self, request, context):
-        """PromoteBlob keeps a blob longer, or for ever, and gives it the path
-        `persistent/{agent_id}/{category}/{name}`. Its earlier paths still lead to
-        it.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ArchiveBlob(self, request, context):
-        """ArchiveBlob puts a blob into the archive, where it stays, and gives it the
-        path `archive/{category}/{name}`. Its earlier paths still lead to it.
+    def UpdateBlob(self, request, context):
+        """UpdateBlob keeps a blob longer, or for ever, with the path
+        `persistent/{agent_id}/{category}/{name}`; or puts it into the archive, where it stays,
+        with the path `archive/{category}/{name}`. Its earlier paths still lead to it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -1306,15 +1249,10 @@ def add_BlobServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ListBlobsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ListBlobsResponse.SerializeToString,
             ),
-            'PromoteBlob': grpc.unary_unary_rpc_method_handler(
-                    servicer.PromoteBlob,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.SerializeToString,
-            ),
-            'ArchiveBlob': grpc.unary_unary_rpc_method_handler(
-                    servicer.ArchiveBlob,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.SerializeToString,
+            'UpdateBlob': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateBlob,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.UpdateBlobRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.UpdateBlobResponse.SerializeToString,
             ),
             'SearchBlobs': grpc.unary_stream_rpc_method_handler(
                     servicer.SearchBlobs,
@@ -1393,7 +1331,7 @@ class BlobService(object):
             _registered_method=True)
 
     @staticmethod
-    def PromoteBlob(request,
+    def UpdateBlob(request,
             target,
             options=(),
             channel_credentials=None,
@@ -1406,36 +1344,9 @@ class BlobService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/loombridge.v1.BlobService/PromoteBlob',
-            loombridge_dot_v1_dot_context__pb2.PromoteBlobRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.PromoteBlobResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ArchiveBlob(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.BlobService/ArchiveBlob',
-            loombridge_dot_v1_dot_context__pb2.ArchiveBlobRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ArchiveBlobResponse.FromString,
+            '/loombridge.v1.BlobService/UpdateBlob',
+            loombridge_dot_v1_dot_context__pb2.UpdateBlobRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.UpdateBlobResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,21 +51,6 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.FromString,
                 _registered_method=True)
-        self.ReviewRecord = channel.unary_unary(
-                '/loombridge.v1.MemoryService/ReviewRecord',
-                request_serializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.FromString,
-                _registered_method=True)
-        self.ArchiveRecord = channel.unary_unary(
-                '/loombridge.v1.MemoryService/ArchiveRecord',
-                request_serializer=loombridge_dot_v1_dot_memory__pb2.ArchiveRecordRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ArchiveRecordResponse.FromString,
-                _registered_method=True)
-        self.DeleteRecord = channel.unary_unary(
-                '/loombridge.v1.MemoryService/DeleteRecord',
-                request_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.FromString,
-                _registered_method=True)
         self.DeleteRecords = channel.unary_unary(
                 '/loombridge.v1.MemoryService/DeleteRecords',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordsRequest.SerializeToString,
@@ -142,9 +127,10 @@ class MemoryServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def UpdateRecord(self, request, context):
-        """UpdateRecord changes some fields of a record. The record as it was is kept
-        as an earlier version. VERSION_CONFLICT when expected_version is given and
-        is not the record's.
+        """UpdateRecord changes some fields of a record, ends its review, or puts it into the
+        archive or takes it out. The record as it was is kept as an earlier version. Any record
+        can be reviewed and archived, and each again. VERSION_CONFLICT when expected_version is
+        given and is not the record's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -158,41 +144,14 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ReviewRecord(self, request, context):
-        """ReviewRecord ends the review of a record: once approved, queries find it and prompts
-        may show it; rejected, neither. It keeps its origin, so what a tool or the web wrote
-        never becomes an instruction. The record as it was is kept as an earlier version. Any
-        record can be reviewed, and each again. VERSION_CONFLICT when expected_version is given
-        and is not the record's.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ArchiveRecord(self, request, context):
-        """ArchiveRecord puts a record into the archive, or takes it out: there it is read by id
-        and key and listed, but found by no query that does not ask for the archive. The record
-        as it was is kept as an earlier version. Any record can be archived, and each again.
-        VERSION_CONFLICT when expected_version is given and is not the record's.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def DeleteRecord(self, request, context):
-        """DeleteRecord takes a record out of memory, its text, words, vector and
-        earlier versions with it. A record that it had replaced is found again, with the key
-        that had gone over; of one in the middle of a chain the neighbours are linked. The same
-        holds for DeleteRecords and for records that expire. RECORD_NOT_FOUND when there is none.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def DeleteRecords(self, request, context):
-        """DeleteRecords deletes all records that match a filter, including replaced ones; records
-        saved or changed meanwhile stay. They are deleted some dozens at a time: after an error
-        the deleted ones are gone, and the call can be repeated. Errors: INVALID_FILTER.
+        """DeleteRecords deletes one record by id or key, or all records that a filter lets
+        through, with their text, words, vectors and earlier versions. A record that one had
+        replaced is found again, with the key that had gone over; of one in the middle of a chain
+        the neighbours are linked. The same holds for records that expire. By a filter go those
+        replaced by others, too; what is saved or changed meanwhile stays. They go some dozens at
+        a time: after an error those that went are gone, and the call can be made again. Errors:
+        RECORD_NOT_FOUND and VERSION_CONFLICT for one record; INVALID_FILTER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -345,21 +304,6 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.SerializeToString,
             ),
-            'ReviewRecord': grpc.unary_unary_rpc_method_handler(
-                    servicer.ReviewRecord,
-                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.SerializeToString,
-            ),
-            'ArchiveRecord': grpc.unary_unary_rpc_method_handler(
-                    servicer.ArchiveRecord,
-                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ArchiveRecordRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ArchiveRecordResponse.SerializeToString,
-            ),
-            'DeleteRecord': grpc.unary_unary_rpc_method_handler(
-                    servicer.DeleteRecord,
-                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.SerializeToString,
-            ),
             'DeleteRecords': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRecords,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordsRequest.FromString,
@@ -504,87 +448,6 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/ListVersions',
             loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ReviewRecord(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.MemoryService/ReviewRecord',
-            loombridge_dot_v1_dot_memory__pb2.ReviewRecordRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.ReviewRecordResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ArchiveRecord(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.MemoryService/ArchiveRecord',
-            loombridge_dot_v1_dot_memory__pb2.ArchiveRecordRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.ArchiveRecordResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def DeleteRecord(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.MemoryService/DeleteRecord',
-            loombridge_dot_v1_dot_memory__pb2.DeleteRecordRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.DeleteRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,
