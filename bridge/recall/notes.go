@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
@@ -69,7 +70,7 @@ func (n *Notes) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bo
 func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
 	found := gather.Found{}
 	limit := a.Settings.Cap(settings.Notes)
-	agents, source, err := n.agents(ctx, a)
+	agents, source, names, err := n.agents(ctx, a)
 	if err != nil {
 		found.Failures = append(found.Failures, gather.Failure{Source: agentsName, Reason: agentsFile + " can't be read: " + err.Error()})
 	}
@@ -77,7 +78,7 @@ func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (g
 		in := inject.Injection{
 			Name: agentsName, Phase: inject.UserContext, Cache: inject.Stable, Priority: agentsPriority, MaxTokens: limit,
 			Tag: guard.TagAgents, Text: agents, Source: source,
-			Rest: "Read the file " + agentsFile + " of the workspace for the rest, if it says more about what you do.",
+			Rest: "Read in the workspace for the rest, if it says more about what you do: " + names + ".",
 		}
 		found.Injections, found.Refs = append(found.Injections, in), append(found.Refs, agentsFile)
 	}
@@ -86,27 +87,33 @@ func (n *Notes) collect(ctx context.Context, view memory.View, a *gather.Ask) (g
 
 // agents is the text of AGENTS.md, and where it is from; empty where there is none. The
 // file is that of the workspace, so all agents that work there get it.
-func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source string, err error) {
+func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source, names string, err error) {
 	if own := a.Settings.AgentsMD; own != "" || n.Agents == nil {
-		return own, fmt.Sprintf("agents_md of the settings, %d bytes", len(own)), nil
+		return own, fmt.Sprintf("agents_md of the settings, %d bytes", len(own)), agentsFile, nil
 	}
 	head, err := n.Agents.Head(ctx, a.Scope)
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", "", "", err
 	case head.Size < 0:
-		return "", "", nil
+		return "", "", "", nil
 	case bytes.IndexByte(head.Text, 0) >= 0:
-		return "", "", errors.New("it holds a NUL, so it is no text")
+		return "", "", "", errors.New("it holds a NUL, so it is no text")
 	}
-	source = fmt.Sprintf("%s of the workspace, %d bytes", agentsFile, head.Size)
+	if names = strings.Join(head.Names[:min(len(head.Names), maxNamed)], ", "); len(head.Names) > maxNamed {
+		names += fmt.Sprintf(" and %d more", len(head.Names)-maxNamed)
+	}
+	source = fmt.Sprintf("%s of the workspace, %d bytes", names, head.Size)
 	shown := head.Text
 	if head.Size > int64(len(shown)) {
 		shown = text.WholeChars(shown)
 		source += fmt.Sprintf(", the first %d of them", len(shown))
 	}
-	return text.Valid(string(shown)), source, nil
+	return text.Valid(string(shown)), source, names, nil
 }
+
+// maxNamed bounds the rule files that are named.
+const maxNamed = 4
 
 // noteFilter finds notes, and what is pinned and has no section of its own.
 const noteFilter = `kind = "` + KindNote + `" OR (pinned = true AND NOT ` + ownKinds + `)`

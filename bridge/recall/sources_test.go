@@ -420,3 +420,49 @@ func TestRank(t *testing.T) {
 		}
 	}
 }
+
+// Rule files of other programs stand behind AGENTS.md, each once and by its name, with what they
+// import; rules and skills that hold at times only are listed. Nothing leads out of the workspace.
+//
+// F19
+func TestRuleFiles(t *testing.T) {
+	w := MustWorld(t)
+	dir := t.TempDir()
+	outside := filepath.Join(t.TempDir(), "secret.md")
+	w.must(os.WriteFile(outside, []byte("CANARY"), 0o600))
+	for name, said := range map[string]string{
+		"AGENTS.md":                     "Use tabs.\n@docs/style.md\n@import ../secret.md\n@.env\n```\n@docs/code.md\n```",
+		"docs/style.md":                 "Short names.\n@import more.md",
+		"docs/more.md":                  "No globals.\n@style.md",
+		"docs/code.md":                  "CANARY",
+		".env":                          "CANARY",
+		"CLAUDE.md":                     "@AGENTS.md\nRun make check.",
+		".claude/CLAUDE.md":             "Run make check.",
+		".cursor/rules/a.mdc":           "---\nalwaysApply: true\n---\nTests first.",
+		".cursor/rules/b.mdc":           "---\ndescription: For Go\nglobs: *.go\nalwaysApply: false\n---\nCANARY",
+		"web/app/AGENTS.md":             "Use Preact.",
+		"node_modules/x/AGENTS.md":      "CANARY",
+		"a/b/c/d/AGENTS.md":             "CANARY",
+		".claude/skills/pdf/SKILL.md":   "---\nname: pdf\ndescription: How to read PDF\n---\nCANARY",
+		".agents/skills/note/SKILL.md":  "CANARY\x00",
+		".agents/skills/other/SKILL.md": "Just text",
+	} {
+		name = filepath.Join(dir, name)
+		w.must(os.MkdirAll(filepath.Dir(name), 0o700))
+		w.must(os.WriteFile(name, []byte(said), 0o600))
+	}
+	w.must(os.MkdirAll(filepath.Join(dir, "linked"), 0o700))
+	w.must(os.Symlink(outside, filepath.Join(dir, "linked", "AGENTS.md")))
+	w.must(os.Symlink(outside, filepath.Join(dir, "docs", "out.md")))
+	got := w.gather(w.notes(dir), w.ask(""))
+	want := "Use tabs.\nShort names.\nNo globals.\n@import ../secret.md\n@.env\n```\n@docs/code.md\n```\n" +
+		"# CLAUDE.md\nRun make check.\n\n# .cursor/rules/a.mdc\nTests first.\n\n# Rules to read when they apply\n- .cursor/rules/b.mdc: For Go: *.go\n\n" +
+		"# web/app/AGENTS.md\nUse Preact.\n\n# Skills to read before such work\n- .agents/skills/other/SKILL.md: other\n\n" +
+		"# Skills to read before such work\n- .claude/skills/pdf/SKILL.md: pdf: How to read PDF"
+	if len(got.Injections) != 1 || got.Injections[0].Text != want {
+		t.Errorf("got %q,\nwant %q", texts(got), want)
+	}
+	if in := got.Injections[0]; in.Instructs() || in.Tag != "agents_md" || !strings.Contains(in.Rest, "AGENTS.md, docs/more.md, docs/style.md, CLAUDE.md and 5 more") {
+		t.Errorf("it stands as %+v", in)
+	}
+}

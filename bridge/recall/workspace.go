@@ -1,9 +1,11 @@
 package recall
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -23,11 +25,14 @@ const (
 	maxAgentsKept = 256
 )
 
-// Head is the beginning of a file.
+// Head is the beginning of what the rule files of a workspace say: AGENTS.md, and the others
+// behind it.
 type Head struct {
 	Text []byte
-	// Size is that of the whole file; negative where there is none.
+	// Size is that of all of them; negative where there is none.
 	Size int64
+	// Names are theirs.
+	Names []string
 }
 
 // Elsewhere reads at the server that has the workspace of an agent, or says that it is here. It
@@ -43,6 +48,7 @@ type AgentsFiles struct {
 	mu        sync.Mutex
 	elsewhere Elsewhere               // guarded by mu; nil where all workspaces are here
 	kept      map[kv.Scope]keptAgents // guarded by mu
+	rules     map[kv.Scope]rules      // guarded by mu
 }
 
 // keptAgents is what was found out about an agent's workspace.
@@ -55,7 +61,7 @@ type keptAgents struct {
 
 // NewAgentsFiles returns what reads in the workspaces of this server, until Join.
 func NewAgentsFiles(workspaces Workspaces, files *native.Reader) *AgentsFiles {
-	return &AgentsFiles{workspaces: workspaces, files: files, kept: make(map[kv.Scope]keptAgents)}
+	return &AgentsFiles{workspaces: workspaces, files: files, kept: make(map[kv.Scope]keptAgents), rules: make(map[kv.Scope]rules)}
 }
 
 // Join reads at other servers from now on.
@@ -120,13 +126,40 @@ func (a *AgentsFiles) Here(ctx context.Context, scope kv.Scope) (Head, error) {
 	if err != nil {
 		return Head{}, errors.New("the workspace can't be opened")
 	}
-	text, info, err := a.files.Head(ctx, root, agentsFile, settings.MaxAgentsBytes)
+	var agents Head
+	said, info, err := a.files.Head(ctx, root, agentsFile, settings.MaxAgentsBytes)
 	var failed *tools.Error
 	switch {
 	case errors.As(err, &failed) && failed.Code == tools.NotFound:
-		return Head{Size: -1}, nil
+		agents.Size = -1
 	case err != nil:
 		return Head{}, err
+	default:
+		agents = Head{Text: said, Size: info.Size(), Names: []string{agentsFile}}
 	}
-	return Head{Text: text, Size: info.Size()}, nil
+	return a.withRules(ctx, scope, root, agents), nil
+}
+
+// withRules is an AGENTS.md with what it imports, and the other rule files behind it.
+func (a *AgentsFiles) withRules(ctx context.Context, scope kv.Scope, root *os.Root, agents Head) Head {
+	if bytes.IndexByte(agents.Text, 0) >= 0 {
+		return agents
+	}
+	if bytes.HasPrefix(agents.Text, []byte("@")) || bytes.Contains(agents.Text, []byte("\n@")) {
+		r := newRuleReader(ctx, a.files, root)
+		r.seen[agentsFile] = true
+		expanded := r.expand(string(agents.Text), agentsFile, 0)
+		agents.Size += int64(len(expanded) - len(agents.Text))
+		agents.Text, agents.Names = []byte(expanded), append(agents.Names, r.names...)
+	}
+	others := a.rulesOf(ctx, scope, root, string(agents.Text))
+	if others.text != "" {
+		agents.Size = max(agents.Size, 0) + int64(len(others.text))
+		if len(agents.Text) > 0 {
+			others.text = "\n" + others.text
+		}
+		agents.Text, agents.Names = append(agents.Text, others.text...), append(agents.Names, others.names...)
+	}
+	agents.Text = agents.Text[:min(len(agents.Text), settings.MaxAgentsBytes)]
+	return agents
 }

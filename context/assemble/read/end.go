@@ -24,6 +24,9 @@ const (
 	maxAskedBytes = 8 << 10
 	// maxReferredBytes of what was said before it are.
 	maxReferredBytes = 256
+	// maxBetween is how many entries before the newest message of the user are looked at for
+	// that: what lies further back is not what a short message refers to.
+	maxBetween = 32
 )
 
 // End is what the end of a session's log says. It is never changed.
@@ -111,7 +114,7 @@ func (m *Moment) loadEnd(ctx context.Context) error {
 // newest.
 func (e *End) listen(found []session.Entry) {
 	known, users, heard, answered := *e, 0, false, false
-	for i := 0; i < len(found) && users < 2; i++ {
+	for i, last := 0, len(found); i < last && users < 2; i++ {
 		switch m, position := found[i].Message, found[i].Position; {
 		case m == nil:
 		case m.Role == session.Assistant && !answered:
@@ -127,6 +130,7 @@ func (e *End) listen(found []session.Entry) {
 			said := pairing.Words(m)
 			e.Newest, e.asked = text.Head(cmp.Or(inject.Strip(said), said), maxAskedBytes), position
 			e.Before, e.before, e.Answer, users, answered = text.Tail(known.Newest, maxReferredBytes), known.asked, "", 1, false
+			last = min(last, i+maxBetween)
 		default:
 			said := pairing.Words(m)
 			e.Before, e.before, users = text.Tail(cmp.Or(inject.Strip(said), said), maxReferredBytes), position, 2
