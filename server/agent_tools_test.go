@@ -71,8 +71,8 @@ func TestToolsOfAgentsRefuse(t *testing.T) {
 		{"p", "agent:spawn", `{"child_id":"d"}`, "goal"},
 		{"p", "agent:spawn", `{"child_id":"d","goal":"g","tools":["no:tool"]}`, "tools[0]"},
 		{"p", "agent:spawn", `{"child_id":"d","goal":"g","timeout_seconds":1e9}`, "timeout_seconds"},
-		{"c", "agent:spawn", `{"child_id":"d","goal":"g"}`, "not among those"},
-		{"p", "agent:result", `{"result":"r"}`, "nobody has spawned"},
+		{"c", "agent:spawn", `{"child_id":"d","goal":"g"}`, "was not given the tool"},
+		{"p", "agent:result", `{"result":"r"}`, "was not spawned"},
 		{"p", "message:send", `{"to":" ","content":"hi"}`, "to"},
 		{"p", "message:send", `{"to":"q","content":"hi","context_role":"system"}`, ""},
 	} {

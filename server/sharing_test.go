@@ -185,7 +185,7 @@ func TestSpaceNames(t *testing.T) {
 	_, err = grant(ctx, s, "maker", team, "one more", loombridgev1.Access_ACCESS_READ)
 	MustFail(t, err, codes.ResourceExhausted, "QUOTA_EXCEEDED")
 	MustGrant(ctx, t, s, "maker", team, "a7", loombridgev1.Access_ACCESS_WRITE) // another access is no other grant
-	all, err := s.Sharing.ListGrants(ctx, &loombridgev1.ListGrantsRequest{AgentId: "maker", Owner: &loombridgev1.ListGrantsRequest_SpaceId{SpaceId: "team"}})
+	all, err := s.Sharing.ListGrants(ctx, &loombridgev1.ListGrantsRequest{AgentId: "maker", PageSize: grants.MaxGrants, Owner: &loombridgev1.ListGrantsRequest_SpaceId{SpaceId: "team"}})
 	must(t, err)
 	if len(all.GetGrants()) != grants.MaxGrants || all.GetGrants()[0].GetGrantedBy() != "maker" || all.GetGrants()[0].GetGrantTime() == nil {
 		t.Errorf("%d grants, first %v", len(all.GetGrants()), all.GetGrants()[0])

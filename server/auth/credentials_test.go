@@ -27,7 +27,7 @@ func TestLoadCredentialsErrors(t *testing.T) {
 	one := func(fields string) string { return "[[credential]]\n" + fields + "\n" }
 	token := `token_sha256 = "` + hash + `"` + "\n"
 	for _, test := range []struct{ name, text, want string }{
-		{"empty", "", "nobody"},
+		{"empty", "", "no client could call"},
 		{"no TOML", "[[credential", "toml"},
 		{"unknown key", one(token + `tenant = "a"` + "\nagent = [\"b\"]"), `line 4: unknown key "credential.agent"`},
 		{"no tenant", one(token + `agents = ["a"]`), "credential 1: tenant"},
