@@ -314,7 +314,7 @@ func (e *edit) noteGone(ctx context.Context) error {
 	gone := e.gone
 	e.gone = nil
 	if err := feed.Gone(ctx, e.tx, e.scope, gone); err != nil {
-		return fmt.Errorf("note what is deleted: %w", err)
+		return fmt.Errorf("note the deletion: %w", err)
 	}
 	return nil
 }

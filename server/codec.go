@@ -266,8 +266,8 @@ const (
 // excessSeparator stands between the field and the problem of a marked excess.
 const excessSeparator = "\x00"
 
-// refuseExcess replaces a message with one that is refused for its excess. Inside a stream
-// that goes on with other messages it says which one was refused.
+// refuseExcess replaces a message with a refusal for its excess. Inside a stream that goes
+// on with other messages it says which one was refused.
 func refuseExcess(message proto.Message, raw []byte, excess admission.Excess) {
 	if keepsStream(message, raw, "is not taken: "+excess.Field+" "+excess.Problem) {
 		return

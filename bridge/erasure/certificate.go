@@ -109,7 +109,7 @@ func NotClaimed(s Subject, engine Engine) []string {
 		narrowed = append(narrowed, "records that it saved into the memory of persons and spaces: they stay without its name, as requested; their texts may still mention it")
 	}
 	if s.Is(Agent, s.ID) {
-		narrowed = append(narrowed, "spaces that it made, which stay for those who have access, without its name; a space left without an admin is administered by the operator of the server")
+		narrowed = append(narrowed, "spaces that it made, which stay, without its name, for agents with access; a space left without an admin is administered by the operator of the server")
 	}
 	if s.Narrowed() {
 		narrowed = append(narrowed, "ids of erased records in others that supersede them or derive from them, which stay as they are; answers of repeated requests, which are made again")

@@ -55,8 +55,8 @@ func (r *ring) bytes() int64 {
 	return size
 }
 
-// grown returns a larger ring if the event would push out one that is not old yet, else, or
-// at the largest size, the same ring.
+// grown returns a larger ring if the event would push out a recent one; else, or at the
+// largest size, the same ring.
 func (r *ring) grown(sequence uint64) *ring {
 	if r == nil {
 		return newRing(firstSlots)

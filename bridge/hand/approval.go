@@ -24,7 +24,7 @@ type asked struct {
 func (a *asked) set(answer approval.Answer, what policy.Capability) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// A denial outweighs what was allowed next to it.
+	// A denial outweighs an approval.
 	if a.answer == "" || a.answer.Allows() {
 		a.answer, a.what = answer, what
 	}
@@ -115,7 +115,7 @@ func (h *Hand) ask(ctx context.Context, c *call, root *os.Root, what policy.Capa
 // bound is the answer to a call about which no person may be asked.
 func (c *call) bound(what policy.Capability) *tools.Error {
 	failure := c.denied(what, approval.Unattended)
-	failure.Message = needsPerson(what) + `, and its binding lets nobody be asked (approval = "never" or "tool" in the settings file)`
+	failure.Message = needsPerson(what) + `, and its binding forbids asking a person (approval = "never" or "tool" in the settings file)`
 	return failure
 }
 

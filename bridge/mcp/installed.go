@@ -30,7 +30,7 @@ const (
 var errFetches = errors.New("it fetches the program when it starts, and there is no network inside: install the program and name it, or give a [profile.mcp] with mode = \"net\" the hosts of the registry")
 
 // find looks a command of a server up as its writer would: in the folders of the
-// sandbox, then in those of search, a list such as PATH; a path is taken as it is. A
+// sandbox, then in the folders of search, a list such as PATH; a path is taken as it is. A
 // command found in neither is left to the sandbox, whose error names it.
 func find(command, search string, args []string) installed {
 	path := command

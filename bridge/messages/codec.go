@@ -31,8 +31,7 @@ func (m *Message) rank() []byte {
 // MaxPlaceBytes bounds a Place.
 const MaxPlaceBytes = rankBytes + MaxTaskIDBytes
 
-// Place is where a message stands among those of its target: places sort as messages are
-// listed. No two share one.
+// Place is the sort key of a message in its target's list. Keys are unique.
 func (m Message) Place() string { return string(m.rank()) + m.TaskID }
 
 func (m *Message) encode() []byte {

@@ -63,7 +63,7 @@ func changeOf(c tools.Input) (change, error) {
 	_, hasNew := c.Args["new_string"]
 	switch {
 	case hasList && (hasOld || hasNew):
-		return want, refuse("edits", "must not stand beside old_string and new_string")
+		return want, refuse("edits", "must not be combined with old_string and new_string")
 	case hasList && len(list) == 0:
 		return want, refuse("edits", "is empty")
 	case !hasList && !hasOld:

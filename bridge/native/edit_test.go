@@ -116,7 +116,7 @@ func TestEditFileRefuses(t *testing.T) {
 		"changed before":     {args{"path": "a.go", "edits": list{object{"old_string": "package a", "new_string": "package b"}, object{"old_string": "package a", "new_string": ""}}}, tools.Failed, "edit 2 of 2: old_string was not found: an edit before this one has changed it"},
 		"the same":           {args{"path": "a.go", "old_string": "x", "new_string": "x"}, "", "old_string: is the same as new_string"},
 		"neither":            {args{"path": "a.go"}, "", "old_string: is required"},
-		"both":               {args{"path": "a.go", "old_string": "x", "new_string": "y", "edits": list{object{"old_string": "x", "new_string": "y"}}}, "", "edits: must not stand beside"},
+		"both":               {args{"path": "a.go", "old_string": "x", "new_string": "y", "edits": list{object{"old_string": "x", "new_string": "y"}}}, "", "edits: must not be combined with"},
 		"empty, not new":     {args{"path": "a.go", "old_string": "", "new_string": "x"}, tools.Failed, "a.go is there and not empty"},
 		"changed meanwhile":  {args{"path": "a.go", "old_string": "package a", "new_string": "x", "expected_sha256": digest("other")}, tools.Failed, "was changed since it was read: its sha256 is " + digest(code)},
 		"gone meanwhile":     {args{"path": "gone", "old_string": "a", "new_string": "x", "expected_sha256": digest("")}, tools.NotFound, "File not found: gone"},

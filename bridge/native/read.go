@@ -82,7 +82,7 @@ func byteRangeOf(c tools.Input, hasLines bool) (want byteRange, ranged bool, err
 	case !hasFirst && !hasCount:
 		return byteRange{count: -1}, false, nil
 	case hasLines:
-		return want, false, refuse("offset_bytes", "must not stand beside offset and limit, which count lines")
+		return want, false, refuse("offset_bytes", "must not be combined with offset and limit, which count lines")
 	case !hasCount:
 		count = DefaultRangeBytes
 	}

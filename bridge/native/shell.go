@@ -107,7 +107,7 @@ func (s *shell) programs(ctx context.Context, c tools.Input) programs {
 	case c.Profile.Mode != sandbox.ModeOff && s.runner.Describe(ctx).Confined():
 		return programs{all: true}
 	}
-	return programs{names: Commands(), remedy: "; nothing confines the programs of this call (--sandbox off, or a profile of mode off), so only those of a list run: --shell-allow '*' allows all, --shell-allow NAME,NAME these"}
+	return programs{names: Commands(), remedy: "; nothing confines the programs of this call (--sandbox off, or a profile of mode off), so only the programs of a list run: --shell-allow '*' allows all, --shell-allow NAME,NAME these"}
 }
 
 // AllPrograms stands for all programs in ShellOptions.Allow.

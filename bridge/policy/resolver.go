@@ -75,7 +75,7 @@ func nobody(string, string) string { return "" }
 func (r *Resolver) Set() *Set { return r.set }
 
 // Approvals say which calls of an agent's tool need approval: a child's rules are at least as
-// strict as those of its ancestors.
+// strict as its ancestors' rules.
 func (r *Resolver) Approvals(scope kv.Scope, tool string) Approvals {
 	all := Approvals{r.set.Approval(scope.Tenant, scope.Owner, tool)}
 	if !r.set.asks {

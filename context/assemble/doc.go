@@ -7,8 +7,8 @@
 //   - A [Prompt] is the answer: system, tools, the history, and the goal last,
 //     in one [Format].
 //   - A [Part] is one of these four with its tokens.
-//   - A [Receipt] is the account of it: what was folded and why, which part is unchanged
-//     since the previous prompt, and what it should cost.
+//   - A [Receipt] is the account of it: the folds and their reasons, the part unchanged
+//     since the previous prompt, and the expected cost.
 //   - An [OverflowError] refuses a prompt over its budget and names what takes
 //     most. Nothing is ever left out without a reference to make it fit.
 //   - A [UsageReport] says what a provider counted, from which the next prompt
@@ -41,7 +41,7 @@
 //     them are paired like others.
 //
 // A group is folded as a whole or not at all. The policy of the session, or of the call,
-// says what is folded:
+// decides what to fold:
 //
 //   - The ledger, the default, shows each result whole up to a limit, but lines that the
 //     prompt shows already only by reference. It folds old turns in batches, when that pays

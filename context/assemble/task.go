@@ -47,8 +47,8 @@ type task struct {
 	ownTools []Tool
 	// served are the served tools that the agent can call.
 	served []Served
-	// text and others are the tools as text: the server's and the caller's, and those of
-	// others.
+	// text and others are the tools as text: the server's and the caller's, and other
+	// agents'.
 	text, others []tokens.Tool
 	tools        toolset
 	// shrunk is what gave way in a renewed window, swapped the active skills that it shows

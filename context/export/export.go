@@ -31,7 +31,7 @@ type Selection struct {
 	Lines step.Templates
 }
 
-// Counts counts what was written so far.
+// Counts counts the written entries so far.
 type Counts struct {
 	Steps, Messages, Folds, Tasks, Snapshots int
 	// Results are the offloaded ones, Bytes what they have, Damaged those left out.

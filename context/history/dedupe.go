@@ -257,8 +257,8 @@ func textBytes(lines []line) int {
 	return n
 }
 
-// longest returns the longest piece that the lines begin with; among equals the one that is
-// identical byte for byte, then the first.
+// longest returns the longest piece that the lines begin with; among equals an identical
+// one, then the first.
 func (s *shown) longest(lines []line) (best piece) {
 	if !anchors(lines[0].key) {
 		return piece{}

@@ -80,7 +80,7 @@ type Entry struct {
 	// too.
 	Failed bool
 	// CallID is the call that a Result answers; empty answers the first call
-	// that has no result. For a Step it is the id of its own call.
+	// that has no result. For a Step it is the id of the step's call.
 	CallID string
 	// TurnID holds the Steps of one model turn together; empty stands alone.
 	TurnID string

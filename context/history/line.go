@@ -289,7 +289,7 @@ const (
 	cutsAhead = 20
 )
 
-// chooseCuts decides which of the atoms' calls are cut. calls and cuts count those of the
+// chooseCuts decides which of the atoms' calls are cut. calls and cuts are the counts in
 // earlier folds.
 func (w *writer) chooseCuts(entries []Entry, atoms []atom, calls, cuts int) {
 	var long []string

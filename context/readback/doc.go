@@ -6,6 +6,6 @@
 // made of a blob, is a [blob.Entry] without a ref, whose path says what it is.
 //
 // A log only grows, so that a name reads the same whenever it is read; only a task
-// may still get a result. Caveat: another form of a result than the one that is
-// stored is made in memory, of at most 8 MiB.
+// may still get a result. Caveat: a form of a result other than the stored one is made in
+// memory, of at most 8 MiB.
 package readback

@@ -111,7 +111,7 @@ func (c Config) check() (field, problem string) {
 	case c.Preset != "" && !known:
 		return "history.preset", "is not a preset; give " + history.Names()
 	case c.Preset != "" && c.Policy != "" && c.Policy != PolicyPreset:
-		return "history.preset", "needs the policy preset, or none"
+		return "history.preset", "needs the policy preset or no policy"
 	case c.Policy == PolicyPreset && c.Preset == "":
 		return "history.preset", "is required with the policy preset"
 	case !validPrices(c.Prices):

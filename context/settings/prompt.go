@@ -64,7 +64,7 @@ type Prompt struct {
 	Limits    Limits    `json:"limits,omitzero"`
 	Variation Variation `json:"variation,omitzero"`
 	// Injections are sections of the caller. A call's injections are added to the
-	// session's, and replace those of the same name.
+	// session's; equal names replace.
 	Injections []Injection `json:"injections,omitempty"`
 	// OutputTokens are left of the budget to the answer.
 	OutputTokens int `json:"output_tokens,omitempty"`

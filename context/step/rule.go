@@ -29,7 +29,7 @@ func (t table) rule(name string) (*rule, error) {
 	}
 	var ok bool
 	if made.shape, ok = shapes()[deref(t.Shape)]; !ok {
-		return nil, fmt.Errorf("shape %q is none of %s", deref(t.Shape), oneOf(shapes()))
+		return nil, fmt.Errorf("shape %q is not one of %s", deref(t.Shape), oneOf(shapes()))
 	}
 	if made.category == "" {
 		made.category = made.kind

@@ -200,8 +200,8 @@ type Verification struct {
 // remove it.
 type Reclaimer interface {
 	// Reclaim returns when no file of the engine holds data of the ranges that was deleted
-	// or overwritten before the call. It runs beside reads and writes, waits for readers of
-	// the old data, and may be repeated. Keys that the engine notes about its files may
+	// or overwritten before the call. It may run during reads and writes, waits for readers
+	// of the old data, and may be repeated. Keys that the engine notes about its files may
 	// stay until it is opened again.
 	Reclaim(ctx context.Context, ranges []KeyRange) error
 }

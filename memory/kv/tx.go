@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Tx is what a staging function sees: a snapshot, plus what was staged before
-// it in the same commit, plus its own writes. It is valid during the call only
-// and not safe for concurrent use.
+// Tx is what a staging function sees: a snapshot, plus earlier staged writes of the same
+// commit, plus its own writes. It is valid during the call only and not safe for concurrent
+// use.
 type Tx struct {
 	base   Getter
 	staged *overlay // nil: nothing

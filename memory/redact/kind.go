@@ -81,7 +81,7 @@ var kinds = []kind{
 func chosen(names []string) ([]kind, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(kinds, func(k kind) bool { return name == k.name || name == k.group }) {
-			return nil, invalid.Field(ErrInvalid, "redact", "%q is none of %s", name, strings.Join(Names(), ", "))
+			return nil, invalid.Field(ErrInvalid, "redact", "%q is not one of %s", name, strings.Join(Names(), ", "))
 		}
 	}
 	var out []kind

@@ -92,7 +92,7 @@ func listRelations(c call, a relationsArguments) (any, error) {
 	}
 	direction, ok := directions[a.Direction]
 	if !ok {
-		return nil, badArgument("direction", "is none of out, in")
+		return nil, badArgument("direction", "is not out or in")
 	}
 	request := &loombridgev1.ListRelationsRequest{AgentId: c.agent, UserId: a.User, SpaceId: a.Space, Direction: direction, Names: a.Names}
 	request.Name = &loombridgev1.ListRelationsRequest_Id{Id: a.ID}

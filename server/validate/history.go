@@ -55,7 +55,7 @@ func (c *checker) preset(field string, h *loombridgev1.HistorySettings) {
 	}
 	switch h.GetPolicy() {
 	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER, loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY:
-		c.add(field, "needs the policy preset, or none")
+		c.add(field, "needs the policy preset or no policy")
 	}
 }
 

@@ -26,8 +26,8 @@ type checker struct {
 	scope  kv.Scope
 	found  func(error)
 	record Record
-	// beside holds the entries under the tag of payloads, by sequence.
-	beside map[uint64]*payload
+	// separate holds the entries under the tag of payloads, by sequence.
+	separate map[uint64]*payload
 }
 
 // payload is what stands next to an event.
@@ -49,7 +49,7 @@ func (c *checker) readTopic(ctx context.Context) error {
 }
 
 func (c *checker) readEvents(ctx context.Context) error {
-	c.beside = make(map[uint64]*payload)
+	c.separate = make(map[uint64]*payload)
 	next := c.record.First
 	err := c.walk(ctx, eventTag, func(p kv.Pair) error {
 		sequence, err := sequenceOf(p.Key)
@@ -63,7 +63,7 @@ func (c *checker) readEvents(ctx context.Context) error {
 			err = fmt.Errorf("%w: event %d follows where %d should", ErrDamaged, sequence, wanted)
 		}
 		if e.elsewhere || e.parts > 0 {
-			c.beside[sequence] = &payload{wanted: e.beside}
+			c.separate[sequence] = &payload{wanted: e.beside}
 		}
 		return err
 	})
@@ -85,14 +85,14 @@ func (c *checker) readPayloads(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		beside := c.beside[sequence]
-		if beside == nil {
+		found := c.separate[sequence]
+		if found == nil {
 			return fmt.Errorf("%w: a payload of event %d, which has none", ErrDamaged, sequence)
 		}
-		beside.found += int64(len(p.Value))
+		found.found += int64(len(p.Value))
 		return nil
 	})
-	for sequence, p := range c.beside {
+	for sequence, p := range c.separate {
 		if p.wanted > 0 && p.found != p.wanted || p.wanted == 0 && p.found == 0 {
 			c.found(fmt.Errorf("%w: the payload of event %d should have %d bytes and has %d", ErrDamaged, sequence, p.wanted, p.found))
 		}

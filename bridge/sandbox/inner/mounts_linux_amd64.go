@@ -328,7 +328,7 @@ func (s *supervisor) mountWorkspace() error {
 }
 
 // within opens a path of the workspace without following links: a process that filled the
-// workspace must not choose what is mounted.
+// workspace must not choose the mounted object.
 func within(root int, path string) (int, error) {
 	return unix.Openat2(root, path, &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW,

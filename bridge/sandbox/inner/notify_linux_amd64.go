@@ -461,8 +461,8 @@ func (c *caller) descriptor(argument int) (int, error) {
 	return unix.PidfdGetfd(process, c.int(argument), 0)
 }
 
-// where is the place of an object now; empty when it is unknown. Behind that of one that is
-// gone stands " (deleted)", as it may in any name: it is never taken off.
+// where is the place of an object now; empty when it is unknown. A deleted object's place
+// ends with " (deleted)". The suffix is never removed, since any name may end so.
 func where(o object) string {
 	to, err := os.Readlink(o.path())
 	if err != nil {

@@ -78,8 +78,8 @@ func New(t Table, p *inject.Prepared, goal string) Frame {
 // Forked is the section of what a fork takes over from its parent.
 const Forked = "fork"
 
-// Fork makes the frame begin with the messages of an earlier prompt, word for word, instead
-// of its own system message. Other parts before the history then follow those messages.
+// Fork makes the frame begin with the messages of an earlier prompt, word for word, in
+// place of the system message. Other parts before the history then follow those messages.
 func (f *Frame) Fork(said []session.Message) {
 	own := slices.DeleteFunc(f.Before, func(m Message) bool { return m.Role == session.System })
 	f.After = slices.Concat(own, f.After)

@@ -25,16 +25,16 @@ func (f *Frame) Last(query *session.Message, split bool) []Message {
 	switch {
 	case query == nil && f.goal != "":
 		query = &session.Message{Role: session.User, Content: f.goal}
-		return f.beside(*query, settings.Goal, rest, end, split)
+		return f.attach(*query, settings.Goal, rest, end, split)
 	case query == nil && len(rest) == 0:
 		return nil
 	case query == nil:
 		return []Message{joined(session.User, rest, inject.Dynamic)}
 	case f.goal != "":
-		// Both are what is asked: the message first, as it is the newest.
+		// Both are the request; the message is first, because it is the newest.
 		rest, end = f.goalFirst(rest), f.goalFirst(end)
 	}
-	return f.beside(*query, settings.History, rest, end, split)
+	return f.attach(*query, settings.History, rest, end, split)
 }
 
 // goalFirst is the whole goal, and pieces behind it.
@@ -66,9 +66,9 @@ func (f *Frame) rest() []Piece {
 	return rest
 }
 
-// beside puts the runtime sections beside a message of the user. What ends the prompt
-// stays last: end is that part of rest, and the goal where it stands whole behind the message.
-func (f *Frame) beside(query session.Message, section string, rest, end []Piece, split bool) []Message {
+// attach puts the runtime sections next to a message of the user. The end of the prompt
+// stays last: end is that part of rest, and the goal if it stands whole behind the message.
+func (f *Frame) attach(query session.Message, section string, rest, end []Piece, split bool) []Message {
 	asked := Message{Message: query, Pieces: []Piece{{section, query.Content}}, Cache: inject.Dynamic}
 	if len(rest) == 0 {
 		return []Message{asked}

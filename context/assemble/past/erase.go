@@ -23,8 +23,8 @@ type Memory struct {
 const KindUnmarked = "prompts_unmarked"
 
 // Erasure removes records of prompts when a subject is erased. For a person's memory it
-// removes the records made with that memory, and those that do not say whose they used; for a
-// step, the records made since. Texts that no other record uses go too.
+// removes the records made with that memory, and records that do not say whose they used; for
+// a step, the records made since. Texts that no other record uses go too.
 func Erasure() erase.Owner {
 	return erase.Owner{
 		Name: "context/assemble/past",

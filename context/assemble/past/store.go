@@ -239,8 +239,8 @@ func (k *kept) end() (ended []generation, first uint64) {
 // sweep deletes the records before a number, and the texts of generations.
 func (s *Store) sweep(ctx context.Context, at place, ended []generation, first uint64) error {
 	ranges := []kv.Range{{Start: recordPrefix(at.scope, at.session), End: recordKey(at.scope, at.session, first)}}
-	// Texts before those of the last removed record are deleted, too: an interrupted sweep
-	// may have left them.
+	// Older texts than the last removed record's are deleted, too: an interrupted sweep may
+	// have left them.
 	ranges = append(ranges, kv.Range{
 		Start: textPrefix(at.scope, at.session), End: generationPrefix(at.scope, at.session, ended[len(ended)-1].number+1),
 	})

@@ -32,8 +32,8 @@ func Named(args string) []string {
 	return names
 }
 
-// Fault reports whether a call asks again for what was folded away: it names a folded step
-// or message, or the result of one, or it repeats a folded call word for word. Denser folds
+// Fault reports whether a call asks again for folded content: it names a folded step or
+// message, or the result of one, or it repeats a folded call word for word. Denser folds
 // keep only the newest calls. results are the references whose stored results the call
 // names.
 func (f *Finder) Fault(folds []history.Fold, call history.Call, results []string) bool {
@@ -83,7 +83,7 @@ func (c *contents) holds(ref string) bool {
 	})
 }
 
-// maxAsides bounds the places of a line where the text beside a call may begin.
+// maxAsides bounds the places of a line where the text with a call may begin.
 const maxAsides = 16
 
 // addCall notes the call of a line: what stands before a mark of its result, and before

@@ -256,7 +256,7 @@ func requestsEnd(t *testing.T, n Network) {
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("given up: %v", err)
 	}
-	<-ended // it was told
+	<-ended // it was notified
 
 	// Whether b's word or the caller's own clock comes first, b has ended it.
 	Eventually(t, "a request that b has begun ends at its deadline", func() bool {

@@ -1,5 +1,5 @@
 // Package builtin makes vectors of texts inside the server: with Google's Universal
-// Sentence Encoder multilingual v3, of 16 languages and 512 numbers, from one file beside
+// Sentence Encoder multilingual v3, of 16 languages and 512 numbers, from one file next to
 // the binary. It calls no server, and no text leaves the process.
 //
 // The nouns:

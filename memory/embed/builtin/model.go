@@ -33,7 +33,7 @@ const (
 // ErrFile: the model's file is missing, damaged, or of another version of the server.
 var ErrFile = errors.New("builtin: unusable file of the model")
 
-// Find returns the model's file: beside a binary, or in ../share/loom-bridge relative to
+// Find returns the model's file: next to a binary, or in ../share/loom-bridge relative to
 // it; empty if there is none.
 func Find(binary string) string {
 	if real, err := filepath.EvalSymlinks(binary); err == nil {

@@ -16,10 +16,10 @@ import (
 	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
-// Embedder is what was chosen.
+// Embedder is the chosen embedder.
 type Embedder struct {
-	// BaseURL and Model are those of a server on this machine, as in embed.Options. Both
-	// are empty for the server's own model.
+	// BaseURL and Model name a server on this machine, as in embed.Options. Both are empty
+	// for the server's own model.
 	BaseURL, Model string
 }
 
@@ -28,7 +28,7 @@ var scope = kv.Scope{Tenant: "*", Kind: kv.OwnerSystem, Owner: "embedder"}
 
 const tagChoice = 'c'
 
-// Load returns the choice; false if there is none, or none that can be read.
+// Load returns the choice; false if there is none or it is unreadable.
 func Load(ctx context.Context, from kv.Reader) (Embedder, bool, error) {
 	values, err := from.Get(ctx, kv.System, scope.Key(tagChoice, nil))
 	if err != nil {

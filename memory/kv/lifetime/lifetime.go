@@ -4,8 +4,8 @@
 // serves all of them, so a holding costs a few pointers and no goroutine.
 //
 // Caveats: a holding is ended while its reader may use it, on the timer's own
-// goroutine. end must be safe beside the reader and must not wait for it, since the next
-// holding ends only after it returns.
+// goroutine. end must be safe while the reader runs and must not wait for it, since the
+// next holding ends only after it returns.
 package lifetime
 
 import (

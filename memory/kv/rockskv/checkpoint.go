@@ -32,7 +32,7 @@ const (
 
 // Checkpoint is kv.Checkpointer's. On the same file system the table files are
 // hard links, so it is quick and small. The copy appears in dir whole or not
-// at all; a crash may leave a partial copy beside dir under the suffix ".loom-partial", and
+// at all; a crash may leave a partial copy next to dir with the suffix ".loom-partial", and
 // the next checkpoint to dir removes it. A dir that exists is an fs.ErrExist.
 func (db *DB) Checkpoint(ctx context.Context, dir string) error {
 	if err := db.enter(ctx); err != nil {

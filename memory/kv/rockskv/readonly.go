@@ -15,8 +15,8 @@ import (
 // OpenReadOnly opens the store in dir for reading only, at the state that Open would find.
 // It writes nothing there and needs no write permission; commits fail with kv.ErrReadOnly.
 // No other process may have the store open. An empty directory or one without a finished
-// store gives kv.ErrForeign, the other errors are those that Open returns. The log's
-// contents are kept in memory until Close.
+// store gives kv.ErrForeign, other errors are as from Open. The log's contents are kept in
+// memory until Close.
 func OpenReadOnly(dir string, opts *Options) (*DB, error) {
 	filled, err := opts.withDefaults()
 	if err != nil {

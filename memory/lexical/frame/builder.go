@@ -93,8 +93,8 @@ func (b *Builder) append(rows []segment.Row, deleted []uint32, deletions uint64)
 	b.Newest = f
 }
 
-// begin copies the newest frame, and those of its columns that the next frame changes other
-// than by appending.
+// begin copies the newest frame, and the columns that the next frame changes other than by
+// appending.
 func (b *Builder) begin(rows []segment.Row, deleting bool) *Frame {
 	f := *b.Newest
 	f.derived = &sync.Map{}

@@ -118,7 +118,8 @@ func (s *Selection) allow() {
 	s.count = s.Allowed.Count()
 }
 
-// areDefault reports whether the options, apart from the time, are those of a plain query.
+// areDefault reports whether the options, apart from the time, are the ones of a plain
+// query.
 func (o Options) areDefault() bool {
 	o.Now = 0
 	return o == Options{Tiers: TierBit(frame.LongTerm)}

@@ -278,7 +278,7 @@ func parseTTLs(text string) (map[string]time.Duration, error) {
 		}
 		kind, value, _ := strings.Cut(part, "=")
 		if kind = strings.TrimSpace(kind); !slices.Contains(blob.Categories(), kind) {
-			return nil, fmt.Errorf("%q is none of %s", kind, strings.Join(blob.Categories(), ", "))
+			return nil, fmt.Errorf("%q is not one of %s", kind, strings.Join(blob.Categories(), ", "))
 		}
 		if value = strings.TrimSpace(value); value == forever {
 			ttls[kind] = -1

@@ -116,9 +116,9 @@ func (c Config) findEmbedder(ctx context.Context) Config {
 	return c
 }
 
-// chooseEmbedder returns the embedder, nil for none, and the settings with where it is. One
-// that the server chooses by itself stays that of the store: vectors of another could not be
-// compared with those that are there.
+// chooseEmbedder returns the embedder, nil for none, and the settings with where it is. An
+// embedder that the server chooses by itself stays with the store: vectors of another model
+// could not be compared with the existing ones.
 func (c Config) chooseEmbedder(ctx context.Context, engine kv.Engine) (Config, embed.Embedder, error) {
 	before, known, err := chosen.Load(ctx, engine)
 	if err != nil {

@@ -24,15 +24,15 @@ const (
 	envClaudeProject = "CLAUDE_PROJECT_DIR"
 )
 
-const hookHelp = `Tell the server what happened in a session of a host: the host runs this command on its
-events and writes what happened to standard input. ` + "`loom-bridge-server mcp install HOST`" + `
+const hookHelp = `Record an event of a host's session: the host runs this command on its events and writes
+each event to standard input. ` + "`loom-bridge-server mcp install HOST`" + `
 sets it up. The session gets the prompts, each call of a tool with its result, and the
-answers. When a session begins, the model is given what is known: long-term memory and the
-session before; after the host has compacted its conversation, what it was about.
+answers. When a session begins, the model gets context: long-term memory and the previous
+session; after the host has compacted its conversation, a summary of it.
 
-HOST is claude-code, codex, cursor or vscode, EVENT what the host calls it. The server is
+HOST is claude-code, codex, cursor or vscode, EVENT the host's name for it. The server is
 that of ` + "`loom-bridge-server mcp`" + ` in the same project, or the one on --addr; where none
-runs, the command serves for as long as it takes. It never stops a host: what goes wrong is
+runs, the command serves for as long as it takes. It never stops a host: errors are
 written to standard error, with the exit status 1, which hosts show and go on.`
 
 // hookCommand does what a host's event asks for.

@@ -54,7 +54,7 @@ into the host's own configuration.
 
 The calls go to the server on --addr. Without --addr all hosts that work on one data
 directory share a server, which the first of them starts, with the settings of a server,
-and the next takes over. A loopback address at which nobody answers is served in the same
+and the next takes over. A loopback address without a server is served in the same
 way. ` + envToken + ` is the token of the calls.`
 
 	mcpExamples = `  loom-bridge-server mcp install claude-code

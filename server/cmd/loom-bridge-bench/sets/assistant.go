@@ -116,9 +116,9 @@ type assistantMessage struct {
 	about []string // words of the message that the answer repeats
 	// tip stands in the middle of the answer; empty: none does.
 	tip string
-	// told is the fact that the message or its answer states, and written notes the id of
+	// stated is the fact that the message or its answer states, and written notes the id of
 	// that turn; nil: no fact.
-	told    string
+	stated  string
 	written func(id string)
 }
 
@@ -145,8 +145,8 @@ func (w *assistantWriter) plan(topic *assistantTopic, line assistantLine) {
 	values := slices.Clone(line.values)
 	w.rng.Shuffle(len(values), func(i, k int) { values[i], values[k] = values[k], values[i] })
 	tell := func(session int, pattern, value string, written func(string)) {
-		told := strings.ReplaceAll(pattern, "{}", value)
-		m := assistantMessage{topic: topic, text: w.aside(told), about: content(pattern), told: told, written: written}
+		stated := strings.ReplaceAll(pattern, "{}", value)
+		m := assistantMessage{topic: topic, text: w.aside(stated), about: content(pattern), stated: stated, written: written}
 		w.said[session] = append(w.said[session], m)
 	}
 	session := w.rng.IntN(len(w.said))
@@ -156,7 +156,7 @@ func (w *assistantWriter) plan(topic *assistantTopic, line assistantLine) {
 	}
 	q := &Question{Text: line.fields[len(line.fields)-1], Class: lineClasses[line.kind]}
 	w.asked = append(w.asked, q)
-	told := func(id string) {
+	stated := func(id string) {
 		q.Stale = append(q.Stale, q.Evidence...)
 		q.Evidence = []string{id}
 	}
@@ -165,16 +165,16 @@ func (w *assistantWriter) plan(topic *assistantTopic, line assistantLine) {
 		sessions := w.rng.Perm(len(w.said))[:1+w.rng.IntN(min(4, len(w.said), len(values)))]
 		slices.Sort(sessions)
 		for i, at := range sessions {
-			tell(at, line.fields[min(i, 1)], values[i], told)
+			tell(at, line.fields[min(i, 1)], values[i], stated)
 		}
 		if len(sessions) > 1 {
 			q.Class = UpdateClass
 		}
 	case "tip":
 		tip := strings.ReplaceAll(line.fields[0], "{}", values[0])
-		w.said[session] = append(w.said[session], assistantMessage{topic: topic, text: w.chat(topic), tip: tip, told: tip, written: told})
+		w.said[session] = append(w.said[session], assistantMessage{topic: topic, text: w.chat(topic), tip: tip, stated: tip, written: stated})
 	default:
-		tell(session, line.fields[0], values[0], told)
+		tell(session, line.fields[0], values[0], stated)
 	}
 }
 
@@ -228,7 +228,7 @@ func (w *assistantWriter) session(number, messages int, at time.Time) {
 		if m.tip != "" {
 			turn = &w.talk.Turns[len(w.talk.Turns)-1]
 		}
-		turn.Tells = []Told{{turn.ID, m.told}}
+		turn.Tells = []Told{{turn.ID, m.stated}}
 		m.written(turn.ID)
 	}
 }

@@ -21,8 +21,8 @@ var ErrFailed = errors.New("audit verify found changes")
 
 const verifyHelp = `Compare the records of all tool calls with the digests that seal them. Give the log of the
 server with --log: the heads in it show whether the end was cut off. Nothing is written, so
-that the right to read is enough. No server may be running on the data directory. The exit
-status is 1 when something was changed, added or taken away.`
+read permission is enough. No server may be running on the data directory. The exit status
+is 1 if a record was changed, added or removed.`
 
 // Options are what the commands work with. All are required.
 type Options struct {

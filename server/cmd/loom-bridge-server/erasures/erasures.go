@@ -30,17 +30,18 @@ const help = `Erase all that a store holds of an agent, a person or a tenant, wi
   loom-bridge-server erase verify a1.json
 
 Records, their index, vectors and versions, sessions, offloaded results, events, messages,
-audit records and everything else of the subject go; with --session only what stands in
-one session of the agent, with --step one of its steps, with --filter only the records that it lets through. What an agent
-saved into the memory of persons and spaces stays without its name, or goes (--shared records).
-Others' words that have its id stay, and are counted. The store is
-written anew beside the old one without them, then the two change places in one step, and
-the old one is removed; so no server may be running on it, and there must be room for a
-second store. In PostgreSQL the tables are written anew in a schema beside (NAME_rewritten),
-and the old ones dropped. A command that was killed is run again. The certificate is signed
-with the key, says what is claimed and what is not, and names backups that may still hold
-what was erased (--backup-dir). Where nothing is found the command fails and changes
-nothing, since an id is easily misspelt.`
+audit records and everything else of the subject are erased. --session limits this to one
+session of the agent, --step to one of its steps, --filter to the matching records. Records
+that an agent saved into the memory of persons and spaces lose its name, or are erased too
+(--shared records). Texts of others that contain its id stay, and are counted.
+
+The store is copied without the erased data, and the copy replaces the old store in one
+step. So no server may be running on it, and there must be room for a second store. In
+PostgreSQL the tables are copied into a second schema (NAME_rewritten), and the old ones
+dropped. Run a killed command again. The certificate is signed with the key, says what is
+claimed and what is not, and names backups that may still hold erased data (--backup-dir).
+If nothing is found the command fails and changes nothing, since an id is easily
+misspelt.`
 
 // Options are what the commands work with. All are required.
 type Options struct {

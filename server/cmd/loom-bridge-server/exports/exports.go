@@ -31,27 +31,27 @@ the directory of --out there are then
   workspace/history/step_001.original its result as it was given, where no other
                                       file has it
   workspace/outputs/read_002.txt ...  offloaded results, byte for byte, under every
-                                      path that they have or had; those of the
-                                      archive and the like in folders of their own
+                                      path that they have or had; archived ones
+                                      and the like in separate folders
   steps.jsonl                         id, session, position and line of each step
   messages.jsonl                      the messages, in the order of the session
   folds.jsonl                         what stands in prompts in place of old steps,
                                       if anything does
   tasks.jsonl                         the tasks of each session, which are tier L1 of
                                       its memory; L2 to L4 are records of these tiers
-  blobs.jsonl                         what is known of each offloaded result, and
+  blobs.jsonl                         a description of each offloaded result, and
                                       the files that it was written to
-  records.jsonl                       what the agent remembers, all but the vectors
+  records.jsonl                       the agent's records, without vectors
   memory/ID.txt                       the text of each record
-  versions.jsonl                      what records were before they changed
+  versions.jsonl                      earlier versions of records
   events.jsonl                        the durable events that the agent emitted, and
-                                      those of the topics agent.ID and below
-  audit.jsonl                         who called what, and what came of it
+                                      events of the topics agent.ID and below
+  audit.jsonl                         the tool calls: caller, tool and outcome
 
-A file of which there is nothing is not made. What was saved for a person (user_id)
-belongs to no agent and is left out. Each result is compared with its hash; one that is
-damaged is left out and reported, and the exit status is then 1. A path that the file system
-does not take is written as renamed/{hash}, as blobs.jsonl says.`
+Empty files are not made. Records saved for a person (user_id) belong to no agent and are
+left out. Each result is compared with its hash; a damaged one is left out and reported, and
+the exit status is then 1. A path that the file system does not accept is written as
+renamed/{hash}, as blobs.jsonl says.`
 
 // Options are what the command works with. All are required.
 type Options struct {

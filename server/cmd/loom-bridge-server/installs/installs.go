@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	installHelp = `Write a host's own configuration, so that it starts this server, and tells it what happens
-in its sessions. What would change is shown first; --print shows it and writes nothing,
---yes does not ask. What was there is kept: ` + "`mcp uninstall HOST`" + ` brings it back byte for
-byte, or, where the file was changed since, takes away only what is ours. Comments, order
-and other keys stay as they are. What stands behind -- goes to the server: -- --agent anna.
+	installHelp = `Write a host's own configuration, so that it starts this server, and sends it the events
+of its sessions. Changes are shown first; --print only shows them, --yes does not ask. The
+old content is kept: ` + "`mcp uninstall HOST`" + ` brings it back byte for
+byte, or, if the file was changed since, removes only our entries. Comments, order
+and other keys stay as they are. Arguments after -- go to the server: -- --agent anna.
 
   HOST         --scope project (default)                      --scope user
   claude-code  .mcp.json, .claude/settings.json               ~/.claude.json, ~/.claude/settings.json
@@ -33,9 +33,8 @@ and other keys stay as they are. What stands behind -- goes to the server: -- --
 A host reads it when it starts. Claude Code asks before it uses servers of a project; Codex
 runs hooks once they are trusted (/hooks), and reads a project's files in trusted ones only.`
 
-	uninstallHelp = `Take away what ` + "`mcp install HOST`" + ` wrote. A file that nobody has changed since is as it
-was before, byte for byte; from another one goes what is ours alone. What would change is
-shown first.`
+	uninstallHelp = `Take away what ` + "`mcp install HOST`" + ` wrote. A file unchanged since is restored byte
+for byte; from a changed one only our entries are removed. Changes are shown first.`
 )
 
 // errNotWritten: a person was asked and did not agree.

@@ -22,15 +22,14 @@ directory to PostgreSQL, back, or to another one of the same kind.
   loom-bridge-server migrate --from rocksdb:/var/lib/loom --to postgres://loom@db/loom
   loom-bridge-server migrate --from postgres://loom@db/loom --to rocksdb:/var/lib/loom-2
 
-No server may run on the store that is copied; it is only read. Where it goes there must
-be nothing yet: an empty or absent directory, a schema that is not there. A server
-refuses the copy until all of it is there and was compared. A copy that was cut off goes
-on where it was when the same command is given again; one that is no longer wanted is
-deleted by removing the directory or dropping the schema.
+No server may run on the source, which is only read. The target must be an empty or absent
+directory, or an absent schema. A server refuses the copy until it is complete and compared.
+Repeat the command to resume an interrupted copy; to discard one, remove the directory or
+drop the schema.
 
 For each keyspace there is a line with the entries, their bytes, the scopes and the SHA-256
-of all of it, which is the same on both sides. What is in files beside a store belongs to
-the machine and is not copied: workspaces, credentials, backups.`
+of all of it, which is the same on both sides. Files outside the store belong to the
+machine and are not copied: workspaces, credentials, backups.`
 
 // Options are what the command works with. All are required.
 type Options struct {

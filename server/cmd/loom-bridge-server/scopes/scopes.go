@@ -14,10 +14,10 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-const help = `List whose memory the server on --addr has: agents, then spaces, then persons, each by
-id, with the number of records, of those in the archive, and of bytes on the disk, which
-are about right and miss what was written lately. Where the server has credentials, what
-the token may administer is listed.
+const help = `List the owners of memories at the server on --addr: agents, then spaces, then persons, by
+id, with the number of records, of archived records, and the approximate bytes on the disk,
+without recent writes. If the server has credentials, only owners that the token may
+administer are listed.
 
   loom-bridge-server scopes
   loom-bridge-server scopes --kind user --prefix ann

@@ -35,8 +35,8 @@ const help = `Export, import, watch and relate the records of one memory, of the
 
 An export is a file of JSON Lines with everything that was stored: vectors, versions,
 times, relations. It imports into any memory of any server, and the export of that is the
-same file. An import that was interrupted is made again: what is there already is passed
-over. Undo deletes what an import has saved, if nobody has changed it since.`
+same file. Repeat an interrupted import: records that exist already are skipped. Undo
+deletes the records that an import has saved and that are unchanged since.`
 
 const (
 	// maxLine bounds a line, as the server does.
@@ -72,7 +72,7 @@ func Command(o Options) *cobra.Command {
 	d := &desk{Options: o}
 	command := &cobra.Command{Use: "records", Short: "Export, import, watch and relate the records of a memory", Long: help, Args: cobra.NoArgs}
 	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	command.PersistentFlags().StringVar(&d.agent, "agent", "", "`id` of the agent whose memory it is, or who works in a person's or a space's (required)")
+	command.PersistentFlags().StringVar(&d.agent, "agent", "", "`id` of the agent whose memory it is, or which works in a person's or a space's (required)")
 	command.PersistentFlags().StringVar(&d.user, "user", "", "`id` of the person whose memory it is, in place of the agent's")
 	command.PersistentFlags().StringVar(&d.space, "space", "", "`id` of the space whose memory it is, in place of the agent's")
 	_ = command.MarkPersistentFlagRequired("agent") // the flag is there
@@ -83,12 +83,12 @@ func Command(o Options) *cobra.Command {
 	load := d.sub("import [FILE]", "Take lines of an export into a memory", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
 		return d.load(ctx, args, skip)
 	})
-	load.Long = "Take lines of an export into a memory, behind the records that are there. Without FILE\nthey are read from standard input."
-	load.Flags().BoolVar(&skip, "skip-existing", false, "leave records as they are whose id comes with another content")
-	undo := d.sub("undo IMPORT", "Delete what an import has saved", cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return d.undo(ctx, args[0]) })
+	load.Long = "Import lines of an export into a memory, after the existing records. Without FILE they\nare read from standard input."
+	load.Flags().BoolVar(&skip, "skip-existing", false, "skip lines whose id exists with another content")
+	undo := d.sub("undo IMPORT", "Delete the records that an import has saved", cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return d.undo(ctx, args[0]) })
 	undo.Long = "Delete the records that the import of an id has saved and that are unchanged since.\nIt prints how many were changed and stay. Import prints the id; records have it, too."
 	var after string
-	watch := d.sub("watch", "Write what changes in a memory as lines of JSON, until it is interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
+	watch := d.sub("watch", "Write the changes of a memory as lines of JSON, until interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		return d.watch(ctx, after)
 	})
 	watch.Flags().StringVar(&after, "after", "", "the `position` of the last line that is known; default: every record first")

@@ -29,7 +29,7 @@ const (
 	logBytes  = 8 + 8
 	sumBytes  = 4
 
-	// slots 0 and 1 are synced in turn.
+	// slots 0 and 1 are synced alternately.
 	syncedSlots = 2
 	// noteSlot is not synced.
 	noteSlot = 2

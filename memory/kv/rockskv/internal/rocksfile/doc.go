@@ -13,7 +13,7 @@
 //     it needs.
 //   - A [DamageError] says where a file is not what it should be.
 //
-// Caveats: the formats are those of RocksDB 7.8.3, which db/log_format.h,
-// db/version_edit.h, table/format.h and db/blob/blob_log_format.h describe. Only the
-// features that package tuning turns on are understood.
+// Caveats: the formats are RocksDB 7.8.3's, which db/log_format.h, db/version_edit.h,
+// table/format.h and db/blob/blob_log_format.h describe. Only the features that package
+// tuning turns on are understood.
 package rocksfile
