@@ -7,6 +7,5 @@
 //     lexical.Index.Rank takes.
 //   - [Tells] is the other side: which kinds of answer a saved text can give.
 //
-// Kinds and moments are recognised by English words; terms are those of the store's
-// language.
+// Kinds and moments are recognised by English words; terms depend on the store's language.
 package question

@@ -115,7 +115,7 @@ func asksForCurrent(words []word) bool {
 	return present
 }
 
-// asksForOne reports whether a question asks for one thing that is so: "what is", "tell me".
+// asksForOne reports whether a question asks for one current fact: "what is", "tell me".
 func asksForOne(words []word) bool {
 	if len(words) < 2 || slices.ContainsFunc(words, func(w word) bool { return pastVerbs[w.lower] }) {
 		return false

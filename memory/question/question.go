@@ -56,11 +56,11 @@ type Question struct {
 	Filter string
 	// Mode is which signals to use. Default Hybrid.
 	Mode Mode
-	// MinScore drops hits under this score, 0 to 1, and those that only what stands next to
-	// them in their session, or who said them, lifts over it. Default 0.
+	// MinScore drops hits under this score, 0 to 1, and hits that exceed it only because of
+	// their neighbours in the session or their author. Default 0.
 	MinScore float64
-	// MaxTokens bounds the texts of all hits together, and is filled with what says most of
-	// what was asked: short texts whole, of long ones passages. Default 0: no bound.
+	// MaxTokens bounds the texts of all hits together, and is filled with the best matching
+	// texts: short texts whole, long ones as passages. Default 0: no bound.
 	MaxTokens int
 	// MaxBytes bounds what the records of all hits hold together, as record.Record.Bytes
 	// counts. Hits are dropped from the worst up, but never the best one. Default
@@ -102,7 +102,7 @@ type Question struct {
 	Related *Related
 }
 
-// Limits and defaults of what is related.
+// Limits and defaults of related records.
 const (
 	// DefaultRelated is how many related records are added unless it is said otherwise.
 	DefaultRelated = 5

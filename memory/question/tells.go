@@ -74,7 +74,7 @@ const maxToldBytes = 4 << 10
 // Tells returns the kinds of facts that a text holds, by which it can answer a question, and
 // whether it asks something itself.
 func Tells(text string) segment.Flags {
-	var told segment.Flags
+	var flags segment.Flags
 	text = text[:min(len(text), maxToldBytes)]
 	r := readings.Get().(*reading)
 	defer r.done()
@@ -85,11 +85,11 @@ func Tells(text string) segment.Flags {
 	r.known = append(r.known, make([]class, wordsAhead)...)
 	words, known := r.words, r.known
 	if asksMostly(text, words) {
-		told |= segment.FlagAsks
+		flags |= segment.FlagAsks
 	}
 	changes := 0
 	for i, word := range words {
-		told |= word.tells(words[i+1:], known[i:])
+		flags |= word.states(words[i+1:], known[i:])
 		if known[i]&changeWord != 0 {
 			changes += 2
 		}
@@ -98,9 +98,9 @@ func Tells(text string) segment.Flags {
 		}
 	}
 	if changes > 1 {
-		told |= segment.FlagTellsChange
+		flags |= segment.FlagTellsChange
 	}
-	return told
+	return flags
 }
 
 // wordsAhead is how many words are read behind one to classify it.
@@ -122,12 +122,12 @@ func (r *reading) done() {
 	readings.Put(r)
 }
 
-// maxStated is how many words a text may state beside its question and still be one that
-// asks: a longer text states something, and asks for something else.
+// maxStated is how many words of statement a text may have in addition to its question and
+// still count as a question: a longer text states one thing and asks for another.
 const maxStated = 30
 
 // asksMostly reports whether one of the lines of a text ends with a question, and
-// the text states little beside questions.
+// the text states little other than questions.
 func asksMostly(text string, words []word) bool {
 	if !endsWithQuestion(text) {
 		return false
@@ -160,21 +160,21 @@ func endsWithQuestion(text string) bool {
 	return false
 }
 
-// tells returns the kinds of the word, with the words behind it. known are the classes of the
-// word and of at least wordsAhead behind it.
-func (w word) tells(next []word, known []class) (told segment.Flags) {
+// states returns the kinds of fact that the word, with the words behind it, states. known are
+// the classes of the word and of at least wordsAhead words behind it.
+func (w word) states(next []word, known []class) (flags segment.Flags) {
 	if w.capital && !w.begins && len(w.lower) >= minNameBytes {
-		told |= segment.FlagTellsName
+		flags |= segment.FlagTellsName
 	}
 	digits := w.lower[0] >= '0' && w.lower[0] <= '9'
 	if digits || known[0]&numberWord != 0 {
-		told |= segment.FlagTellsNumber
+		flags |= segment.FlagTellsNumber
 	}
 	const yearDigits = 4
 	isRecent := digits && len(w.lower) == yearDigits && yearOf(w.lower) >= 1900 && yearOf(w.lower) < 2100
 	isMay := w.capital && !w.begins && w.lower == "may"
 	if known[0]&timeWord != 0 || isMay || isRecent || w.beginsPeriod(known) {
-		return told | segment.FlagTellsTime
+		return flags | segment.FlagTellsTime
 	}
 	if digits || known[0]&countWord != 0 {
 		unit := known[1]
@@ -182,10 +182,10 @@ func (w word) tells(next []word, known []class) (told segment.Flags) {
 			unit = known[2]
 		}
 		if unit&unitWord != 0 {
-			told |= segment.FlagTellsTime
+			flags |= segment.FlagTellsTime
 		}
 	}
-	return told
+	return flags
 }
 
 // beginsPeriod reports whether the word, whose class comes first, begins something like

@@ -12,8 +12,8 @@ import (
 
 // The constants of BM25, measured on conversations, on abstracts and on talks with
 // assistants: how soon more of the same word stops counting, and how much a long document
-// is marked down. Where lengths are uneven, as those of short statements and long answers
-// are, a long one is marked down more, so that length decides nothing by itself.
+// is marked down. Where lengths are uneven, as with short statements and long answers, a
+// long one is marked down more, so that length alone decides nothing.
 const (
 	saturation       = 0.9
 	lengthPart       = 0.6
@@ -24,7 +24,7 @@ const (
 	even, uneven = 1.2, 1.8
 )
 
-// lengths are those of all documents, or windows, together.
+// lengths are the summed lengths of all documents, or windows.
 type lengths struct{ count, words, logs float64 }
 
 // log2 is the logarithm of a length and one, to a tenth: an exact one would take most of
@@ -95,16 +95,16 @@ func idf(documents float64, with int) float64 {
 	return math.Log1p((documents - float64(with) + 0.5) / (float64(with) + 0.5))
 }
 
-// workspace is the working memory of a query in one scope. Slices are indexed
-// by slot, those of sections by their numbers.
+// workspace is the working memory of a query in one scope. Slices are indexed by slot,
+// slices of sections by section number.
 type workspace struct {
 	turn, window, section []float32 // the signals
 	// covered is the weight of the asked words that stand in a document.
 	covered []float32
 	// The word at hand: its postings, with slots in place of ordinals, and how often
 	// it stands in every window and section. Only those in windowsTouched and
-	// sectionsTouched are not zero. When all words are done, inWindow holds the turn
-	// signal together with what questions give to their replies.
+	// sectionsTouched are not zero. When all words are done, inWindow holds the turn signal
+	// plus the share that questions pass to their replies.
 	postings        []segment.Posting
 	inWindow        []float32
 	windowsTouched  []uint32

@@ -16,8 +16,8 @@ const datedCoverage = 0.3
 // little, as nothing says that it is about the request.
 const namedCoverage = 0.1
 
-// calibrate converts the best candidates into hits with scores from 0 to 1, drops
-// those under the least score and counts what was dropped.
+// calibrate converts the best candidates into hits with scores from 0 to 1, drops hits
+// under the least score and counts them.
 //
 // The score of the best hit says how sure it is that something was found: the
 // part of what the query asks for that the hit and what stands around it cover,
@@ -125,7 +125,7 @@ func (r *ranking) countRest(best []candidate, score func(candidate) float64) {
 	a.OverLimit = r.allowed - a.UnderMinScore - len(a.Hits)
 }
 
-// countUnder counts the candidates under the least score beside the best.
+// countUnder counts the candidates under the least score other than the best.
 func (r *ranking) countUnder(best []candidate, score func(candidate) float64) (n int) {
 	if r.allowed == len(best) {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
 )
 
-// explain gives every hit its signals and the words of its own that matched.
+// explain gives every hit its signals and its matching own words.
 func (r *ranking) explain() error {
 	hits := make(map[documentSlot]*Hit, len(r.answer.Hits))
 	for i := range r.answer.Hits {

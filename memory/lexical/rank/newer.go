@@ -19,16 +19,16 @@ const (
 	// coversMuch is the part of the query that a document must cover to be
 	// outdated by another.
 	coversMuch = 0.4
-	// coversForm is the part that a document must cover to say the same of the same, which
-	// takes two words at least: a subject and what is asked of it.
+	// coversForm is the part of a query that a document must cover to state the same about
+	// the same subject. It takes at least two words: a subject and an attribute.
 	coversForm = 0.75
 	// maxHeldWords is how many of the query's words are looked at to see whether a document
 	// holds all that another holds.
 	maxHeldWords = 63
 	// statementWords is the longest document that states one thing.
 	statementWords = 20
-	// staleKept is what is left of the rank of one that is no longer so: less than others
-	// have that were found for a part of the query.
+	// staleKept is the remaining part of the rank of an outdated document: less than the
+	// rank of documents that match a part of the query.
 	staleKept = 0.1
 )
 
@@ -158,9 +158,9 @@ func (r *ranking) wordsOf(c *candidate) uint64 {
 	return c.words
 }
 
-// states reports whether a document is a short one that covers what is asked, but for words
-// that stand nowhere. It takes two words, a subject and what is asked of it; where the query
-// names who said it, that is the subject.
+// states reports whether a document is short and covers the query, ignoring words found in
+// no document. It takes two words, a subject and an attribute; an author that the query
+// names counts as the subject.
 func (r *ranking) states(c *candidate) bool {
 	p := r.parts[c.part]
 	if p.named == 0 && r.foundWords < 2 || p.named != 0 && p.frame.Author[c.slot] != p.named {

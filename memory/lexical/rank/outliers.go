@@ -21,11 +21,11 @@ const (
 	lastPlace = 2
 	// minOutlier is how much a vector must stand out to be lifted.
 	minOutlier = 0.2
-	// Where all cosines are high, as those of many models are, nothing stands out
-	// so far. It then counts how many spreads a vector is ahead of the middle: in a
-	// crowd of chance hardly one is ahead by more than six. Weak models have such
-	// too, but of documents that share much with the query: words must leave it
-	// under mostWords of the best.
+	// Where all cosines are high, as with many models, none stands out that far. Then the
+	// number of spreads counts by which a vector is ahead of the middle: in a crowd of
+	// chance hardly one is ahead by more than six. Weak models produce such vectors too,
+	// but for documents that share many words with the query: words must leave it under
+	// mostWords of the best.
 	minSpreads, mostWords = 7, 0.6
 	// minCrowd is how many vectors make a crowd.
 	minCrowd = 20

@@ -137,7 +137,7 @@ func (r *ranking) pickFrom(part int, b *topK) {
 	}
 }
 
-// noCandidate stands in sums for a document that is none.
+// noCandidate stands in sums for a document that is not a candidate.
 const noCandidate = -1
 
 // measure sums up what the words of the query say of each document, finds the most of each

@@ -33,8 +33,8 @@ type Query struct {
 	// Names are the words of the query in their order, each as FoldName has it:
 	// authors that it names are recognised by them.
 	Names []string
-	// Terms makes words of an author's name, as Words were made; by it those that
-	// only name an author are recognised. Nil: they are words like others.
+	// Terms makes words of an author's name, as Words were made; with it, words that only
+	// name an author are recognised. Nil: they are ordinary words.
 	Terms func(name string) iter.Seq[string]
 	// Spans are the moments that the query names.
 	Spans []Span
@@ -53,8 +53,8 @@ type Query struct {
 	Owned bool
 	// Limit is how many hits at most; zero means none.
 	Limit int
-	// MinScore drops hits under this score, and those that what stands around them or who
-	// said them lifts over it.
+	// MinScore drops hits under this score, and hits that exceed it only because of their
+	// neighbours or their author.
 	MinScore float64
 	// Judge asks for the Own of every hit, without a MinScore, too.
 	Judge bool
@@ -121,14 +121,14 @@ type Hit struct {
 
 // The names of signals.
 const (
-	SignalTurn       = "turn"       // a document's own words, and those of the question that it answers
+	SignalTurn       = "turn"       // a document's own words, and the words of the question that it answers
 	SignalWindow     = "window"     // the words of what stands right before and behind it
-	SignalSession    = "session"    // those of its section of the session
+	SignalSession    = "session"    // words of its section of the session
 	SignalAuthor     = "author"     // the query names who said it
 	SignalDate       = "date"       // the query names when it was
 	SignalAnswer     = "answer"     // it has the kind of thing that is asked for
 	SignalQuestion   = "question"   // it only asks
-	SignalReply      = "reply"      // within turn: what a question gives to its answer
+	SignalReply      = "reply"      // within turn: the share that a question passes to its answer
 	SignalBrevity    = "brevity"    // within window and session: a few words say little by themselves
 	SignalRepeated   = "repeated"   // much of its session was shown by better hits
 	SignalVector     = "vector"     // its vector is near
@@ -141,7 +141,8 @@ const (
 	SignalAccess     = "access"     // how little it is read; package memory weighs it
 )
 
-// Signals are those that a query can leave out. The others it asks for by itself.
+// Signals returns the signals that a query can leave out. The others depend on the query
+// itself.
 func Signals() []string {
 	return []string{
 		SignalTurn, SignalWindow, SignalSession, SignalAuthor, SignalDate, SignalAnswer, SignalQuestion, SignalReply,
@@ -173,12 +174,11 @@ type Answer struct {
 	// Uneven is how uneven the lengths of all documents are, from 0, as in talks of two
 	// people, to 1, as in talks with an assistant.
 	Uneven float64
-	// LexicalCandidates are the documents that hold a word of the query, or
-	// stand in a session that does; VectorCandidates those that came from their
-	// vectors.
+	// LexicalCandidates counts the documents that hold a word of the query, or belong to a
+	// session that does; VectorCandidates the ones found by their vectors.
 	LexicalCandidates, VectorCandidates int
-	// Weights are how much each of the query's words counts for how sure a hit is, in their
-	// order: the rarer the more, zero for names of authors and for what was added to them.
+	// Weights are the weights of the query's words, in order, in the score of a hit: the
+	// rarer the higher, zero for names of authors and for added words.
 	Weights []float64
 	// The candidates that the selection keeps out, that scored too low, and
 	// that fell to the limit.

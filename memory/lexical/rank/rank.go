@@ -49,7 +49,7 @@ type candidate struct {
 	repeated float32
 	// stale is what it lost because a later one states the same of the same.
 	stale float32
-	// words are those of the query that it holds; zero until asked for.
+	// words are the query's words that it holds; zero until computed.
 	words uint64
 }
 

@@ -22,7 +22,8 @@ type ranking struct {
 	// others, found or not; mass is their sum.
 	asked []float64
 	mass  float64
-	// found is the sum of those of words that stand somewhere, and foundWords counts these.
+	// found is the sum of the weights of words found in some document, and foundWords their
+	// number.
 	found      float64
 	foundWords int
 	shares     shares
@@ -107,7 +108,7 @@ func (r *ranking) add(part Part, words []lexical.TermPostings, work *workspace) 
 	r.totals.sectionWords += p.derived.inSections
 }
 
-// workspaces are those that no ranking uses.
+// workspaces are the unused workspaces.
 var workspaces = sync.Pool{New: func() any { return &workspace{} }}
 
 // release gives the working memory back.
@@ -121,8 +122,8 @@ func (r *ranking) release() {
 // maxNameWords is how many words of a query can be the name of an author.
 const maxNameWords = 5
 
-// findNamed finds the authors that the query names: the words of all of them
-// say little of what is asked, and the records of a single one count more.
+// findNamed finds the authors that the query names: their names say little about the
+// question, and the records of a single named author count more.
 func (r *ranking) findNamed() {
 	words := r.query.Names
 	var found []string

@@ -8,9 +8,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// A hit of a session of which much has been shown has less to add: those of other sessions
-// come before it. What is shown of a long session with one short statement is next to
-// nothing; one long answer of a short session is much of it.
+// A hit of a session of which much has been shown has less to add: hits of other sessions
+// come before it. One short statement shows next to nothing of a long session; one long
+// answer shows much of a short one.
 const (
 	// repeatedShare is how much a hit loses of whose session all has been shown, before
 	// the bound.

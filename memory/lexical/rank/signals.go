@@ -55,7 +55,8 @@ type shares struct {
 	brief                                                                  bool
 }
 
-// sharesOf returns what the signals of a query count, without those that it leaves out.
+// sharesOf returns the shares of the signals of a query, zero for the ones that it leaves
+// out.
 func sharesOf(q Query) shares {
 	s := shares{
 		turn: turnShare, window: windowShare, session: sessionShare, author: authorShare, date: dateShare,
@@ -126,10 +127,10 @@ type words struct{ turn, window, section float32 }
 
 func (w words) sum() float32 { return w.turn + w.window + w.section }
 
-// mix is what the signals by words count, worked out once for all documents: the factors
-// that scale them, and their shares. Around are the shares of window and session, lone
-// those of a document that is its own session, and own is the part of what a document's own
-// words lack in its window that it is given.
+// mix holds the weights of the signals by words, computed once for all documents: the
+// factors that scale them, and their shares. around are the shares of window and session;
+// lone the shares of a document that is its own session. own is the share of the window
+// score added to documents whose own words score less.
 type mix struct {
 	byTurn, byWindow, bySection         float32
 	turn, window, session, around, lone float32
@@ -244,7 +245,7 @@ func (r *ranking) answered(f *frame.Frame, o uint32) float32 {
 	return min(1, askedWords/float32(f.Body[next]+1))
 }
 
-// most is more than any candidate's signals beside its words add up to.
+// most is an upper bound of the sum of a candidate's signals other than its words.
 func (r *ranking) most() float32 {
 	most := r.shares.author + r.shares.answer*float32(bits.OnesCount8(uint8(r.query.Answers)))
 	if len(r.spans) > 0 {
@@ -253,9 +254,9 @@ func (r *ranking) most() float32 {
 	return most
 }
 
-// brevity marks down what stands around something said in a few words, which says little
-// of its own. Beside long answers a few words are what a user states: where lengths are
-// uneven, they lose nothing.
+// brevity marks down the window of a document of few words, which says little itself. Among
+// long answers, short documents are the user's statements: where lengths are uneven, they
+// are not marked down.
 func brevity(words uint32) float32 { return float32(words+1) / float32(words+3) }
 
 // kept is what age and lack of importance leave of a rank.

@@ -8,12 +8,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/frame"
 )
 
-// How vectors count beside words, the best document by words counting 1. A
-// vector that is nearer than the rest re-orders as much as the query says. One
-// that stands out from all others, as that of a document which says the very
-// thing in other words, counts for what words don't say of it, and is lifted, see
-// outliers.go. They were set on conversations, with models that know less than the
-// words do and with such that know more.
+// How vectors count relative to words, where the best document by words counts 1. A vector
+// that is nearer than the rest re-orders as much as the query says. One that stands out
+// from all others, as for a document that says the same in other words, counts for the part
+// that its words lack, and is lifted, see outliers.go. They were set on conversations, with
+// models that know less than the words do and with such that know more.
 const (
 	// nearPower makes a vector half-way to the nearest count a quarter: a model
 	// that is worth anything is right about the nearest.

@@ -17,8 +17,8 @@ const (
 	// sectionSize is how many documents of a session are ranked as one: what is far away
 	// in a long session says nothing of a document.
 	sectionSize = 20
-	// replyWords is the length up to which what is said next is taken for the answer to
-	// a question: one that is longer repeats what it answers.
+	// replyWords is the length up to which the next document counts as the answer to a
+	// question: a longer one repeats the question itself.
 	replyWords = 20
 )
 
