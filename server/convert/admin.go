@@ -22,7 +22,7 @@ func OwnerKind(k loombridgev1.ScopeKind) kv.OwnerKind {
 	}[k]
 }
 
-// Scopes tells of owners and what their memories hold.
+// Scopes converts owners and the contents of their memories.
 func Scopes(all []memory.Owned) []*loombridgev1.MemoryScope {
 	out := make([]*loombridgev1.MemoryScope, len(all))
 	for i, o := range all {
@@ -50,7 +50,7 @@ func EraseSubject(r *loombridgev1.EraseScopeRequest, tenant string) erasure.Subj
 	return out
 }
 
-// EraseProgress tells how far an erasure is.
+// EraseProgress converts the progress of an erasure.
 func EraseProgress(p live.Progress) *loombridgev1.EraseScopeResponse {
 	at := map[live.Step]loombridgev1.EraseStep{
 		live.Waiting:    loombridgev1.EraseStep_ERASE_STEP_WAITING,
@@ -62,7 +62,7 @@ func EraseProgress(p live.Progress) *loombridgev1.EraseScopeResponse {
 	return &loombridgev1.EraseScopeResponse{Step: at[p.Step], Entries: p.Entries}
 }
 
-// EraseResult tells what was erased, or what a dry run found.
+// EraseResult converts the result of an erasure or a dry run.
 func EraseResult(r *live.Result, dry bool, known []backup.Backup) *loombridgev1.EraseScopeResponse {
 	out := &loombridgev1.EraseResult{Counts: r.Counts, Entries: r.Entries, Bytes: r.Bytes, Resumed: r.Resumed}
 	for _, b := range known {

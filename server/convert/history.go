@@ -141,7 +141,7 @@ func CompactRequest(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assem
 	return request
 }
 
-// Compaction tells what was folded, or is the history as text.
+// Compaction converts the folded batch, or the history as text.
 func Compaction(c assemble.Compaction) *loombridgev1.CompactHistoryResponse {
 	return &loombridgev1.CompactHistoryResponse{
 		Batch: batchOf(c.Batch), Folds: foldsOf(c.Folds), Text: utf8Text(c.Text), Tokens: TokenCount(c.Tokens),

@@ -9,7 +9,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// Retention says what is deleted for its age.
+// Retention converts the counters of deletions by age.
 func Retention(s retention.Stats) *loombridgev1.RetentionStatus {
 	out := &loombridgev1.RetentionStatus{DeletedRecords: s.Records, DeletedSessions: s.Sessions, Failing: s.Failing}
 	if !s.Swept.IsZero() {
@@ -30,7 +30,7 @@ func Bridges(r *registry.Registry) []*loombridgev1.BridgeStatus {
 	return out
 }
 
-// Workspace says which server has a workspace; nil for nobody.
+// Workspace returns the server that has a workspace; nil if none has.
 func Workspace(o places.Owner) *loombridgev1.Workspace {
 	if o.Folder == "" {
 		return nil

@@ -20,8 +20,8 @@ import (
 
 // The enums of the API have the domain's numbers, or zero for its default.
 
-// Record converts a request or a draft. Metadata and importance have forms
-// that the interface can't tell apart.
+// Record converts a request or a draft. Metadata and importance have forms that the
+// interface can't distinguish.
 func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (record.Record, error) {
 	text := json.RawMessage(r.GetMetadataJson())
 	if metadata != nil {

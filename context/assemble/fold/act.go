@@ -49,7 +49,7 @@ func (r *calls) done(g *pairing.Group, whole pairing.Output) []done {
 	}
 	for i := range g.Members {
 		if m := &g.Members[i]; m.Use == pairing.Stray {
-			all = append(all, done{r.told(m.Entry, nameObserved, "{}", whole(m.Entry.Position)), nil, m.Entry.Position})
+			all = append(all, done{r.asCall(m.Entry, nameObserved, "{}", whole(m.Entry.Position)), nil, m.Entry.Position})
 		}
 	}
 	return all
@@ -80,7 +80,7 @@ func (r *calls) called(g *pairing.Group, c *pairing.Call) done {
 	if e.Message == nil {
 		return done{act: r.unanswered(g, c), call: c}
 	}
-	return done{r.told(e, c.Wish.Name, c.Wish.Arguments, text), c, e.Position}
+	return done{r.asCall(e, c.Wish.Name, c.Wish.Arguments, text), c, e.Position}
 }
 
 // unanswered is a call without a result.
@@ -109,15 +109,15 @@ func (r *calls) observations(g *pairing.Group) []done {
 		if m.Use != pairing.Observed {
 			continue
 		}
-		all = append(all, done{r.told(m.Entry, name, args, pairing.Words(m.Entry.Message)), nil, m.Entry.Position})
+		all = append(all, done{r.asCall(m.Entry, name, args, pairing.Words(m.Entry.Message)), nil, m.Entry.Position})
 		name, args = nameObserved, "{}"
 	}
 	return all
 }
 
-// told is a call with a message as its result. What the preset hides can be read by
-// the message's name.
-func (r *calls) told(e session.Entry, name, args, result string) history.Act {
+// asCall returns a call with a message as its result. Parts that the preset hides can be
+// read by the message's name.
+func (r *calls) asCall(e session.Entry, name, args, result string) history.Act {
 	s := r.reduced(name, args, result)
 	s.Inline, s.Pinned = result, e.Message.Pinned
 	id := session.MessageID(e.Position)

@@ -3,10 +3,10 @@
 //
 //   - A [Stage] folds the histories of a server. A [Folding] is the history of one prompt, by
 //     some [Rules].
-//   - A [Source] is what was read of it: folds, and groups of entries.
-//   - An [Ask] says what the rest of the prompt leaves to the history, a [Draft] is what the
-//     history made of that: its messages, and what is to be stored before anybody sees them.
-//   - A [Batch] is the account of what was folded.
+//   - A [Source] is the part of it that was read: folds, and groups of entries.
+//   - An [Ask] says what the rest of the prompt leaves to the history, a [Draft] is the
+//     resulting history: its messages, and the folds to store before they are shown.
+//   - A [Batch] is the account of a batch of folds.
 //
 // The ledger folds old turns where that pays; a preset has fixed rules, for text or for
 // messages; levels of pressure leave out what does not fit even then. A result that the model

@@ -126,9 +126,9 @@ func batchOf(v history.View) *Batch {
 	return b
 }
 
-// Batch is what one call folded, or which steps a preset shows as lines from
-// now on, and why. A call that read more than it holds at once folded several
-// times: Number and Reason are those of the last.
+// Batch describes the folds of one call, or the steps that a preset shows as lines from now
+// on, and the reason. A call that read more than it may hold at once folded several times:
+// Number and Reason are the last fold's.
 type Batch struct {
 	// Number counts the batches of the session, from 1; 0 for a preset's.
 	Number uint64

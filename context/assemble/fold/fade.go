@@ -31,7 +31,7 @@ type faded struct {
 	units  []decay.Unit
 	// whole is what the conversation takes with nothing folded.
 	whole int
-	// lostCalls are those that nobody answered.
+	// lostCalls counts the calls without a result.
 	lostCalls int
 }
 
@@ -211,8 +211,8 @@ func (f *faded) protect() {
 	}
 }
 
-// fadedUnit is what is remembered of a group: its unit, but for what depends on
-// other groups, and what it takes as it is.
+// fadedUnit is the cached data of a group: its unit, without the parts that depend on other
+// groups, and its size unchanged.
 type fadedUnit struct {
 	unit  decay.Unit
 	whole int
@@ -328,8 +328,8 @@ func calledAs(a *history.Act) string { return cmp.Or(a.CalledAs, a.ToolName) }
 // mostTitles of a search stand in its line.
 const mostTitles = 3
 
-// outcome is what came of a call on one line: of a search its first titles, of others
-// what was observed, and where the whole lies.
+// outcome returns the result of a call on one line: the first titles of a search, otherwise
+// the observation, and the reference of the whole.
 func (r *shapes) outcome(a *history.Act) string {
 	kind := compress.StrategyOf(compress.Result{Tool: a.ToolName, Content: text.Head(a.Inline, 1)})
 	if a.Success() && kind == compress.Search {

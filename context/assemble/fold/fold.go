@@ -45,7 +45,7 @@ type Stage struct {
 	templates step.Templates
 	memo      *history.Memo
 	calls     *calls
-	// parts are what presets see of groups, units what those of messages do.
+	// parts are the inputs of line presets for groups, units of message presets.
 	parts *cache.Cache[partKey, history.Part]
 	units *cache.Cache[partKey, fadedUnit]
 }
@@ -61,7 +61,7 @@ func New(journal Journal, reference step.ReferenceStyle, reducer *step.Reducer, 
 	}
 }
 
-// Forget drops what is remembered of scopes.
+// Forget drops the caches of matching scopes.
 func (s *Stage) Forget(match func(kv.Scope) bool) {
 	of := func(p partKey) bool { return match(p.scope) }
 	s.parts.DeleteFunc(of)
@@ -87,7 +87,7 @@ type Rules struct {
 	// Literal takes the rules of a preset to the letter, whether they pay or not.
 	Literal bool
 	Prices  history.Prices
-	// Turns are those to come, 0 if nobody knows.
+	// Turns is the expected number of further turns, 0 if unknown.
 	Turns int
 	// ResultTokens bounds what is shown of one result, MaxBytes the text that is never
 	// folded; 0 is no bound.
@@ -96,10 +96,10 @@ type Rules struct {
 	DryRun bool
 }
 
-// Ledger tells whether the rules are those of the ledger.
+// Ledger reports whether the rules are the ledger's.
 func (r *Rules) Ledger() bool { return r.Policy == session.PolicyLedger }
 
-// Renews tells whether the rules renew windows.
+// Renews reports whether the rules renew windows.
 func (r *Rules) Renews() bool {
 	return r.Ledger() || r.Policy == session.PolicyPreset && r.Preset.Style == history.StyleLevels
 }
@@ -119,15 +119,16 @@ type Ask struct {
 
 // Window is what a renewal of the window needs to know of the rest of the prompt.
 type Window struct {
-	// Forced asks for a renewal, Evicting does because more than history gives way to it.
+	// Forced asks for a renewal; Evicting also asks for one, in which more than history is
+	// dropped.
 	Forced, Evicting bool
-	// Memory is one more than the tokens of what is known that a prompt shows where that is
-	// trimmed; 0 where it is not.
+	// Memory is the number of tokens of knowledge that a prompt shows, plus one, if
+	// knowledge is trimmed; else 0.
 	Memory int
 	// TalkLeaves says that what was said leaves the window, too: nothing else is left.
 	TalkLeaves bool
 	// Working is the working state as it was read, Swapped the active skills that are shown
-	// by name only, Figures those of the dashboard.
+	// by name only, Figures the dashboard's figures.
 	Working working.Working
 	Swapped []string
 	Figures working.Figures
@@ -139,10 +140,10 @@ type Folding struct {
 	Rules
 	*render.Tally
 
-	// Before is what was folded so that the log could be read on.
+	// Before is the batch folded to make room for reading further.
 	Before *Batch
-	// Misses says that the window as it was renewed last does not fit: more than history has
-	// to give way.
+	// Misses says that the last renewed window does not fit: more than history must be
+	// dropped.
 	Misses bool
 
 	stage      *Stage
@@ -182,13 +183,13 @@ func (s *Stage) Folding(m *read.Moment, r Rules, tally *render.Tally, last *rend
 	return c, nil
 }
 
-// MessageTokens is what a message of the user takes beside its text.
+// MessageTokens returns the overhead of a message of the user, in tokens.
 func (c *Folding) MessageTokens() int { return c.options.MessageTokens }
 
 // Draft is a history that fits what it was asked to.
 type Draft struct {
 	Items []pairing.Item
-	// Folds stand in it; Made are those of them that are not stored yet, and Batch says why.
+	// Folds are its folds; Made are the ones not stored yet, and Batch gives the reason.
 	Folds, Made []history.Fold
 	Batch       *Batch
 	// Mark is where the preset's boundary stands, Moved that it has to be stored.
@@ -200,12 +201,12 @@ type Draft struct {
 	Saved int
 }
 
-// Store keeps what was folded, before anybody sees it folded. requestID is that of a renewal.
+// Store stores the new folds before a prompt shows them. requestID is a renewal's.
 func (c *Folding) Store(ctx context.Context, s *Source, d *Draft, requestID string) error {
 	var err error
 	switch at := c.moment; {
 	case c.DryRun:
-	case d.Renewal != nil: // with what was folded
+	case d.Renewal != nil: // together with the folds
 		_, err = c.stage.journal.Renew(ctx, at.Scope, at.SessionID, s.State.Version, d.Renewal, requestID)
 	case len(d.Made) > 0:
 		err = c.stage.journal.AppendFolds(ctx, at.Scope, at.SessionID, s.State.Version, d.Made)

@@ -27,10 +27,9 @@ func (r *reading) form(g *pairing.Group, form history.Form) ([]pairing.Item, err
 	return full, err
 }
 
-// forms are the messages of a group in full, in the words of the preset: what was
-// written is gone from the arguments of calls, and results that the preset hides
-// are what was observed of them. bare are those without any results. What is pinned
-// stays as it is.
+// forms are the messages of a group in full, in the words of the preset: written content is
+// removed from the arguments of calls, and observations replace results that the preset
+// hides. bare are the messages without any results. Pinned entries stay unchanged.
 func (r *reading) forms(g *pairing.Group) (full, bare []pairing.Item, err error) {
 	if r.omits(g) {
 		full, err = r.c.Items(r.withoutResults(g))
@@ -167,8 +166,8 @@ func (r *calls) withoutWritten(wish session.ToolCall) (string, bool) {
 	return string(text.CanonicalJSON(args)), true
 }
 
-// omits reports whether the results of a group stand in no prompt. Pinned ones do, and
-// those of a turn that waits for more.
+// omits reports whether the results of a group stand in no prompt. Pinned results do, and
+// results of a turn that waits for more.
 func (r *reading) omits(g *pairing.Group) bool {
 	return r.c.Preset.Results == history.ResultsOmit && !g.Pinned() && !g.Open
 }

@@ -84,10 +84,10 @@ func (c levels) history(ctx context.Context, s *Source, d *Draft, budget int) ([
 	return items, err
 }
 
-// pressedIn tells whether a turn had a level.
+// pressedIn reports whether a turn had a level.
 func (s *Source) pressedIn(turn string) bool { return s.window.Turn == turn }
 
-// press notes what a level did, beside the folds of a draft.
+// press records the effect of a level in a draft, in addition to its folds.
 func (c levels) press(s *Source, d *Draft, state window.State, units []window.Unit, r *session.Renewal) {
 	d.Mark = s.State.Marks[c.Name]
 	d.Mark.Window = state.Encode()

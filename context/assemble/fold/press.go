@@ -19,7 +19,7 @@ import (
 type pressed struct {
 	*faded
 	units []window.Unit
-	// beside is what stands beside the history, as far as a draft knows.
+	// beside is the size of the prompt without the history, as far as a draft knows.
 	beside, budget int
 }
 
@@ -86,7 +86,7 @@ func (p *pressed) pressure(size int) float64 {
 }
 
 // pays tells whether a level is due by price: unless the preset is taken literally, or the
-// prompt would not fit, it has to save more on the turns to come than writing again costs.
+// prompt would not fit, it must save more on the coming turns than the rewrite costs.
 func (p *pressed) pays(level window.Level, size, shorter int, before, after []pairing.Item) bool {
 	if p.c.Literal || level == window.Reactive || size > p.budget {
 		return true

@@ -11,8 +11,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/working"
 )
 
-// renewed is the conversation in a fresh window: the handoff, and what is worth most of the
-// history. Where that is too much, texts are cut, too; more than history has to give way.
+// renewed is the conversation in a fresh window: the handoff, and the most valuable part of
+// the history. If that is too much, texts are cut, too; then more than history must be
+// dropped.
 func (p *pressed) renewed(d *Draft, state window.State, mark history.Mark, size int) ([]pairing.Item, error) {
 	c := p.c
 	snapshot := p.snapshot(&state, size)
@@ -54,8 +55,8 @@ func (p *pressed) snapshot(state *window.State, size int) working.Snapshot {
 	}
 }
 
-// maxNeeded bounds the names in a handoff that are no results. Those that the calls of the
-// sprint used count lateNeed times as much as those of calls before.
+// maxNeeded bounds the names in a handoff other than results. Names used by calls of the
+// sprint count lateNeed times as much as names used by earlier calls.
 const (
 	maxNeeded = 192
 	lateNeed  = 3

@@ -32,8 +32,8 @@ type Source struct {
 	faded *faded
 }
 
-// Read reads what is not folded, and the folds. What is too much at once is
-// folded first, as far as it was read.
+// Read reads the unfolded entries and the folds. If they exceed the limit, the entries read
+// so far are folded first.
 func (c *Folding) Read(ctx context.Context) (*Source, error) {
 	for limit := c.moment.Room(); ; {
 		s, err := c.readUpTo(ctx, c.moment.Folds, limit)
@@ -50,7 +50,7 @@ func (c *Folding) Read(ctx context.Context) (*Source, error) {
 	}
 }
 
-// readUpTo reads about limit bytes of what is not folded, and the folds.
+// readUpTo reads about limit bytes of unfolded entries, and the folds.
 func (c *Folding) readUpTo(ctx context.Context, state session.Folds, limit int) (*Source, error) {
 	s := &Source{State: state}
 	if c.Policy == session.PolicyLedger {
@@ -110,8 +110,8 @@ func (c *Folding) recounted(folds []history.Fold) []history.Fold {
 	return folds
 }
 
-// weigh sets what the entries of a group take beside their texts, so that the
-// sizes add up to those of the messages.
+// weigh sets the overhead of a group's entries beyond their texts, so that the sizes add up
+// to the messages' sizes.
 func weigh(tally *render.Tally, ledger *history.Ledger, g *pairing.Group, entries []history.Entry) error {
 	left := 0
 	for _, it := range g.Items(func(uint64) string { return "" }) {
@@ -171,7 +171,7 @@ func withFolds(state session.Folds, made []history.Fold) session.Folds {
 	return state
 }
 
-// standsFor tells whether a fold has the entries of an older one.
+// standsFor reports whether a fold covers the entries of an older one.
 func standsFor(f, old history.Fold) bool {
 	first := old.Spans[0].First
 	return slices.ContainsFunc(f.Spans, func(s history.Span) bool { return s.First <= first && first <= s.Last })

@@ -11,8 +11,8 @@ import (
 
 // Ask is what a prompt wants to know. Sources don't change it.
 type Ask struct {
-	// Scope is whose prompt it is, SessionID the session, and Settings.UserID whose
-	// memories besides it may stand there.
+	// Scope is the prompt's agent, SessionID the session, and Settings.UserID a person
+	// whose memories the prompt may also hold.
 	Scope     kv.Scope
 	SessionID string
 	// Goal is what the agent works towards, Newest the newest message of the user. Both
@@ -21,7 +21,7 @@ type Ask struct {
 	Goal, Newest, Before, Answer string
 	// Layout is that of the prompt.
 	Layout settings.Layout
-	// Settings are those of the prompt.
+	// Settings are the prompt's settings.
 	Settings settings.Prompt
 	// TaskType is what sort of task it is, for playbooks that say which they are for;
 	// empty is any.
@@ -59,14 +59,14 @@ type Timed interface {
 
 // Remembering is a Source that may have its answer without looking for it.
 type Remembering interface {
-	// Remembered is Collect where that takes hardly any time, which the prompt does not do
-	// beside others then; false where it would have to look.
+	// Remembered is Collect from the cache, so fast that the prompt need not run it
+	// concurrently; false if it would have to search.
 	Remembered(ctx context.Context, a *Ask) (found Found, known bool, err error)
 }
 
 // Optional is a Source that settings exclude otherwise than by its name.
 type Optional interface {
-	// Excluded tells whether prompts of those settings leave it out.
+	// Excluded reports whether prompts with these settings leave it out.
 	Excluded(p *settings.Prompt) bool
 }
 
@@ -76,7 +76,7 @@ type Found struct {
 	Injections []inject.Injection
 	// Block is what is kept for its time; nil is none.
 	Block *Block
-	// Skills are those that the agent has besides the declared ones.
+	// Skills are the agent's skills in addition to the declared ones.
 	Skills []settings.Skill
 	// Refs name what Injections show, such as ids of records.
 	Refs []string
@@ -127,7 +127,7 @@ type Item struct {
 	Ref, Version string
 	// Text is what it says, already without what a stranger must not write.
 	Text string
-	// Attributes are laid over those of the block's frame when it is the first item.
+	// Attributes override the attributes of the block's frame if it is the first item.
 	Attributes string
 	// Part: the text says a part of what Ref names, so that another may be shown, too.
 	Part bool
@@ -155,7 +155,7 @@ type Failure struct {
 type Gathered struct {
 	// Injections are in the order of the sources.
 	Injections []inject.Injection
-	// Skills are those that the agent has besides the declared ones.
+	// Skills are the agent's skills in addition to the declared ones.
 	Skills []settings.Skill
 	// Asked are the sections of the sources that answered, Failures name the sources that
 	// are missing.
@@ -171,8 +171,8 @@ type Gathered struct {
 	rendered []func()
 }
 
-// Rendered is to be called once the prompt was made and stored, but not for a dry run:
-// it tells the sources what was used. It does not block.
+// Call Rendered once the prompt is made and stored, but not for a dry run: it reports to
+// the sources which parts were used. It does not block.
 func (g *Gathered) Rendered() {
 	for _, told := range g.rendered {
 		told()

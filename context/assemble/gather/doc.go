@@ -1,5 +1,5 @@
-// Package gather finds what a prompt says beside its history: memories, knowledge,
-// tasks and what else is known elsewhere.
+// Package gather finds the content of a prompt other than its history: memories, knowledge,
+// tasks and content of further sources.
 //
 //   - An [Ask] says what a prompt wants to know, a [Source] is where something of it is
 //     found, and [Found] is what a source answers.

@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
-// DefaultMaxKeptBytes bounds the texts of kept blocks: those of some ten thousand
+// DefaultMaxKeptBytes bounds the texts of kept blocks: enough for some ten thousand
 // sessions.
 const DefaultMaxKeptBytes = 64 << 20
 
@@ -22,13 +22,13 @@ const DefaultMaxKeptBytes = 64 << 20
 type Options struct {
 	// MaxKeptBytes bounds the texts of kept blocks. Default DefaultMaxKeptBytes.
 	MaxKeptBytes int
-	// Logger hears of sources that fail. Default silent.
+	// Logger logs sources that fail. Default silent.
 	Logger *slog.Logger
 	// Refused returns why a prompt must not show the memory of its user; empty if it may.
 	// Such a prompt is made as if it named none. Default: every prompt may.
 	Refused func(ctx context.Context, a *Ask) (reason string)
-	// OnFailure is told of each, on the goroutine of the prompt. It must not block.
-	// Default: nobody is told.
+	// OnFailure is called for each failure, on the goroutine of the prompt. It must not
+	// block. Default: no call.
 	OnFailure func(Failure)
 }
 
@@ -201,7 +201,7 @@ func (g *Gatherer) fail(ctx context.Context, all *Gathered, name string, err err
 	g.note(ctx, all, f, err)
 }
 
-// note names a failure in the answer, and tells of it.
+// note names a failure in the answer, and reports it.
 func (g *Gatherer) note(ctx context.Context, all *Gathered, f Failure, err error) {
 	all.Failures = append(all.Failures, f)
 	if ctx.Err() == nil {

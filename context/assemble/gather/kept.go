@@ -106,7 +106,7 @@ func (g *Gathered) shows(section, ref string) bool {
 	return false
 }
 
-// stays tells whether a kept block stands in this prompt, too.
+// stays reports whether this prompt shows a kept block, too.
 func (k *kept) stays(a *Ask, b *Block) bool {
 	return a.Now.Before(k.until) && k.input == b.Input && k.limit == b.Frame.MaxTokens && (!b.Stale || a.KeepOnWrite)
 }
@@ -260,7 +260,7 @@ func (w *writer) add(item Item) bool {
 	return true
 }
 
-// joinTokens is what a line break beside a text takes beyond it at most.
+// joinTokens is the most that a line break next to a text adds to its tokens.
 const joinTokens = 1
 
 func (w *writer) bound(first bool) int {
@@ -270,7 +270,7 @@ func (w *writer) bound(first bool) int {
 	return w.share
 }
 
-// tokens are those of the text.
+// tokens returns the tokens of the text.
 func (w *writer) tokens() int {
 	if w.text.Len() == 0 {
 		return 0

@@ -15,26 +15,24 @@ const DefaultTotal = 12_000
 type Options struct {
 	// Count counts the tokens of a text. Required.
 	Count func(string) int
-	// Total bounds all injections together, but for those that are conversation;
-	// default DefaultTotal.
+	// Total bounds all injections together, except conversation; default DefaultTotal.
 	Total int
 }
 
 // Arrange puts injections in the order of a prompt and makes them fit: each its cap,
 // and all together the total.
 //
-// In every phase what is Stable stands first, then what is Session, then what is
-// Dynamic; among these the higher priority, then what was given first. What is Last
-// ends its phase.
+// In every phase Stable texts stand first, then Session, then Dynamic ones; within these by
+// higher priority, then in the given order. Texts marked Last end their phase.
 //
-// Time stamps leave the texts that are Stable or Session, and are listed in an
-// injection of their own in phase Runtime, because a changed stamp would cost the
-// provider's cache of everything behind it.
+// Time stamps are removed from Stable and Session texts, and listed in a separate injection
+// in phase Runtime, because a changed stamp would cost the provider's cache of everything
+// behind it.
 //
 // A text over its cap keeps its largest beginning of whole lines that fits; where not
 // even the first line fits, a beginning of it and an ellipsis. When all are over the
-// total, the one of the lowest priority is cut first, and of equal ones what was given
-// last. What is Whole or Last is never cut.
+// total, the one of the lowest priority is cut first, and of equal ones the last given.
+// Whole and Last texts are never cut.
 //
 // all is not changed.
 func Arrange(all []Injection, o Options) Arranged {
@@ -76,7 +74,7 @@ type arranger struct {
 	o      Options
 	tags   []string
 	pieces []Piece
-	// stamps are those that left cached texts, each once.
+	// stamps are the ones removed from cached texts, each once.
 	stamps []string
 }
 

@@ -11,7 +11,7 @@ const between = "\n\n"
 
 // Arranged is the outcome of injections.
 type Arranged struct {
-	// Pieces are all that were given, those that were left out too, and what Arrange
+	// Pieces are all given injections, including left-out ones, and the ones that Arrange
 	// added, in the order of the prompt.
 	Pieces []Piece
 	// Tokens are what counts of them together, Limit what they may take. Tokens are over

@@ -62,7 +62,8 @@ func enough(found []Snippet, most int) []Snippet {
 	return all
 }
 
-// Knowledge are the first most of what was found, best first, from MinKnowledgeScore up.
+// Knowledge returns at most most of the found snippets, best first, with a score of
+// MinKnowledgeScore or more.
 func Knowledge(found []Snippet, most, limit int) Injection {
 	in := knowledge(limit)
 	in.Tag, in.Framed = guard.TagKnowledge, true
@@ -97,8 +98,9 @@ func (s *Snippet) Numbered(i int) string {
 	return out
 }
 
-// KnowledgeMessages are those of Knowledge as a message each, for layout task_context: of
-// the system where the agent's own program wrote it, and otherwise of the user.
+// KnowledgeMessages returns the snippets of Knowledge as one message each, for layout
+// task_context: as system messages if the agent's own program wrote them, else as the
+// user's.
 func KnowledgeMessages(found []Snippet, most, limit int) Injection {
 	in := knowledge(limit)
 	for _, s := range enough(found, most) {

@@ -3,7 +3,7 @@
 //
 // The nouns:
 //
-//   - An [Injection] is one such part: a text, or messages of its own, with its
+//   - An [Injection] is one such part: a text, or separate messages, with its
 //     [Phase], [Cache] class, priority and cap.
 //   - [Arrange] puts injections in order, cuts each to its cap and all together to
 //     their total, and keeps them from writing into each other. [Arranged] is what

@@ -29,7 +29,7 @@ type Cache uint8
 const (
 	// Stable text changes with the session's settings only.
 	Stable Cache = iota + 1
-	// Session text changes with what is remembered.
+	// Session text changes with the memory.
 	Session
 	// Dynamic text may change with every prompt.
 	Dynamic
@@ -53,17 +53,17 @@ type Injection struct {
 	Priority int
 	// MaxTokens bounds its text, without its tag; 0 is no bound.
 	MaxTokens int
-	// Tag wraps the text as <tag>, text and </tag> on lines of their own; empty leaves it
-	// bare. Attributes stand behind the name in the opening tag, as they are.
+	// Tag wraps the text as <tag>, text and </tag> on separate lines; empty leaves it bare.
+	// Attributes stand behind the name in the opening tag, as they are.
 	Tag, Attributes string
 	// Text is what it says; blank is left out.
 	Text string
 	// Parts stand in place of Text, joined by a blank line: what does not fit leaves
 	// part by part, the last first.
 	Parts []string
-	// Messages stand in place of Text: messages of their own. They
-	// leave exchange by exchange, the last first, where they do not fit; an exchange begins
-	// at a message of the user. A system message is one by itself and is cut as a text.
+	// Messages are separate messages, in place of Text. If they do not fit they are dropped
+	// exchange by exchange, last first; an exchange begins at a message of the user. A
+	// system message is one by itself and is cut as a text.
 	Messages []session.Message
 	// Talk says that Messages are part of the conversation, which has its own budget:
 	// they count against no cap, and not against the total.
@@ -102,8 +102,8 @@ func (in *Injection) Instructs() bool {
 	return row.Role == session.System && row.Instructs(in.Writers)
 }
 
-// MayInstruct reports whether messages of its own may: each has a role that was given to it by
-// its writer.
+// MayInstruct reports whether its messages may be instructions: each has a role given by its
+// writer.
 func (in *Injection) MayInstruct() bool { return in.row().Role == session.System }
 
 // kept reports whether it is never cut.

@@ -10,8 +10,8 @@ import (
 
 // Inputs are what the injections of a prompt are made of.
 type Inputs struct {
-	// Injections are those that do not vary: all but the plan, its progress, the failed
-	// calls and the goal block.
+	// Injections are the constant ones: all but the plan, its progress, the failed calls
+	// and the goal block.
 	Injections []Injection
 	// Goal and Plan are what the agent is at, Failures the calls of its session that
 	// failed, in order.
@@ -28,13 +28,13 @@ type Inputs struct {
 	Beside int
 	// Settings have the caps, the variation, and what is left out.
 	Settings settings.Prompt
-	// Runtime says that the prompt tells of failed calls, and ends with the goal block.
+	// Runtime says that the prompt lists failed calls and ends with the goal block.
 	Runtime bool
 	// Count counts the tokens of a text. Required.
 	Count func(string) int
 }
 
-// Prepared is what stands in a prompt beside its history.
+// Prepared is the content of a prompt other than its history.
 type Prepared struct {
 	Arranged
 	// Forms are the forms of the turn.
@@ -80,7 +80,7 @@ func (in *Inputs) varies() bool {
 	return disabled == nil || !*disabled
 }
 
-// forms are those of the turn.
+// forms returns the forms of the turn.
 func (in *Inputs) forms() vary.Forms {
 	v := &in.Settings.Variation
 	switch {

@@ -11,9 +11,9 @@ import (
 // stamp is a time as logs and clocks write it.
 const stamp = `\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:\d{2})?`
 
-// stamps finds what is taken out of cached texts: a stamp in brackets anywhere, and one
-// that begins a line and is followed by a colon and a space.
-// The blank behind a stamp goes with it.
+// stamps matches the time stamps removed from cached texts: a stamp in brackets anywhere,
+// and one that begins a line and is followed by a colon and a space. The blank behind a
+// stamp goes with it.
 var stamps = regexp.MustCompile(`(?m:^)\[?(` + stamp + `)\]?: |\[(` + stamp + `)\] ?`)
 
 // stampsHead begins the list of the stamps that were taken out.
@@ -52,7 +52,7 @@ func mayHoldStamp(s string) bool {
 	return false
 }
 
-// addStamps lists what was taken out. given is behind all others.
+// addStamps lists the removed stamps. given is the index behind all others.
 func (a *arranger) addStamps(given int) {
 	if len(a.stamps) == 0 {
 		return

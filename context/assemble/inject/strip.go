@@ -12,8 +12,8 @@ import (
 var (
 	// planBlock is a goal block with a plan, wherever it stands.
 	planBlock = regexp.MustCompile(`(?m)(?:^|\n\n)` + goalHead + `.*\n` + progressHead + `\d+/\d+` + progressEnd + `\n` + nextHead + `.*$`)
-	// bareBlock is one without a plan. It is one only at the end of a message, as a
-	// paragraph of its own: elsewhere it may be the user's own words.
+	// bareBlock is one without a plan. It is matched only at the end of a message, as a
+	// separate paragraph: elsewhere it may be the user's own words.
 	bareBlock = regexp.MustCompile(`(?:^|\n\n)` + goalHead + `[^\n]*\n*$`)
 )
 

@@ -165,10 +165,10 @@ const (
 const MaxActiveTokens = 4000
 
 // Skills are the active ones in full, in that order, and then the others by name and
-// description. active are names; one that is of no skill is passed over. limit is the cap of
-// the others: where they have more to say, all descriptions are shortened alike, and where the
-// names alone are more, those stay that share words with the goal. The active ones have beside
-// tokens next to it; with none they take from the limit, which is that of all then.
+// description. active are names; unknown ones are ignored. limit is the cap of the others:
+// beyond it all descriptions are shortened alike, and if the names alone exceed it, only
+// skills that share words with the goal stay. The active ones have a separate budget of
+// beside tokens; if it is 0, limit is the cap of all.
 func Skills(all []settings.Skill, active []string, goal string, limit, beside int, count func(string) int) Injection {
 	in := Injection{
 		Name: settings.SkillTexts, Phase: System, Cache: Stable, Priority: skillPriority, MaxTokens: limit,
@@ -259,9 +259,9 @@ func otherSkill(s *settings.Skill, chars int) string {
 	return guard.Text(line)
 }
 
-// FewShot are examples. As text, each is what is asked and what is to be answered on
-// lines of their own; otherwise they are messages of the user and of the assistant.
-// Examples that do not fit are left out whole, the last first.
+// FewShot are examples. As text, each is a question and its answer on separate lines;
+// otherwise they are messages of the user and of the assistant. Examples that do not fit
+// are left out whole, last first.
 func FewShot(examples []settings.Example, asText bool, limit int) Injection {
 	in := Injection{
 		Name: settings.FewShots, Phase: System, Cache: Stable, Priority: shotPriority, MaxTokens: limit,

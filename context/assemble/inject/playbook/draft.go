@@ -31,10 +31,10 @@ type Made struct {
 	Succeeded     bool
 }
 
-// DraftOf is the entry that a run becomes, for somebody to review, and whether it becomes
-// one: it has a reward of at least MinReward, a goal, and a call that did its work. Calls that
-// did not work are left out of the sequence, and what was called several times in a row stands
-// there once; a call is critical if its tool was called once alone.
+// DraftOf returns the entry made from a run, for review, and whether there is one: a run
+// needs a reward of at least MinReward, a goal, and a successful call. Failed calls are
+// left out of the sequence, and repeated calls in a row are listed once; a call is critical
+// if its tool was called only once.
 func DraftOf(r *Run) (Entry, bool) {
 	goal := text.OneLine(r.Goal)
 	if !(r.Reward >= MinReward && r.Reward <= 1) || blank(goal) {
