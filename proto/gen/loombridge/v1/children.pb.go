@@ -914,7 +914,7 @@ type WaitAgentsResponse struct {
 	// outcome is the text of their results for a prompt: `[{child_id}] {result}`, a paragraph
 	// for each, equal results once with all names, failures as `[{child_id}] ✗ {error}`. It
 	// leaves out pending children. It has at most 1 MiB: longer results share that, and each
-	// one that is cut names the step of the parent that has it whole.
+	// shortened one names the step of the parent that has it whole.
 	Outcome string `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// cut says that a result is cut in outcome, or left out of children: it can be read whole
 	// with ReadBlob, by its result_step_id.

@@ -128,11 +128,12 @@ type MemoryServiceClient interface {
 	// SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
 	//
 	// Afterwards all keys and values of the tenant are searched for the subject's id, and a
-	// certificate lists what was erased, whose texts still contain the id, and what is not claimed
-	// (EraseResult.certificate). That no file ever held it is for `loom-bridge-server erase`, which
-	// needs the server stopped, as does a whole tenant. With authentication the credential must say
-	// `operates`. Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the
-	// subject, also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
+	// certificate lists the erased data, the authors whose texts still contain the id, and the
+	// limits of the claim (EraseResult.certificate). That no file ever held it is for
+	// `loom-bridge-server erase`, which needs the server stopped, as does a whole tenant. With
+	// authentication the credential must say `operates`. Errors: OPERATOR_REQUIRED;
+	// SUBJECT_NOT_FOUND where the store has nothing of the subject, also of a dry run;
+	// ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
 	EraseScope(ctx context.Context, in *EraseScopeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EraseScopeResponse], error)
 	// GetMemoryStats returns counts of one owner's memory.
 	GetMemoryStats(ctx context.Context, in *GetMemoryStatsRequest, opts ...grpc.CallOption) (*GetMemoryStatsResponse, error)
@@ -427,11 +428,12 @@ type MemoryServiceServer interface {
 	// SUBJECT_NOT_FOUND when it is over. Calls for all others go on.
 	//
 	// Afterwards all keys and values of the tenant are searched for the subject's id, and a
-	// certificate lists what was erased, whose texts still contain the id, and what is not claimed
-	// (EraseResult.certificate). That no file ever held it is for `loom-bridge-server erase`, which
-	// needs the server stopped, as does a whole tenant. With authentication the credential must say
-	// `operates`. Errors: OPERATOR_REQUIRED; SUBJECT_NOT_FOUND where the store has nothing of the
-	// subject, also of a dry run; ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
+	// certificate lists the erased data, the authors whose texts still contain the id, and the
+	// limits of the claim (EraseResult.certificate). That no file ever held it is for
+	// `loom-bridge-server erase`, which needs the server stopped, as does a whole tenant. With
+	// authentication the credential must say `operates`. Errors: OPERATOR_REQUIRED;
+	// SUBJECT_NOT_FOUND where the store has nothing of the subject, also of a dry run;
+	// ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
 	EraseScope(*EraseScopeRequest, grpc.ServerStreamingServer[EraseScopeResponse]) error
 	// GetMemoryStats returns counts of one owner's memory.
 	GetMemoryStats(context.Context, *GetMemoryStatsRequest) (*GetMemoryStatsResponse, error)

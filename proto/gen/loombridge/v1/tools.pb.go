@@ -245,8 +245,8 @@ func (ToolErrorCode) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{2}
 }
 
-// Capability is what a person approves, and what is remembered: never the arguments of one
-// call.
+// Capability is the subject of an approval, also of a remembered one: never the arguments
+// of one call.
 type Capability struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// kind is `tool`: to use a tool; `host`: to reach a host; `read` or `write`: to
