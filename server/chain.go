@@ -31,6 +31,7 @@ import (
 // way out.
 func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 	chain := []grpc.UnaryServerInterceptor{
+		auth.NameUnary,
 		interceptors.UnaryServerInterceptor(s.observer),
 		s.mapUnary,
 		selector.UnaryServerInterceptor(authenticating.UnaryServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
@@ -51,6 +52,7 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 // mapping.
 func (s *Server) streamChain() []grpc.StreamServerInterceptor {
 	chain := []grpc.StreamServerInterceptor{
+		auth.NameStream,
 		interceptors.StreamServerInterceptor(s.observer),
 		mapStream,
 		s.guardStream,

@@ -36,6 +36,11 @@ const (
 // JSON in answers of all services comes as protobuf's own types. With the metadata
 // `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
 // over 256 KiB or nested deeper than 24 always does.
+//
+// An agent_id or session_id that a request of any service, or the first one of a stream, leaves
+// empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given.
+// What the caller may do is the same as with the field. A session_id that chooses among
+// sessions, and means all when it is empty, stays empty.
 type BridgeServiceClient interface {
 	// MemorySave saves one record and its index entries in one atomic, synced
 	// write. The next query finds it.
@@ -126,6 +131,11 @@ type BridgeService_AttachClient = grpc.BidiStreamingClient[AttachRequest, Attach
 // JSON in answers of all services comes as protobuf's own types. With the metadata
 // `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
 // over 256 KiB or nested deeper than 24 always does.
+//
+// An agent_id or session_id that a request of any service, or the first one of a stream, leaves
+// empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given.
+// What the caller may do is the same as with the field. A session_id that chooses among
+// sessions, and means all when it is empty, stays empty.
 type BridgeServiceServer interface {
 	// MemorySave saves one record and its index entries in one atomic, synced
 	// write. The next query finds it.

@@ -992,7 +992,7 @@ var File_loombridge_v1_children_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\n" +
-	"\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\"\xf2\x01\n" +
+	"\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/options.proto\"\xf2\x01\n" +
 	"\vChildLimits\x12\x19\n" +
 	"\x05steps\x18\x01 \x01(\x03H\x00R\x05steps\x88\x01\x01\x12+\n" +
 	"\x0ftokens_per_step\x18\x02 \x01(\x03H\x01R\rtokensPerStep\x88\x01\x01\x12\x19\n" +
@@ -1039,11 +1039,11 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x06result\x18\x0f \x01(\tR\x06result\x12\x14\n" +
 	"\x05error\x18\x10 \x01(\tR\x05error\x12$\n" +
 	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\x12\x12\n" +
-	"\x04fork\x18\x14 \x01(\bR\x04fork\"\xe9\x01\n" +
+	"\x04fork\x18\x14 \x01(\bR\x04fork\"\xef\x01\n" +
 	"\x13CompleteTaskRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x17\n" +
+	"session_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\x12\x17\n" +
 	"\atask_id\x18\x03 \x01(\tR\x06taskId\x12\x1e\n" +
 	"\n" +
 	"conclusion\x18\x04 \x01(\tR\n" +
@@ -1060,11 +1060,11 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x04refs\x18\x02 \x03(\tR\x04refs\x12#\n" +
 	"\rbefore_tokens\x18\x03 \x01(\x05R\fbeforeTokens\x12!\n" +
 	"\fafter_tokens\x18\x04 \x01(\x05R\vafterTokens\x12\x18\n" +
-	"\aproblem\x18\x05 \x01(\tR\aproblem\"\x9f\x01\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"\xa5\x01\n" +
 	"\x11WaitAgentsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1b\n" +
+	"session_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\x12\x1b\n" +
 	"\tchild_ids\x18\x03 \x03(\tR\bchildIds\x123\n" +
 	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\xad\x01\n" +
 	"\x12WaitAgentsResponse\x125\n" +
@@ -1131,6 +1131,7 @@ func file_loombridge_v1_children_proto_init() {
 	if File_loombridge_v1_children_proto != nil {
 		return
 	}
+	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_children_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

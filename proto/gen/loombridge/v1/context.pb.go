@@ -7971,11 +7971,11 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x04task\x18\x01 \x01(\v2\x13.loombridge.v1.TaskR\x04task\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x14\n" +
-	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\"\xc1\x02\n" +
+	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\"\xc7\x02\n" +
 	"\x10ListBlobsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x17\n" +
+	"session_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\x12\x17\n" +
 	"\astep_id\x18\x03 \x01(\tR\x06stepId\x12\x12\n" +
 	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x1a\n" +
 	"\bcategory\x18\x05 \x01(\tR\bcategory\x12+\n" +
@@ -8061,11 +8061,11 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06in_use\x18\x05 \x01(\x03R\x05inUse\x12\x1e\n" +
 	"\n" +
 	"referenced\x18\x06 \x01(\x03R\n" +
-	"referenced\"Q\n" +
+	"referenced\"W\n" +
 	"\x15ExportSessionsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\".\n" +
+	"session_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\".\n" +
 	"\x16ExportSessionsResponse\x12\x14\n" +
 	"\x05lines\x18\x01 \x03(\tR\x05lines\"H\n" +
 	"\x15ImportSessionsRequest\x12\x19\n" +

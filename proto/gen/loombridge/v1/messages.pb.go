@@ -625,7 +625,7 @@ var File_loombridge_v1_messages_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_messages_proto_rawDesc = "" +
 	"\n" +
-	"\x1cloombridge/v1/messages.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdb\x03\n" +
+	"\x1cloombridge/v1/messages.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"\xdb\x03\n" +
 	"\rDirectMessage\x12\x17\n" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12&\n" +
 	"\x0fsource_agent_id\x18\x02 \x01(\tR\rsourceAgentId\x12&\n" +
@@ -661,11 +661,11 @@ const file_loombridge_v1_messages_proto_rawDesc = "" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12\x18\n" +
-	"\awarning\x18\x03 \x01(\tR\awarning\"\xb1\x01\n" +
+	"\awarning\x18\x03 \x01(\tR\awarning\"\xb7\x01\n" +
 	"\x13ListMessagesRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12$\n" +
+	"session_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\x12$\n" +
 	"\x0eparent_task_id\x18\x03 \x01(\tR\fparentTaskId\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -725,6 +725,7 @@ func file_loombridge_v1_messages_proto_init() {
 	if File_loombridge_v1_messages_proto != nil {
 		return
 	}
+	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_messages_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -172,6 +172,14 @@ func (x *Conduct) GetSearches() bool {
 
 var file_loombridge_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         51844,
+		Name:          "loombridge.v1.selects",
+		Tag:           "varint,51844,opt,name=selects",
+		Filename:      "loombridge/v1/options.proto",
+	},
+	{
 		ExtendedType:  (*descriptorpb.MethodOptions)(nil),
 		ExtensionType: (*Conduct)(nil),
 		Field:         51843,
@@ -181,12 +189,21 @@ var file_loombridge_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 	},
 }
 
+// Extension fields to descriptorpb.FieldOptions.
+var (
+	// selects says that a session_id chooses among what there is, and that without one all is
+	// meant: the metadata of a call does not fill it in.
+	//
+	// optional bool selects = 51844;
+	E_Selects = &file_loombridge_v1_options_proto_extTypes[0]
+)
+
 // Extension fields to descriptorpb.MethodOptions.
 var (
 	// conduct of the method. Every method of this package has it.
 	//
 	// optional loombridge.v1.Conduct conduct = 51843;
-	E_Conduct = &file_loombridge_v1_options_proto_extTypes[0]
+	E_Conduct = &file_loombridge_v1_options_proto_extTypes[1]
 )
 
 var File_loombridge_v1_options_proto protoreflect.FileDescriptor
@@ -205,7 +222,8 @@ const file_loombridge_v1_options_proto_rawDesc = "" +
 	"\x12EFFECT_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fEFFECT_READS\x10\x01\x12\x11\n" +
 	"\rEFFECT_STORES\x10\x02\x12\x10\n" +
-	"\fEFFECT_FREES\x10\x03:R\n" +
+	"\fEFFECT_FREES\x10\x03:9\n" +
+	"\aselects\x12\x1d.google.protobuf.FieldOptions\x18\x84\x95\x03 \x01(\bR\aselects:R\n" +
 	"\aconduct\x12\x1e.google.protobuf.MethodOptions\x18\x83\x95\x03 \x01(\v2\x16.loombridge.v1.ConductR\aconductB^\n" +
 	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
@@ -226,16 +244,18 @@ var file_loombridge_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_loombridge_v1_options_proto_goTypes = []any{
 	(Effect)(0),                        // 0: loombridge.v1.Effect
 	(*Conduct)(nil),                    // 1: loombridge.v1.Conduct
-	(*descriptorpb.MethodOptions)(nil), // 2: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),  // 2: google.protobuf.FieldOptions
+	(*descriptorpb.MethodOptions)(nil), // 3: google.protobuf.MethodOptions
 }
 var file_loombridge_v1_options_proto_depIdxs = []int32{
 	0, // 0: loombridge.v1.Conduct.effect:type_name -> loombridge.v1.Effect
-	2, // 1: loombridge.v1.conduct:extendee -> google.protobuf.MethodOptions
-	1, // 2: loombridge.v1.conduct:type_name -> loombridge.v1.Conduct
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	2, // [2:3] is the sub-list for extension type_name
-	1, // [1:2] is the sub-list for extension extendee
+	2, // 1: loombridge.v1.selects:extendee -> google.protobuf.FieldOptions
+	3, // 2: loombridge.v1.conduct:extendee -> google.protobuf.MethodOptions
+	1, // 3: loombridge.v1.conduct:type_name -> loombridge.v1.Conduct
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	3, // [3:4] is the sub-list for extension type_name
+	1, // [1:3] is the sub-list for extension extendee
 	0, // [0:1] is the sub-list for field type_name
 }
 
@@ -251,7 +271,7 @@ func file_loombridge_v1_options_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_options_proto_rawDesc), len(file_loombridge_v1_options_proto_rawDesc)),
 			NumEnums:      1,
 			NumMessages:   1,
-			NumExtensions: 1,
+			NumExtensions: 2,
 			NumServices:   0,
 		},
 		GoTypes:           file_loombridge_v1_options_proto_goTypes,

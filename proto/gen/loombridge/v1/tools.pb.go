@@ -2799,11 +2799,11 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\"p\n" +
 	"\x11ListToolsResponse\x123\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe2\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe8\x02\n" +
 	"\x10ListAuditRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
+	"session_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\x12\x12\n" +
 	"\x04tool\x18\x03 \x01(\tR\x04tool\x125\n" +
 	"\aoutcome\x18\x04 \x01(\x0e2\x1b.loombridge.v1.AuditOutcomeR\aoutcome\x129\n" +
 	"\n" +

@@ -35,6 +35,11 @@ class BridgeServiceStub(object):
     JSON in answers of all services comes as protobuf's own types. With the metadata
     `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
     over 256 KiB or nested deeper than 24 always does.
+
+    An agent_id or session_id that a request of any service, or the first one of a stream, leaves
+    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given.
+    What the caller may do is the same as with the field. A session_id that chooses among
+    sessions, and means all when it is empty, stays empty.
     """
 
     def __init__(self, channel):
@@ -77,6 +82,11 @@ class BridgeServiceServicer(object):
     JSON in answers of all services comes as protobuf's own types. With the metadata
     `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
     over 256 KiB or nested deeper than 24 always does.
+
+    An agent_id or session_id that a request of any service, or the first one of a stream, leaves
+    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given.
+    What the caller may do is the same as with the field. A session_id that chooses among
+    sessions, and means all when it is empty, stays empty.
     """
 
     def MemorySave(self, request, context):
@@ -163,6 +173,11 @@ class BridgeService(object):
     JSON in answers of all services comes as protobuf's own types. With the metadata
     `loom-json: text` it comes as it was written, in the fields that end in `_json`; what is
     over 256 KiB or nested deeper than 24 always does.
+
+    An agent_id or session_id that a request of any service, or the first one of a stream, leaves
+    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given.
+    What the caller may do is the same as with the field. A session_id that chooses among
+    sessions, and means all when it is empty, stays empty.
     """
 
     @staticmethod

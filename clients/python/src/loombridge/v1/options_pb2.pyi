@@ -16,6 +16,8 @@ EFFECT_UNSPECIFIED: Effect
 EFFECT_READS: Effect
 EFFECT_STORES: Effect
 EFFECT_FREES: Effect
+SELECTS_FIELD_NUMBER: _ClassVar[int]
+selects: _descriptor.FieldDescriptor
 CONDUCT_FIELD_NUMBER: _ClassVar[int]
 conduct: _descriptor.FieldDescriptor
 
