@@ -66,11 +66,10 @@ func Size(asked Asked) int { return cmp.Or(int(asked.GetPageSize()), DefaultSize
 func Cut[T any, M proto.Message](n Names, all []T, asked Asked, limit int, name func(T) string, message func(T) M) (out []M, next string) {
 	if after, _ := n.Parse(asked.GetPageToken(), len(asked.GetPageToken())); after != "" {
 		i, found := slices.BinarySearchFunc(all, after, func(item T, after string) int {
-			if order := strings.Compare(name(item), after); n != Backups {
-				return order
-			} else {
-				return -order
+			if n == Backups {
+				return strings.Compare(after, name(item))
 			}
+			return strings.Compare(name(item), after)
 		})
 		if found {
 			i++
