@@ -9,8 +9,8 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// What is cut from a prompt is said there, with how to read the rest: of skills, notes and
-// AGENTS.md. Of many skills the one that fits the goal is listed, and an active one of ordinary
+// What is cut from a prompt is said there, with how to read the rest: of skills, notes, playbooks
+// and AGENTS.md. Of many skills the one that fits the goal is listed, and an active one of ordinary
 // length is told in full.
 func TestPromptsSayWhatIsCut(t *testing.T) {
 	s := servertest.Start(t, nil)
@@ -52,6 +52,11 @@ func TestPromptsSayWhatIsCut(t *testing.T) {
 		MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Kind: "note", Text: fmt.Sprintf("note %d %s", i, strings.Repeat("of something to keep in mind ", 10))})
 	}
 	wants("notes", assemble(), "More notes were saved than fit here")
+	MustSave(t, s, &loombridgev1.MemorySaveRequest{
+		AgentId: agent, Kind: "playbook", Text: "job number 16: " + strings.Repeat("first this, then that ", 20),
+		MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"name":"job","status":"approved"}`},
+	})
+	wants("playbook", assemble(), "[Cut here. Search memory for these words to read the whole playbook.]")
 	activate("skill-1", "skill-2", "skill-3")
 	if prompt := assemble(); strings.Contains(prompt, "END-OF-SKILL-16") && strings.Contains(prompt, "END-OF-SKILL-3") {
 		t.Error("four skills of 8 KB are told in full")

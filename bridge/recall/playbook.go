@@ -108,7 +108,7 @@ func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask
 	}
 	limit := a.Settings.Cap(settings.Playbook)
 	b := &gather.Block{Frame: playbook.Hint(playbook.Found{}, limit), NewName: settings.Playbook + newSuffix, Input: a.Settings.UserID + "\x00" + a.TaskType}
-	b.Frame.Text, b.Frame.Attributes, b.Frame.Source = "", "", "playbooks"
+	b.Frame.Text, b.Frame.Attributes, b.Frame.Source, b.Rest = "", "", "playbooks", b.Frame.Rest
 	found := gather.Found{Block: b, Note: hits.note}
 	candidates, scopes := candidatesOf(hits.hits)
 	if best, ok := playbook.Match(candidates, a.TaskType, a.Now); ok {

@@ -117,7 +117,7 @@ func Beginning(s string, limit int, rest string, count func(string) int) string 
 	if rest == "" || limit <= 0 || count(s) <= limit {
 		return Lines(s, limit, count)
 	}
-	note := "[Cut here. " + rest + "]"
+	note := CutNote(rest)
 	for room := limit - count(note) - joinTokens; 2*room > limit; room -= joinTokens {
 		head := Lines(s, room, count)
 		if strings.Count(head, fence)%2 == 1 {
@@ -129,6 +129,9 @@ func Beginning(s string, limit int, rest string, count func(string) int) string 
 	}
 	return Lines(s, limit, count)
 }
+
+// CutNote is the line that ends a text that was cut. rest says how to read the rest.
+func CutNote(rest string) string { return "[Cut here. " + rest + "]" }
 
 // Lines is the largest beginning of whole lines of a text that takes at most limit
 // tokens. If not even the first line fits, it is a beginning of that line and an

@@ -76,6 +76,9 @@ type Entry struct {
 	UpdateTime      time.Time `json:"updated_at,omitzero"`
 	UsageCount      int       `json:"usage_count,omitempty"`
 	LastUseTime     time.Time `json:"last_used_at,omitzero"`
+
+	// cut says that the description is shortened.
+	cut bool
 }
 
 // Trigger says which tasks an entry is for.
@@ -121,7 +124,9 @@ func Parse(said string, metadata []byte) (Entry, error) {
 	if err := json.Unmarshal(metadata, &e); err != nil {
 		return Entry{}, bad("metadata", "is no playbook: %v", err)
 	}
-	e.Description = head(text.OneLine(cmp.Or(e.Description, said)), MaxDescriptionChars)
+	described := text.OneLine(cmp.Or(e.Description, said))
+	e.Description = head(described, MaxDescriptionChars)
+	e.cut = e.Description != described
 	e.Name = head(text.OneLine(cmp.Or(e.Name, e.Description)), MaxNameChars)
 	if e.Status == "" {
 		e.Status = Draft

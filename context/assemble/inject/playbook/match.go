@@ -67,11 +67,15 @@ func (f *Found) touched() time.Time {
 	return f.CreateTime
 }
 
+// rest says how to read what a hint leaves out.
+const rest = "Search memory for these words to read the whole playbook."
+
 // Hint is what a prompt says of an entry.
 func Hint(f Found, limit int) inject.Injection {
 	in := inject.Injection{
 		Name: settings.Playbook, Phase: inject.UserContext, Cache: inject.Session, Priority: inject.PlaybookPriority,
 		MaxTokens: limit, Tag: guard.TagPlaybook, Framed: true, Source: "playbook " + f.RecordID,
+		Rest:       rest,
 		Attributes: inject.Attribute("confidence", strconv.FormatFloat(f.Score, 'f', 2, 64)),
 	}
 	lines := []string{guard.Text(text.OneLine(f.Description))}
@@ -83,6 +87,9 @@ func Hint(f Found, limit int) inject.Injection {
 	}
 	if f.Score < LowConfidence {
 		lines = append(lines, "Low confidence: adapt as needed.")
+	}
+	if f.cut {
+		lines = append(lines, inject.CutNote(rest))
 	}
 	in.Text = strings.Join(lines, "\n")
 	return in
