@@ -151,7 +151,7 @@ type Cleared struct {
 // Errors: *invalid.Error; *filter.Error.
 func (s *Store) DeleteMatching(ctx context.Context, scope kv.Scope, m Matching) (done Cleared, err error) {
 	if m.Filter == "" {
-		return done, invalid.Field(ErrInvalid, "filter", "is required; to delete everything, give one that everything passes, such as version >= 1")
+		return done, invalid.Field(ErrInvalid, "filter", "is required; to delete everything, use a filter that matches everything, such as version >= 1")
 	}
 	actor := actorOf(ctx)
 	reading := &edit{store: s, actor: actor}

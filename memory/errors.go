@@ -41,7 +41,7 @@ var (
 	ErrChanging = errors.New("memory: scope changes while it is checked")
 	// ErrOutdated: the index was made by another version or in another language. It
 	// is rebuilt when its scope is used.
-	ErrOutdated = errors.New("memory: index is made anew when it is used first")
+	ErrOutdated = errors.New("memory: the index is rebuilt at its first use")
 	// ErrMismatch: the index does not say what the records say; *MismatchError says
 	// where.
 	ErrMismatch = errors.New("memory: index does not agree with the records")

@@ -66,7 +66,7 @@ func decodeDue(key []byte) (due, error) {
 	}
 	const head = 1 + 4 + 1 // tag, span, kind
 	if len(rest) <= head || rest[0] != tagDue {
-		return due{}, fmt.Errorf("%w: list of what expires", ErrDamaged)
+		return due{}, fmt.Errorf("%w: list of expiring records", ErrDamaged)
 	}
 	scope := kv.Scope{Tenant: list.Tenant, Kind: kv.OwnerKind(rest[head-1]), Owner: string(rest[head:])}
 	return due{list, scope, binary.BigEndian.Uint32(rest[1:])}, scope.Validate()

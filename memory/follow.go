@@ -60,7 +60,7 @@ type Changes struct {
 // ErrPositionGone: the changes behind a position are not known any more, because the
 // scope was erased, its index made anew, or more than feed.MaxKept records were deleted.
 // Who follows begins anew, without a position, and drops what it knows.
-var ErrPositionGone = errors.New("memory: what changed behind that position is not known any more; begin anew, without one")
+var ErrPositionGone = errors.New("memory: changes after that position are no longer kept; start again without a position")
 
 // Follow calls do with what changed behind a position, and then with every further change
 // until ctx ends or do fails. It says with no change and More false where it has caught up,

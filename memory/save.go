@@ -401,7 +401,7 @@ func (s *saving) checkHolder(ctx context.Context, e *edit, r *record.Record, id 
 	case err != nil:
 		return err
 	case holder == nil:
-		return fmt.Errorf("%w: key %q names record %q, which is not there", ErrDamaged, r.Key, id)
+		return fmt.Errorf("%w: key %q names record %q, which does not exist", ErrDamaged, r.Key, id)
 	case holder.ID == r.Supersedes || holder.ExpiredAt(s.now):
 		return nil
 	default:

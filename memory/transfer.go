@@ -579,7 +579,7 @@ func (t *transferring) name(ctx context.Context, e *edit, r *record.Record) erro
 		case err != nil:
 			return err
 		case holder == nil:
-			return fmt.Errorf("%w: key %q names record %q, which is not there", ErrDamaged, r.Key, id)
+			return fmt.Errorf("%w: key %q names record %q, which does not exist", ErrDamaged, r.Key, id)
 		case !holder.ExpiredAt(t.now) && holder.SupersededBy != r.ID:
 			return &ExistsError{"key", r.Key, holder.ID}
 		}

@@ -59,7 +59,7 @@ type adminService struct {
 }
 
 // errNoBackups: the server has no folder for backups.
-var errNoBackups = errors.New("server: there is no folder for backups; start it with --backup-dir")
+var errNoBackups = errors.New("server: backups are off; start it with --backup-dir")
 
 // GetStatus says what the server is and how it stores.
 func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {

@@ -184,7 +184,7 @@ func (s *Server) keepAnswer(ctx context.Context, method string, owner share.Owne
 	}
 	answer, err := s.unread.TakeCall(ctx, connOf(ctx), owner, int(size), reserved)
 	if err != nil && conduct.Changes(method) {
-		err = fmt.Errorf("%w: the call was made, and there is no room for its answer: %w", kv.ErrUnknownOutcome, err)
+		err = fmt.Errorf("%w: the call succeeded, but there is no room for its answer: %w", kv.ErrUnknownOutcome, err)
 	}
 	if err == nil {
 		call.Hold(answer)

@@ -376,7 +376,7 @@ func (d *Directory) takeElsewhere(ctx context.Context, tenant, id string) (g Gap
 	for _, at := range d.knownBy(tenant, id) {
 		g, found, err := d.opts.Elsewhere.TakeGap(ctx, at, tenant, id)
 		if err != nil {
-			d.opts.Logger.Warn("a bridge was not asked what an agent had been sent", "bridge", at, "agent", id, "error", err)
+			d.opts.Logger.Warn("could not ask a bridge for the events sent to an agent", "bridge", at, "agent", id, "error", err)
 		}
 		if found {
 			return g, true

@@ -57,7 +57,7 @@ var (
 	// ErrEnded: the child has its result, and can do nothing more.
 	ErrEnded = errors.New("children: the child has ended")
 	// ErrForkGone: what a fork begins with was erased, with its parent.
-	ErrForkGone = errors.New("children: what the fork begins with was erased")
+	ErrForkGone = errors.New("children: the history that the fork begins with was erased")
 )
 
 // The errors of results that the server gives itself.

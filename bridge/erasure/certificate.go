@@ -250,7 +250,7 @@ func Parse(text []byte) (*Certificate, error) {
 	}
 	var given bytes.Buffer
 	if err := json.Compact(&given, text); err != nil || !bytes.Equal(given.Bytes(), again) {
-		return nil, fmt.Errorf("%w: it is not written as it was signed", ErrNotTrue)
+		return nil, fmt.Errorf("%w: its form differs from the signed one", ErrNotTrue)
 	}
 	return c, nil
 }
@@ -290,7 +290,7 @@ func (c *Certificate) CompareFiles(ctx context.Context, dir string) error {
 	}
 	for i, f := range files {
 		if f != c.Files[i] {
-			return fmt.Errorf("%w: file %s is not as it was", ErrNotTrue, f.Name)
+			return fmt.Errorf("%w: file %s has changed", ErrNotTrue, f.Name)
 		}
 	}
 	return nil

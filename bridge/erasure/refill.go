@@ -207,7 +207,7 @@ func Refill(ctx context.Context, from, to *memory.Store, subject Subject, picked
 			return records, err
 		}
 		if done.Unchanged+done.Skipped > 0 {
-			return records, errors.New("erasure: a memory that was to be written anew had records")
+			return records, errors.New("erasure: a memory to be rewritten had records")
 		}
 	}
 	return records, nil

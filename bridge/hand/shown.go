@@ -123,5 +123,5 @@ func (h *Hand) unchanged(ctx context.Context, c *call, root *os.Root) *tools.Err
 			return nil
 		}
 	}
-	return tools.Errorf(tools.PermissionDenied, "Permission denied: what a person approved has changed since it was shown (%s)%s", differs, again)
+	return tools.Errorf(tools.PermissionDenied, "Permission denied: the approved content has changed since it was shown (%s)%s", differs, again)
 }

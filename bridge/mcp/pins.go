@@ -56,7 +56,7 @@ func (c *client) readPins(ctx context.Context) error {
 	values, err := c.set.opts.Engine.Get(ctx, kv.System, pinsKey(c.tenant, c.Name))
 	if err != nil {
 		c.pins = nil
-		return fmt.Errorf("mcp: read what %s said of its tools: %w", c.Name, err)
+		return fmt.Errorf("mcp: read the stored tool descriptions of %s: %w", c.Name, err)
 	}
 	var stored pins
 	if values[0] != nil && json.Unmarshal(values[0], &stored) == nil && stored.Of == fresh.Of && stored.Tools != nil {

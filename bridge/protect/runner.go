@@ -119,6 +119,6 @@ func (r *Runner) report(job sandbox.Job, out sandbox.Outcome) {
 	ctx, cancel := context.WithTimeout(context.Background(), auditTime)
 	defer cancel()
 	if err := r.opts.Audit(ctx, record); err != nil {
-		r.opts.Logger.Error("what a program was kept from is not audited", "tenant", record.Tenant, "agent", record.Agent, "paths", out.Refused, "error", err)
+		r.opts.Logger.Error("could not audit the refused accesses of a program", "tenant", record.Tenant, "agent", record.Agent, "paths", out.Refused, "error", err)
 	}
 }

@@ -105,7 +105,7 @@ type launched struct {
 }
 
 // errGone: the launcher ended before it had carried out an order.
-var errGone = errors.New("the launcher is gone")
+var errGone = errors.New("the launcher has ended")
 
 // launch lets the launcher start a first stage, whose control and own three are files. An
 // order that was lost with a launcher is given again, once.
@@ -199,7 +199,7 @@ func (s *launched) kill() {
 	}
 }
 
-// wait waits until the answers end. Where the launcher is gone before the stage, the
+// wait waits until the answers end. Where the launcher has ended before the stage, the
 // stage is waited for by its descriptor.
 func (s *launched) wait() error {
 	_, _, err := receive(s.answers, make([]byte, 1), nil)

@@ -50,7 +50,7 @@ func (q *Quota) Watch(d Disk) (stop func() error) {
 		for ctx.Err() == nil {
 			began := time.Now()
 			if err := q.measure(ctx, d, sizer); err != nil && ctx.Err() == nil {
-				d.Logger.Warn("what tenants store can't be measured", "error", err)
+				d.Logger.Warn("could not measure the tenants' storage", "error", err)
 			}
 			now := time.Now()
 			pause := time.NewTimer(min(d.Every, restFactor*now.Sub(began)))

@@ -43,7 +43,7 @@ type Rule struct {
 func ParseRule(text string) (Rule, error) {
 	words := strings.Fields(text)
 	if len(words) < 2 {
-		return Rule{}, errors.New("is not TOOL N/s, TOOL N/m, TOOL N/h or TOOL N at once, with per agent, per tenant or per server behind it")
+		return Rule{}, errors.New("is not TOOL N/s, TOOL N/m, TOOL N/h or TOOL N at once, with per agent, per tenant or per server at the end")
 	}
 	r := Rule{Tool: words[0], Per: PerAgent}
 	if i := strings.IndexByte(r.Tool, '*'); i >= 0 && i < len(r.Tool)-1 {
@@ -63,7 +63,7 @@ func ParseRule(text string) (Rule, error) {
 	case len(words) >= 2 && words[0] == "at" && words[1] == "once":
 		words = words[2:]
 	default:
-		return Rule{}, fmt.Errorf("%q needs /s, /m, /h or `at once` behind it", amount)
+		return Rule{}, fmt.Errorf("%q must be followed by /s, /m, /h or `at once`", amount)
 	}
 	if len(words) == 0 {
 		return r, nil

@@ -113,7 +113,7 @@ func (r *Rules) send(ctx context.Context, tenant string, e *events.Event, opts *
 		return refuse("payload.target_agent", "can't be part of a topic; use SendMessage")
 	}
 	if writer.Of(ctx) != writer.Program && m.Role != "" {
-		return refuse("payload.parameters.context_role", "is for programs: what a model's tool sends has no role of its own")
+		return refuse("payload.parameters.context_role", "is for programs: messages of a model's tool have no role")
 	}
 	sent, err := r.messages.Send(ctx, tenant, m)
 	if err != nil {
@@ -140,7 +140,7 @@ func messageOf(e *events.Event) (messages.Message, error) {
 	case given.ParentTaskID != "" && p.ParentTaskID != "" && given.ParentTaskID != p.ParentTaskID:
 		return messages.Message{}, refuse("payload.parameters.parent_task_id", "is another task than payload.parent_task_id")
 	case len(p.Tags) > 0 || p.Importance != nil || !isNull(p.Result):
-		return messages.Message{}, refuse("payload", "has tags, an importance or a result, which a message has not")
+		return messages.Message{}, refuse("payload", "has tags, an importance or a result, which a message cannot have")
 	}
 	m := messages.Message{
 		TaskID: p.TaskID, Source: e.Source, Target: p.TargetAgent, Node: given.NodeID, Content: given.Content,

@@ -79,7 +79,7 @@ func refuse(field, problem string) error {
 
 func (p *taskPayload) read(e *events.Event) error {
 	if e.PayloadKind != events.JSON {
-		return refuse("payload_bytes", "can't say what a task is; a payload on this topic is a JSON object")
+		return refuse("payload_bytes", "is not a task: the payload on this topic must be a JSON object")
 	}
 	if !isNull(e.Payload) {
 		err := json.Unmarshal(e.Payload, p)

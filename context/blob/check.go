@@ -129,7 +129,7 @@ func (c *check) readEntries(ctx context.Context) error {
 func (c *check) readNames(ctx context.Context) error {
 	err := c.walk(ctx, tagAlias, func(_, value []byte) error {
 		if !c.paths[string(value)] {
-			return fmt.Errorf("%w: it leads to %q, which is not there", ErrDamaged, value)
+			return fmt.Errorf("%w: it leads to %q, which does not exist", ErrDamaged, value)
 		}
 		return nil
 	})

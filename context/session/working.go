@@ -125,7 +125,7 @@ func (l *Log) beforeChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, sessi
 func allKnown(field string, names, known []string) error {
 	for i, name := range names {
 		if !slices.Contains(known, name) {
-			return invalid.Field(ErrInvalid, fmt.Sprintf("%s[%d]", field, i), "is %q, which is no skill of the session, and no record of the kind skill", name)
+			return invalid.Field(ErrInvalid, fmt.Sprintf("%s[%d]", field, i), "is %q, which is neither a skill of the session nor a record of the kind skill", name)
 		}
 	}
 	return nil

@@ -135,7 +135,7 @@ func (c *checker) sources(s *Sources) {
 	c.count("sources.exclude", len(s.Exclude), MaxExcluded)
 	for i, name := range s.Exclude {
 		if !Optional(name) {
-			c.add(fmt.Sprintf("sources.exclude[%d]", i), "is %q, which is no section that can be left out", name)
+			c.add(fmt.Sprintf("sources.exclude[%d]", i), "is %q, which is not a section that can be left out", name)
 		}
 	}
 	c.count("sources.memory_layers", len(s.Layers), MaxLayers)

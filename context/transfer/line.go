@@ -27,7 +27,7 @@ var (
 	// ErrBusy: other exports and imports under way hold as much as all of them may.
 	ErrBusy = errors.New("transfer: too much is exported and imported at once; try again")
 	// ErrSecret: the server keeps no text that looks like a secret, and the line holds one.
-	ErrSecret = fmt.Errorf("%w: it holds what looks like a secret, which this server does not store", ErrLine)
+	ErrSecret = fmt.Errorf("%w: it looks like it holds a secret, which this server does not store", ErrLine)
 )
 
 // errOtherwise: a line is read, and an export would write it in another way.

@@ -242,7 +242,7 @@ func (s *Store) clear(scope kv.Scope) <-chan struct{} {
 }
 
 // errNotLeaving: somebody else has removed the space.
-var errNotLeaving = errors.New("grants: the space is gone")
+var errNotLeaving = errors.New("grants: the space was deleted")
 
 func (s *Store) clearOnce(scope kv.Scope) error {
 	if err := s.opts.Clear(s.work, scope); err != nil {

@@ -16,7 +16,7 @@ func Walk(ctx context.Context, from Reader, ks Keyspace, r Range, found func(err
 		if err == nil {
 			err = see(pair)
 		} else {
-			err = fmt.Errorf("what follows can't be read: %w", err)
+			err = fmt.Errorf("the rest can't be read: %w", err)
 		}
 		if err == nil {
 			continue

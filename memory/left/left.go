@@ -56,7 +56,7 @@ func Note(ctx context.Context, tx *kv.Tx, scope kv.Scope, r record.Record) error
 	if values[0] != nil {
 		var read int
 		if kept, read = binary.Uvarint(values[0]); read <= 0 {
-			return fmt.Errorf("%w: count of what left %s", record.ErrDamaged, scope)
+			return fmt.Errorf("%w: count of records removed from %s", record.ErrDamaged, scope)
 		}
 	}
 	tx.Put(kv.Records, at, sum)

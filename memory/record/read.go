@@ -26,7 +26,7 @@ func ReadNamed(ctx context.Context, from kv.Getter, scope kv.Scope, key string) 
 	}
 	r, ok, err := Read(ctx, from, scope, string(values[0]))
 	if err == nil && !ok {
-		err = fmt.Errorf("%w: key %q names record %q, which is not there", ErrDamaged, key, values[0])
+		err = fmt.Errorf("%w: key %q names record %q, which does not exist", ErrDamaged, key, values[0])
 	}
 	return r, ok, err
 }
@@ -59,7 +59,7 @@ func Each(ctx context.Context, from kv.Getter, keys [][]byte, visit func(i int, 
 
 // Missing is the error for a record that the index names and that is not there.
 func Missing(id string) error {
-	return fmt.Errorf("%w: the index names record %q, which is not there", ErrDamaged, id)
+	return fmt.Errorf("%w: the index names record %q, which does not exist", ErrDamaged, id)
 }
 
 // All yields the records of a scope in the order of their ids, those expired or

@@ -44,7 +44,7 @@ func ParseOwn(text string) (Own, error) {
 	case compiled.MatchString(""):
 		return Own{}, invalid.Field(ErrInvalid, "redact-pattern", "%s matches the empty text", name)
 	case compiled.MatchString(mark(name)):
-		return Own{}, invalid.Field(ErrInvalid, "redact-pattern", "%s matches what would stand in its place, %s", name, mark(name))
+		return Own{}, invalid.Field(ErrInvalid, "redact-pattern", "%s also matches its replacement, %s", name, mark(name))
 	}
 	literal, _ := compiled.LiteralPrefix()
 	return Own{name, expression, literal, compiled}, nil

@@ -128,7 +128,7 @@ func (c *checker) asOf(r *loombridgev1.AssembleRequest) {
 	}
 	only := &loombridgev1.AssembleRequest{AgentId: r.GetAgentId(), SessionId: r.GetSessionId(), AsOf: r.GetAsOf()}
 	if !proto.Equal(only, r) {
-		c.add("as_of", "goes with agent_id and session_id only: a prompt of before is as it was sent")
+		c.add("as_of", "can be combined only with agent_id and session_id: an earlier prompt is returned as sent")
 	}
 }
 

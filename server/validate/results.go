@@ -57,7 +57,7 @@ func (c *checker) resultBytes(prefix string, b *loombridgev1.ResultBytes) {
 
 func (c *checker) mediaType(field, text string) {
 	if text != "" && !media.IsType(text) {
-		c.add(field, "is no media type, such as `image/png`, of at most %d bytes", maxMediaTypeBytes)
+		c.add(field, "is not a media type, such as `image/png`, of at most %d bytes", maxMediaTypeBytes)
 	}
 }
 

@@ -68,7 +68,7 @@ func Connect(address string, o Options) (mesh.Transport, error) {
 func Host(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" || u.Path != "" {
-		return "", errors.New("is no URL of a server of NATS, such as nats://host:4222 or tls://host:4222")
+		return "", errors.New("is not a URL of a NATS server, such as nats://host:4222 or tls://host:4222")
 	}
 	return u.Hostname(), nil
 }

@@ -55,7 +55,7 @@ func (p *Peers) lastNumber() uint64 {
 func (p *Peers) hearAgents(from mesh.Peer, payload []byte) {
 	told, err := mesh.Decode[page](payload)
 	if err != nil {
-		p.logger.Warn("what another bridge says of its agents can't be read", "bridge", from.String(), "error", err)
+		p.logger.Warn("could not read another bridge's report on its agents", "bridge", from.String(), "error", err)
 		return
 	}
 	p.hearing.Lock()

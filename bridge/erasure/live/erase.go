@@ -78,7 +78,7 @@ func (w *Worker) erase(ctx context.Context, j *job) (r Result, err error) {
 	}
 	j.at(Reclaiming, 0)
 	if r.Reclaimed, err = w.reclaim(ctx, j, &begun); err != nil {
-		return r, fmt.Errorf("erasure: the entries are gone, their bytes may not be: %w", err)
+		return r, fmt.Errorf("erasure: the entries are deleted, but their bytes may remain: %w", err)
 	}
 	if r.Certificate, err = w.certify(ctx, j, &begun, done, r.Reclaimed); err != nil {
 		return r, err

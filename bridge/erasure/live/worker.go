@@ -171,7 +171,7 @@ func Open(parts Parts, opts *Options) (*Worker, error) {
 	begun, err := intents(w.ctx, w.Engine)
 	if err != nil {
 		w.stop()
-		return nil, fmt.Errorf("erasure: read what had begun: %w", err)
+		return nil, fmt.Errorf("erasure: read the unfinished erasures: %w", err)
 	}
 	for _, i := range begun {
 		scope, err := erasure.Scope(i.subject)
@@ -315,7 +315,7 @@ func (w *Worker) start(s erasure.Subject) (j *job, running bool, err error) {
 		switch {
 		case errors.Is(j.err, erasure.ErrNothing), errors.Is(j.err, ErrInUse), errors.Is(j.err, ErrClosed):
 		case j.err != nil:
-			w.opts.Logger.Error("an erasure has not ended; its subject is refused until it is called for again, or the server starts again", "subject", j.subject.String(), "error", j.err)
+			w.opts.Logger.Error("an erasure has not ended; calls of its subject are refused until the erasure is repeated or the server restarts", "subject", j.subject.String(), "error", j.err)
 		default:
 			if r.Resumed {
 				w.opts.Logger.Info("the certificate of an erasure that went on", "certificate", r.Certificate.Text())

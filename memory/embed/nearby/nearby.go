@@ -49,7 +49,7 @@ func Check(hosts string) error {
 			return err
 		}
 		if ip := net.ParseIP(name); ip == nil || !ip.IsLoopback() {
-			return fmt.Errorf("%q is no loopback address with a port, such as 127.0.0.1:11434", host)
+			return fmt.Errorf("%q is not a loopback address with a port, such as 127.0.0.1:11434", host)
 		}
 	}
 	return nil

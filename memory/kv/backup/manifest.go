@@ -122,7 +122,7 @@ func (f *Folder) read(name string) (Backup, error) {
 		return Backup{}, err
 	}
 	if string(expected) != string(written) || m.Name != name {
-		return Backup{}, fmt.Errorf("%w: %s is not as it was written", ErrDamaged, path)
+		return Backup{}, fmt.Errorf("%w: %s has changed since it was written", ErrDamaged, path)
 	}
 	for _, file := range m.Files {
 		if file.Name != filepath.Base(file.Name) || strings.HasPrefix(file.Name, ".") {

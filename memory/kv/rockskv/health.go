@@ -75,7 +75,7 @@ const writtenTwice = 2
 // Reserved is kv.Reserver's.
 func (db *DB) Reserved() error {
 	if left := db.room.Load(); left <= 0 {
-		return fmt.Errorf("%w: what is left of the disk is kept for deleting", kv.ErrFull)
+		return fmt.Errorf("%w: the rest of the disk is reserved for deletions", kv.ErrFull)
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (e environment) missing() []string {
 func (e environment) warn(logger *slog.Logger) {
 	// Not an error, and not for agents: `loom run` sets these variables in every run.
 	if missing := e.missing(); len(missing) > 0 {
-		logger.Info("this version does not serve what variables ask for", "missing", strings.Join(missing, "; "))
+		logger.Info("variables set options that this version does not have", "missing", strings.Join(missing, "; "))
 	}
 	for _, i := range e.ignored {
 		logger.Warn("ignored in a .env file", "file", i.path, "variables", strings.Join(i.names, ", "), "why", i.why)

@@ -197,7 +197,7 @@ func span(to *time.Duration, low time.Duration) scalar[time.Duration] {
 			case low == 0:
 				return 0, errors.New("must not be negative")
 			}
-			return 0, errors.New("must be more than zero, such as 10s")
+			return 0, errors.New("must be above zero, such as 10s")
 		},
 		print: shortSpan,
 	}

@@ -30,7 +30,7 @@ func (c *Config) promptSettings() []setting {
 	return []setting{
 		{keyToolNames, list(&p.ToolNames, "name,..."), nil, "tools in prompts in addition to those of level 1, such as fs:* and tools of agents"},
 		{keyToolLevel, named(&p.LevelOf, "name=level", checkLevelOf), nil, "level of a tool of the server, such as fs:delete=2"},
-		{"assemble-cache", yes(&p.AssembleCache), nil, "give a prompt again where nothing that it is made of has changed"},
+		{"assemble-cache", yes(&p.AssembleCache), nil, "reuse a prompt if none of its inputs has changed"},
 	}
 }
 

@@ -80,16 +80,16 @@ func (c *Config) groups() []group {
 		{"watching", "Logs and metrics", true, c.watchingSettings()},
 		{"memory", "Long-term memory", false, c.memorySettings()},
 		{"embedder", "Vectors for memory: of the server's own model, or of an OpenAI-compatible server", false, c.embedderSettings()},
-		{"history", "How prompts are made of long histories", false, c.historySettings()},
-		{"prompts", "What prompts are made of", false, c.promptSettings()},
-		{"results", "What of a tool's result is kept and shown", false, c.resultSettings()},
-		{"sessions", "How long sessions last in which nothing happens", false, c.sessionSettings()},
+		{"history", "How prompts show long histories", false, c.historySettings()},
+		{"prompts", "Contents of prompts", false, c.promptSettings()},
+		{"results", "How results of tools are stored and shown", false, c.resultSettings()},
+		{"sessions", "How long idle sessions last", false, c.sessionSettings()},
 		{"blobs", "How long offloaded results stay", false, c.blobSettings()},
 		{"events", "Events and agents", false, c.eventSettings()},
 		{"sandbox", "How programs that tools run are confined", false, c.sandboxSettings()},
 		{"web", "What tools reach on networks", false, c.Web.settings()},
 		{"sharing", "What tenants and agents share", false, c.sharingSettings()},
-		{"backups", "Copies of the store, and the look for damage in it", false, c.backupSettings()},
+		{"backups", "Copies of the store, and checks for damage", false, c.backupSettings()},
 		{"limits", "Limits on calls and connections", false, c.limitSettings()},
 	}
 }
@@ -102,16 +102,16 @@ func (c *Config) servingSettings() []setting {
 		{"mcp-hosts", list(&c.MCPHosts, "name,..."), nil, "names, in addition to localhost, by which hosts and web pages may call --mcp-addr"},
 		{"mcp-servers", anyText(&c.MCPServers, "JSON"), nil, "MCP servers whose tools agents call, as for " + envMCPServers + ", which counts without this"},
 		{"addr-file", anyText(&c.AddrFile, "file"), nil, "write the served address to this file"},
-		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "where the store lies; no tool may touch it"},
+		{keyDataDir, required(&c.DataDir, "directory"), "./.loom/store", "directory of the store; no tool may touch it"},
 		{keyStore, c.storePlace(), nil, "postgres://user@host:5432/database or rocksdb:DIR, where the store is; none: --data-dir"},
-		{keyBridgeName, anyText(&c.BridgeName, "name"), nil, "what this server is called among those on one postgres store; none: machine-process"},
+		{keyBridgeName, anyText(&c.BridgeName, "name"), nil, "name of this server among the servers on one postgres store; none: machine-process"},
 		{"bridge-addr", optional(checked(&c.BridgeAddr, "host:port", checkAddr)), nil, "where the others on one postgres store reach this server; none: --addr"},
-		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", cluster.Check).as("off|embedded|URL"), cluster.Off, "reach agents and events of the others on one postgres store: embedded, or nats://host:4222"},
+		{keyMesh, checked(&c.Mesh.Mesh, "off|embedded|URL", cluster.Check).as("off|embedded|URL"), cluster.Off, "share agents and events on one postgres store: embedded, or nats://host:4222"},
 		{"mesh-listen", checked(&c.Mesh.Listen, "host:port", checkTCPAddr), "127.0.0.1:0", "where an embedded mesh listens for the others; port 0: a free one"},
 		{"ephemeral", yes(&c.Ephemeral), nil, "keep the store in a temporary directory that is removed at the end, not in --data-dir"},
-		{"workspace", required(&c.Workspace, "directory"), ".", "the tools work in here; with credentials each tenant has a folder in it"},
-		{keyWorkspaceShared, yes(&c.WorkspaceShared), nil, "every server on one postgres store has this folder, such as by NFS"},
-		{"own-workspace", yes(&c.OwnWorkspace), nil, "give every agent a folder of its own in the workspace, as children have"},
+		{"workspace", required(&c.Workspace, "directory"), ".", "directory of the tools; with credentials each tenant has a folder in it"},
+		{keyWorkspaceShared, yes(&c.WorkspaceShared), nil, "all servers on one postgres store share this folder, for example by NFS"},
+		{"own-workspace", yes(&c.OwnWorkspace), nil, "give every agent its own folder in the workspace, as children have"},
 		{"durability", choice(&c.Durability, "sync", "wal", "none"), rockskv.Sync, "what an acknowledged write survives: power loss, the end of the process, nothing"},
 	}
 }
@@ -119,7 +119,7 @@ func (c *Config) servingSettings() []setting {
 func (c *Config) accessSettings() []setting {
 	return []setting{
 		{"credentials", anyText(&c.Credentials, "file"), nil, "TOML file of callers, see below; without it authentication is off"},
-		{"trust-network", yes(&c.TrustNetwork), nil, "serve other machines without credentials: who reaches the address can do everything"},
+		{"trust-network", yes(&c.TrustNetwork), nil, "serve other machines without credentials: any client can do everything"},
 		{"tls-cert", anyText(&c.TLSCert, "file"), nil, "PEM file of the server's certificate"},
 		{"tls-key", anyText(&c.TLSKey, "file"), nil, "PEM file of its key"},
 		{"tls-client-ca", anyText(&c.TLSClientCA, "file"), nil, "PEM file of authorities; every client must then show a certificate"},
@@ -131,7 +131,7 @@ func (c *Config) accessSettings() []setting {
 func (c *Config) watchingSettings() []setting {
 	return []setting{
 		{"metrics-addr", optional(checked(&c.MetricsAddr, "host:port", checkTCPAddr)), nil, "serve Prometheus /metrics here; no host: 127.0.0.1"},
-		{keyLogLevel, checked(&c.LogLevel, "debug|info|warn|error|off", checkLevel), "info", "least level that is logged"},
+		{keyLogLevel, checked(&c.LogLevel, "debug|info|warn|error|off", checkLevel), "info", "lowest level that is logged"},
 		{"log-format", choice(&c.LogFormat, logs.Text, logs.JSON), logs.Text, "how log lines are written"},
 	}
 }
@@ -139,13 +139,13 @@ func (c *Config) watchingSettings() []setting {
 func (c *Config) memorySettings() []setting {
 	return []setting{
 		{keyMemoryLanguage, choice(&c.MemoryLanguage, languages()...).as("language"), analysis.Auto, "of texts in Latin letters, such as german; auto: detected in each text"},
-		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "how much vectors count beside words; 0.3 to 0.5 for a good model"},
-		{"duplicates", choice(&c.Duplicates, duplicatesKeep, duplicatesReinforce), duplicatesKeep, "what MemorySave does, unless it says, with what repeats a record"},
+		{"vector-weight", fraction(&c.VectorWeight), memory.DefaultVectorWeight, "weight of vectors relative to words; 0.3 to 0.5 for a good model"},
+		{"duplicates", choice(&c.Duplicates, duplicatesKeep, duplicatesReinforce), duplicatesKeep, "how MemorySave treats a repeat of a record by default"},
 		{"memory-limit", number(&c.MemoryLimit, "records", 0, maxMemoryLimit), 0, "records of one memory before those worth least are archived; 0: no limit"},
 		{"archive-limit", number(&c.ArchiveLimit, "records", 0, maxMemoryLimit), 0, "archived records of one memory before the oldest are deleted; 0: no limit"},
-		{"count-accesses", yes(&c.CountAccesses), nil, "count in the background what is found and read, for access_weight and the limit"},
-		{"hold-origins", origins(&c.HoldOrigins), nil, "whose records wait for review before they are found, such as tool,web; none: nobody's"},
-		{keyRedact, redactNames(&c.RedactNames), nil, "what marks replace in all that is stored: secrets, personal, own or pattern names"},
+		{"count-accesses", yes(&c.CountAccesses), nil, "count reads and hits in the background, for access_weight and the limit"},
+		{"hold-origins", origins(&c.HoldOrigins), nil, "origins whose records wait for review, such as tool,web; none: no review"},
+		{keyRedact, redactNames(&c.RedactNames), nil, "what to replace by marks in stored data: secrets, personal, own or pattern names"},
 		{"max-versions", number(&c.MaxVersions, "versions", 0, record.MaxVersions), record.MaxVersions, "earlier versions kept of a record; a lower number takes effect when it changes"},
 		{"knowledge-endpoint", optional(checked(&c.KnowledgeEndpoint, "url", checkEndpoint)), nil, "a knowledge base outside that prompts ask by POST of {query, limit}; none: the kind knowledge"},
 	}
@@ -155,45 +155,45 @@ func (c *Config) embedderSettings() []setting {
 	e := &c.Embedder
 	return []setting{
 		{"embedder", choice(&c.EmbedderUse, embedderAuto, embedderBuiltin, embedderOff), embedderAuto, "auto: Ollama or TEI on this machine, else builtin, its own model; off: words"},
-		{"embedder-url", anyText(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; it goes before auto and builtin"},
+		{"embedder-url", anyText(&e.BaseURL, "url"), nil, "the server, such as http://127.0.0.1:11434/v1; it overrides auto and builtin"},
 		{"embedder-model", anyText(&e.Model, "name"), nil, "model to use there, such as nomic-embed-text; required with a URL"},
-		{"embedder-key", anyText(&e.APIKey, "key"), nil, "its API key; better given in the environment"},
+		{"embedder-key", anyText(&e.APIKey, "key"), nil, "its API key; better set in the environment"},
 		{"embedder-dimensions", number(&e.Dimensions, "numbers", 0, embed.MaxDimension), 0, "length of a vector, where the model lets one choose; 0: as it makes them"},
 		{"embedder-space", anyText(&e.Space, "name"), nil, "name of the space of the vectors; none: host/model/dimensions"},
-		{"embedder-text-prefix", anyText(&e.TextPrefix, "text"), nil, `what stands before each text, such as "passage: "`},
-		{"embedder-query-prefix", anyText(&e.QueryPrefix, "text"), nil, `what stands before each query, such as "query: "`},
+		{"embedder-text-prefix", anyText(&e.TextPrefix, "text"), nil, `prefix of each text, such as "passage: "`},
+		{"embedder-query-prefix", anyText(&e.QueryPrefix, "text"), nil, `prefix of each query, such as "query: "`},
 	}
 }
 
 func (c *Config) historySettings() []setting {
 	return []setting{
-		{"models", anyText(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), laid over the built-in ones"},
-		{"history-policy", anyText(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted unless a session or a call says; none: ledger"},
-		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that, such as three_phase; a wrong one is refused with all names"},
+		{"models", anyText(&c.Models, "file"), nil, "TOML file of models (window, counter, prices), overriding the built-in ones"},
+		{"history-policy", anyText(&c.HistoryPolicy, "ledger|append_only|preset"), nil, "how histories are compacted, by default; none: ledger"},
+		{"history-preset", anyText(&c.HistoryPreset, "name"), nil, "preset for that, such as three_phase; a refusal lists all names"},
 	}
 }
 
 func (c *Config) resultSettings() []setting {
 	return []setting{
-		{"rules", anyText(&c.Rules, "file"), nil, "TOML file of rules by which calls of tools are kept, over the built-in ones"},
-		{"max-result-bytes", size(&c.MaxResultBytes, 1, blob.MaxBytes), hand.DefaultMaxResultBytes, "longest result that UploadStep takes in"},
+		{"rules", anyText(&c.Rules, "file"), nil, "TOML file of rules for storing tool calls, overriding the built-in ones"},
+		{"max-result-bytes", size(&c.MaxResultBytes, 1, blob.MaxBytes), hand.DefaultMaxResultBytes, "longest result that UploadStep accepts"},
 		{"tool-result-max-tokens", number(&c.ToolResultMaxTokens, "tokens", 1, maxReduction), compress.DefaultResultTokens, "most that a prompt shows of one result"},
-		{"compress-adaptive", yes(&c.CompressAdaptive), nil, "let CompressResult leave less as it is where the last prompt was full"},
+		{"compress-adaptive", yes(&c.CompressAdaptive), nil, "let CompressResult shorten more when the last prompt was full"},
 	}
 }
 
 func (c *Config) sessionSettings() []setting {
 	s := &c.Sessions
 	return []setting{
-		{"session-idle-ttl", zeroIsNone(span(&s.SessionIdleTTL, 0)), session.DefaultCloseAfter, "close a session in which nothing was recorded for so long: listings leave it out; 0: never"},
-		{"session-end-after", zeroIsNone(span(&s.SessionEndAfter, 0)), session.DefaultEndAfter, "let go of its results after so long; 0: when it is ended"},
+		{"session-idle-ttl", zeroIsNone(span(&s.SessionIdleTTL, 0)), session.DefaultCloseAfter, "close a session after this idle time: listings leave it out; 0: never"},
+		{"session-end-after", zeroIsNone(span(&s.SessionEndAfter, 0)), session.DefaultEndAfter, "release its results after this idle time; 0: when it is ended"},
 	}
 }
 
 func (c *Config) blobSettings() []setting {
 	b := &c.Blobs
 	return []setting{
-		{"blob-ttl", blobTTLs(&b.TTL), nil, "how long results of a kind stay, such as shell=1h,note=forever"},
+		{"blob-ttl", blobTTLs(&b.TTL), nil, "how long results of a kind are kept, such as shell=1h,note=forever"},
 		{"blob-max-bytes", zeroIsNone(size(&b.MaxOwnerBytes, 0, unlimited)), int64(blob.DefaultMaxOwnerBytes), "most that one agent's results may take; 0: no bound"},
 	}
 }
@@ -204,9 +204,9 @@ func (c *Config) eventSettings() []setting {
 		{"events-max-age", zeroIsNone(span(&r.MaxAge, 0)), events.DefaultMaxAge, "keep durable events this long; 0: for ever"},
 		{"events-max-bytes", size(&r.MaxBytes, 1, unlimited), events.DefaultMaxBytes, "keep at most this much of all topics' events; tenants share it"},
 		{"approval-timeout", positive(&c.ApprovalTimeout), approval.DefaultWait, "longest wait of a call for a person's approval; then it is denied"},
-		{"audit-retention", zeroIsNone(span(&c.AuditRetention, 0)), audit.DefaultRetention, "keep the record of each tool call so long; its digest stays; 0: for ever"},
-		{"retain-records", span(&c.RetainRecords, 0), 0, "delete records neither changed nor repeated for so long; pinned ones stay; 0: never"},
-		{"retain-sessions", span(&c.RetainSessions, 0), 0, "delete sessions in which nothing was recorded for so long, steps included; 0: never"},
+		{"audit-retention", zeroIsNone(span(&c.AuditRetention, 0)), audit.DefaultRetention, "keep the record of each tool call this long; its digest stays; 0: for ever"},
+		{"retain-records", span(&c.RetainRecords, 0), 0, "delete records not changed or repeated for this long; pinned ones stay; 0: never"},
+		{"retain-sessions", span(&c.RetainSessions, 0), 0, "delete sessions idle for this long, including steps; 0: never"},
 	}
 }
 
@@ -220,8 +220,8 @@ func (c *Config) sharingSettings() []setting {
 			"tool-limits", toolRules(&s.ToolLimits), nil,
 			"most calls of tools, as 'web:* 30/m,* 50/s per tenant,shell:run 4 at once'; else refused",
 		},
-		{"max-message-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "requests, answers and events in memory, of each as much; more wait or are refused"},
-		{"max-store-bytes", size(&s.MaxStoreBytes, 0, unlimited), 0, "what all tenants may store; each has a share; 0: what the disk has room for"},
+		{"max-message-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "memory for requests, for answers and for events, each; more wait or are refused"},
+		{"max-store-bytes", size(&s.MaxStoreBytes, 0, unlimited), 0, "what all tenants may store; each has a share; 0: what the disk holds"},
 	}
 }
 
@@ -236,8 +236,8 @@ func (c *Config) sandboxSettings() []setting {
 			"sandbox-tier", choice(&s.Tier, sandbox.TierAuto, sandbox.TierNamespaces, sandbox.TierLandlock), sandbox.TierAuto,
 			"the only tier to use; the command doctor shows which work here",
 		},
-		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute places outside of the workspace that programs may use, too"},
-		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file have the mode off, which leaves the sandbox"},
+		{"sandbox-read", list(&s.Read, "directory,..."), nil, "absolute paths outside the workspace that programs may also use"},
+		{"sandbox-allow-off", yes(&s.AllowOff), nil, "let profiles of the settings file use the mode off, which disables the sandbox"},
 		{"shell-allow", list(&s.Allow, "name,..."), nil, "programs that calls may run; *: all; none: all that are confined (loom.v1: its list)"},
 	}
 }
@@ -245,10 +245,10 @@ func (c *Config) sandboxSettings() []setting {
 func (c *Config) backupSettings() []setting {
 	b := &c.Backups
 	return []setting{
-		{keyBackupDir, anyText(&b.Dir, "directory"), nil, "make backups of the store in here; outside of the workspace; none: no backups"},
-		{"backup-interval", zeroIsNone(span(&b.Interval, 0)), backup.DefaultEvery, "time between two backups; 0: only those that are asked for"},
+		{keyBackupDir, anyText(&b.Dir, "directory"), nil, "directory of backups of the store, outside the workspace; none: no backups"},
+		{"backup-interval", zeroIsNone(span(&b.Interval, 0)), backup.DefaultEvery, "time between two backups; 0: only on request"},
 		{"backup-keep", number(&b.Keep, "backups", 1, maxLimit), backup.DefaultKeep, "how many stay"},
-		{"scrub-rate", size(&c.Scrub.Rate, 0, maxLimit), integrity.DefaultScrubRate, "most that is read of the store in a second, once a day, to find damage; 0: never"},
+		{"scrub-rate", size(&c.Scrub.Rate, 0, maxLimit), integrity.DefaultScrubRate, "bytes per second of the daily check of the store for damage; 0: never"},
 	}
 }
 

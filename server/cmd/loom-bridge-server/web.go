@@ -40,13 +40,13 @@ func (w *Web) settings() []setting {
 			"web-hosts", checkedList(&w.Hosts, "host,...", checkHosts), "*",
 			"hosts of pages: a.com, *.a.com, a.com=127.0.0.1:8080; *: all public ones",
 		},
-		{"search-engine", choice(&s.Engine, web.EngineBrave, web.EngineSearXNG, web.EngineTemplate), web.EngineBrave, "what web:search asks"},
+		{"search-engine", choice(&s.Engine, web.EngineBrave, web.EngineSearXNG, web.EngineTemplate), web.EngineBrave, "search engine of web:search"},
 		{"search-url", optional(checked(&s.URL, "url", checkURL)), nil, "its address; of a template with {query} and {limit}; none: Brave's"},
-		{"search-key", anyText(&s.Key, "key"), nil, "its API key; better given in the environment"},
+		{"search-key", anyText(&s.Key, "key"), nil, "its API key; better set in the environment"},
 		{"llm-url", checked(&m.BaseURL, "url", checkURL), web.DefaultModelURL, "server of llm:generate, OpenAI-compatible"},
 		{"llm-model", required(&m.Name, "name"), web.DefaultModel, "model to use there"},
-		{"llm-key", anyText(&m.Key, "key"), nil, "its API key; better given in the environment"},
-		{"egress-ca", anyText(&w.CA, "file"), nil, "PEM file of further authorities that hosts are trusted by"},
+		{"llm-key", anyText(&m.Key, "key"), nil, "its API key; better set in the environment"},
+		{"egress-ca", anyText(&w.CA, "file"), nil, "PEM file of additional authorities to trust hosts by"},
 	}
 }
 

@@ -171,7 +171,7 @@ func (o Options) restore() *cobra.Command {
 		b, err := folder.Restore(cmd.Context(), names[0], to, o.Progress)
 		if err != nil {
 			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%w; move what is there away, or give another --data-dir", err)
+				return fmt.Errorf("%w; move the old store away, or give another --data-dir", err)
 			}
 			return err
 		}

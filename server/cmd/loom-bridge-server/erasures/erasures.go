@@ -99,7 +99,7 @@ func Command(o Options) *cobra.Command {
 			return o.refuseSubject(*s, err)
 		}
 		if e.key == "" {
-			return o.Refuse("key", "", "is required: the file with the key that signs; it is made if it is not there")
+			return o.Refuse("key", "", "is required: the file with the signing key; it is created if absent")
 		}
 		if e.out == "" {
 			return o.Refuse("out", "", "is required: the file for the certificate")

@@ -109,7 +109,7 @@ func (e *erasing) place() (stores.Place, error) {
 		case err != nil:
 			return place, e.Refuse(file.flag, file.name, err.Error())
 		case inside:
-			return place, e.Refuse(file.flag, file.name, "lies in --data-dir, which is replaced as a whole; choose another folder")
+			return place, e.Refuse(file.flag, file.name, "is inside --data-dir, which is replaced as a whole; choose another folder")
 		}
 	}
 	return place, nil

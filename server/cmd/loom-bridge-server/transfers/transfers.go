@@ -195,7 +195,7 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 	}
 	counts, err := stream.CloseAndRecv()
 	if err != nil {
-		return fmt.Errorf("%w; %s deletes what it has saved", err, d.undoing(id))
+		return fmt.Errorf("%w; %s deletes the records it has saved", err, d.undoing(id))
 	}
 	d.Told()
 	how := ""
