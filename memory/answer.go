@@ -31,8 +31,8 @@ type Hit struct {
 	Score float64
 	// Part is what MaxTokens left of the text, which is whole in Record; nil where that is all.
 	Part *Part
-	// Older are the ids of records that stated the same of the same before, by their form,
-	// the newest first.
+	// Older are the ids of records that stated the same of the same before, by their form or
+	// their vectors, the newest first.
 	Older []string
 	// Through, unless nil, is the relation that brought the record, which was not found
 	// itself: it has no score.

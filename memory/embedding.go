@@ -49,6 +49,7 @@ type embeddings struct {
 	packs    *packing.List
 	backfill *backfill                         // nil without an embedder
 	queries  *cache.Cache[queryKey, []float32] // the vectors of the latest queries
+	axes     axes
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
@@ -73,6 +74,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 		packs:    packing.NewList(),
 		queries:  cache.New[queryKey, []float32](maxQueryVectors),
 		added:    make(map[kv.Scope]int),
+		axes:     axes{wanted: make(chan struct{}, 1), known: make(chan struct{})},
 	}
 	if e.timeout <= 0 {
 		e.timeout = DefaultEmbedTimeout
@@ -89,6 +91,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 	if e.embedder != nil {
 		e.backfill = &backfill{embeddings: e, scopes: packing.NewList(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
 		e.running.Go(func() { e.backfill.run(ctx) })
+		e.running.Go(func() { e.makeAxes(ctx) })
 		if leases.Shared() {
 			e.running.Go(func() { e.backfill.takeOver(ctx) })
 		}

@@ -128,6 +128,14 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	var whole bool
 	a.asked, whole = q.Read(s.analyzer, now)
 	a.asked.Near = s.vectorWeight
+	if a.vectors.optional {
+		a.asked.Changes = func(ctx context.Context) func([]float32) float64 {
+			if axes := s.embeddings.axesOf(ctx); axes != nil && axes.Past.Of(a.vectors.spaces[0].vector) <= 0 {
+				return axes.Change.Of
+			}
+			return nil
+		}
+	}
 	switch {
 	case q.AccessWeight == 0:
 	case s.accesses == nil || !q.Moment.IsNow():
@@ -296,6 +304,11 @@ func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) (*s
 		part := rank.Part{Reader: reader, Selection: selection}
 		if part.Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
 			return all, err
+		}
+		if len(part.Vectors) > 0 {
+			part.ReadVectors = func(ctx context.Context, ordinals []uint32) ([][]float32, error) {
+				return a.embeddings.index.Vectors(ctx, view, scope, a.vectors.spaces[0].space, ordinals)
+			}
 		}
 		all.add(part, source{scope, view})
 	}

@@ -115,6 +115,11 @@ func asksForCurrent(words []word) bool {
 	return present
 }
 
+// asksForPast reports whether a question asks how things were.
+func asksForPast(words []word) bool {
+	return slices.ContainsFunc(words, func(w word) bool { return pastVerbs[w.lower] })
+}
+
 // asksForOne reports whether a question asks for one current fact: "what is", "tell me".
 func asksForOne(words []word) bool {
 	if len(words) < 2 || slices.ContainsFunc(words, func(w word) bool { return pastVerbs[w.lower] }) {

@@ -17,7 +17,7 @@ import (
 func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, whole bool) {
 	words := cut(nil, q.Text)
 	asked = rank.Query{
-		Answers: asks(words), List: asksForSeveral(words) && !slices.Contains(q.Without, rank.SignalSeveral), Current: asksForCurrent(words), One: asksForOne(words), Owned: asksForOwned(words),
+		Answers: asks(words), List: asksForSeveral(words) && !slices.Contains(q.Without, rank.SignalSeveral), Current: asksForCurrent(words), One: asksForOne(words), Owned: asksForOwned(words), Past: asksForPast(words),
 		Limit: q.Most(), MinScore: q.MinScore, Explain: q.Explain,
 		Recency: q.RecencyWeight, HalfLife: max(1, cmp.Or(q.RecencyHalfLife, DefaultRecencyHalfLife).Microseconds()),
 		Importance: q.ImportanceWeight, Now: now.UnixMicro(), Without: q.Without,

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
@@ -25,7 +26,7 @@ const namedCoverage = 0.1
 // rarity. Words that stand nowhere count most, and names of authors do not
 // count. A vector that stands out makes up for words. The score of the others
 // is in proportion to their ranks. With no words to go by, scores are cosines.
-func (r *ranking) calibrate(best []candidate) error {
+func (r *ranking) calibrate(ctx context.Context, best []candidate) error {
 	r.answer.LexicalCandidates = r.allowed + r.answer.Filtered + r.answer.Expired + r.answer.Superseded
 	r.vectors = r.nearness()
 	n := r.vectors
@@ -41,6 +42,9 @@ func (r *ranking) calibrate(best []candidate) error {
 		best = r.fuse(best, sure)
 	}
 	r.preferNewer(best)
+	if err := r.newestOfMatter(ctx, best); err != nil {
+		return err
+	}
 	r.spreadOut(best)
 	if n.alone {
 		sure = n.nearest

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"context"
 	"iter"
 	"slices"
 
@@ -18,6 +19,9 @@ type Part struct {
 	// once, in any order. Ordinals that the Reader does not know are passed
 	// over.
 	Vectors []VectorHit
+	// ReadVectors returns the vectors of documents, nil for each that has none; nil where
+	// there are none.
+	ReadVectors func(ctx context.Context, ordinals []uint32) ([][]float32, error)
 }
 
 // VectorHit is a document found by its vector.
@@ -49,6 +53,12 @@ type Query struct {
 	// One: the query asks for one thing that is so, so that of two documents which state
 	// the same of the same the older is out of date.
 	One bool
+	// Past: the query asks how things were, so that what was told last is not preferred.
+	Past bool
+	// Changes returns what says from -1 to 1 whether the text of a vector tells of a change;
+	// nil where nobody knows, or the query asks how things were in words that Past does not
+	// know. A nil Changes is the same.
+	Changes func(ctx context.Context) func(vector []float32) float64
 	// Owned: the query asks for something of somebody's, such as "my address".
 	Owned bool
 	// Limit is how many hits at most; zero means none.

@@ -23,7 +23,7 @@ func Rank(ctx context.Context, parts []Part, q Query) (Answer, error) {
 	r.finish()
 	r.answer.Uneven = r.norms.turn.uneven
 	best := r.pick()
-	if err := r.calibrate(best); err != nil {
+	if err := r.calibrate(ctx, best); err != nil {
 		return Answer{}, err
 	}
 	if q.Explain {

@@ -193,3 +193,41 @@ func TestChosenEmbedderStays(t *testing.T) {
 	start(second, none, own, "--embedder", "builtin")
 	start(second, none, own)
 }
+
+// Whoever tells anew what has changed, in words of their own, is answered with the newest, which
+// names what it replaces; who asks for the past is not.
+//
+// F08
+func TestNewestTellingByMeaning(t *testing.T) {
+	t.Parallel()
+	path := builtin.Find(filepath.Join("..", "..", "..", "bin", "loom-bridge-server"))
+	if path == "" {
+		t.Skip("no model of embeddings in bin: `make model` fetches it")
+	}
+	p := MustRunWith(t, t.TempDir(), func(c *Config) { c.ModelFile = path }, "--embedder", "builtin")
+	for _, text := range []string{
+		"We hiked to the old mill on Sunday", "My cousin plays the trombone", "My parking space is number 14 in the garage",
+		"It rained all week", "The soup needs more pepper", "The neighbours have a parrot", "They moved me, I park at number 52 now",
+		"The printer is out of paper", "I repaired the bicycle", "The lecture on bees was full", "My shoes are still wet",
+		"Forget 52, my parking space is number 7 from here on", "There is cake in the kitchen", "The cinema was closed",
+	} {
+		save(t, p, text)
+	}
+	ask := func(query string) []*loombridgev1.MemoryHit {
+		got, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: query})
+		must(t, err)
+		return got.GetHits()
+	}
+	eventually(t, waitTime, func() error {
+		hits := ask("Where do I park, what is my parking space?")
+		if len(hits) == 0 || !strings.Contains(hits[0].GetRecord().GetText(), "number 7") || len(hits[0].GetOlderIds()) == 0 {
+			return fmt.Errorf("%v", hits)
+		}
+		return nil
+	})
+	for _, hit := range ask("What was my first parking space?") {
+		if len(hit.GetOlderIds()) > 0 {
+			t.Errorf("asked for the past, %q replaces another", hit.GetRecord().GetText())
+		}
+	}
+}

@@ -3169,7 +3169,7 @@ type MemoryHit struct {
 	// explanation is how the score came about, only where it was asked for.
 	Explanation *HitExplanation `protobuf:"bytes,4,opt,name=explanation,proto3" json:"explanation,omitempty"`
 	// older_ids are records that stated the same of the same before, recognised by their
-	// form, the newest first: they are out of date and rank behind. A record that says so
+	// form or their vectors, the newest first: they are out of date and rank behind. A record that says so
 	// itself names the one before it in supersedes.
 	OlderIds []string `protobuf:"bytes,5,rep,name=older_ids,json=olderIds,proto3" json:"older_ids,omitempty"`
 	// passages are the parts of a long record's text that fit into max_tokens and match the

@@ -1,0 +1,117 @@
+package memory_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/memory/embed/builtin"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/past"
+	"github.com/loom-bridge/loom-bridge/memory/question"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// otherTalk is what else is said.
+var otherTalk = []string{
+	"The concert last night was so loud that my ears still ring.", "I baked two trays of cinnamon rolls for the neighbours.",
+	"Our train was late again, so I read half a magazine.", "The hike along the river took us six hours.",
+	"My aunt sent a postcard from Iceland with a puffin on it.", "I could not sleep because of the storm.",
+	"The new season of that detective show is rather slow.", "We painted the fence in the afternoon.",
+	"Somebody left a guitar in the hallway.", "The tomatoes on the balcony are finally red.",
+	"I bought a second-hand lamp at the flea market.", "The museum was closed on Monday, what a pity.",
+	"My back hurts after carrying the boxes upstairs.", "Thanks for the recipe, everybody liked the soup.",
+	"The kids built a castle out of cardboard.", "I forgot my umbrella and got soaked.",
+	"The lecture about whales was fascinating.", "We watched the sunset from the bridge.",
+	"My keyboard is missing a key since this morning.", "There was a long queue at the post office.",
+	"The swimming pool was nearly empty at noon.", "I finally fixed the squeaking door.",
+	"The flowers smell wonderful in the rain.", "Our choir sang in the town hall on Saturday.",
+}
+
+// The newest telling of what changed comes first and names what it replaces, told and asked in
+// any words and languages; what is asked of the past or as of an earlier moment does not.
+//
+// F08
+func TestNewestTellingFirst(t *testing.T) {
+	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
+	if path == "" {
+		t.Skip("no model of embeddings in bin: `make model` fetches it")
+	}
+	model, err := builtin.New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		told        [3]string // the last one is how it is
+		asked, past string
+	}{
+		{
+			[3]string{"My dentist is Doctor Amsel in Mill Street.", "I left Doctor Amsel, my dentist is Doctor Reyes now.", "Doctor Reyes retired, so the dentist I see these days is Doctor Petrov."},
+			"Who is my dentist?", "Who was my first dentist?",
+		},
+		{
+			[3]string{"The car insurance costs 410 euros a year.", "They raised the car insurance to 455 euros.", "I haggled, the car insurance is down to 390 euros."},
+			"How much is the car insurance?", "What was the old price of the car insurance?",
+		},
+		{
+			[3]string{"Mein Yogakurs ist montags um sieben.", "Der Yogakurs wurde auf Mittwoch verlegt.", "Doch nicht mittwochs, der Yogakurs ist jetzt donnerstags."},
+			"Wann ist mein Yogakurs?", "Wann war mein Yogakurs früher?",
+		},
+		{
+			[3]string{"Mi contable se llama Teresa.", "Teresa se fue, ahora mi contable es Joaquín.", "Cambié otra vez de contable, ahora es Beatriz."},
+			"¿Cómo se llama mi contable?", "¿Cómo se llamaba antes mi contable?",
+		},
+		{
+			[3]string{"Mon bureau est au deuxième étage.", "On a déménagé, mon bureau est au cinquième étage.", "Finalement mon bureau est au rez-de-chaussée, plus au cinquième."},
+			"Où est mon bureau ?", "Où était mon bureau avant ?",
+		},
+		{
+			[3]string{"我的猫叫小白。", "给猫改了名字，现在叫豆豆。", "孩子们又改了，猫现在叫芝麻。"},
+			"我的猫叫什么名字？", "我的猫以前叫什么名字？",
+		},
+		{
+			[3]string{"Мой врач — доктор Орлова.", "Я сменил врача, теперь это доктор Белов.", "Белов уехал, теперь мой врач — доктор Зимина."},
+			"Кто мой врач?", "Кто был моим врачом раньше?",
+		},
+	} {
+		t.Run(test.asked, func(t *testing.T) {
+			r := MustRig(t, memkv.New(nil))
+			r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
+			r.Reopen()
+			var told []string
+			var after []time.Time
+			for i, text := range otherTalk {
+				r.clock.Set(r.clock.Now().Add(time.Hour))
+				r.MustSave(t, record.Record{Author: "user", Text: text, SessionID: fmt.Sprint("s", i/6)})
+				if i%8 == 3 {
+					r.clock.Set(r.clock.Now().Add(time.Hour))
+					told = append(told, r.MustSave(t, record.Record{Author: "user", Text: test.told[i/8], SessionID: fmt.Sprint("s", i/6)}).ID)
+					after = append(after, r.clock.Now().Add(time.Minute))
+				}
+			}
+			MustEmbedAll(t, r.Store, agent)
+			answer := r.MustQuery(t, question.Question{Text: test.asked, Limit: 3})
+			if answer.Hits[0].Record.ID != told[2] {
+				t.Errorf("first is %q", answer.Hits[0].Record.Text)
+			} else if older := answer.Hits[0].Older; !slices.Contains(older, told[1]) && !slices.Contains(older, told[0]) {
+				t.Errorf("it replaces %q", older)
+			}
+			if found := ids(r.MustQuery(t, question.Question{Text: test.asked, Limit: question.MaxLimit})); !slices.Contains(found, told[0]) || !slices.Contains(found, told[1]) {
+				t.Error("what was replaced is not found")
+			}
+			for _, hit := range r.MustQuery(t, question.Question{Text: test.past, Limit: 3}).Hits {
+				if len(hit.Older) > 0 {
+					t.Errorf("%q: %q replaces %q", test.past, hit.Record.Text, hit.Older)
+				}
+			}
+			if got := ids(r.MustQuery(t, question.Question{Text: test.asked, Limit: 3, Moment: past.Moment{AsOf: after[0]}})); len(got) == 0 || got[0] != told[0] {
+				t.Errorf("as of the first telling: %q", got)
+			}
+			if got := r.MustQuery(t, question.Question{Text: test.asked, Limit: 3, Without: []string{"newer"}}).Hits[0]; len(got.Older) > 0 {
+				t.Errorf("without the signal it replaces %q", got.Older)
+			}
+		})
+	}
+}
