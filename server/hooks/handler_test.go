@@ -64,7 +64,7 @@ func (s *server) Invoke(_ context.Context, _ string, request, answer any, _ ...g
 			return status.Error(codes.NotFound, "none")
 		}
 		answer.(*loombridgev1.GetRecordResponse).Record = r
-	case *loombridgev1.DeleteRecordRequest:
+	case *loombridgev1.DeleteRecordsRequest:
 		if s.records[ask.GetKey()] == nil {
 			return status.Error(codes.NotFound, "none")
 		}
