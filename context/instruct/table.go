@@ -66,7 +66,7 @@ var table = []Row{
 		Writers: own, Instructors: own, Removers: own, Role: session.System, Otherwise: session.User, Frame: "the tag that they name, guarded",
 	},
 	{
-		Source: Agents, About: "AGENTS.md and the other rule files of the workspace, with what they import, or the text of the settings in their place",
+		Source: Agents, About: "rule files of the workspace, or the text of the settings in their place",
 		Writers: own | Tool | Model, Removers: own | Tool | Model, Otherwise: session.User, Frame: "<agents_md>, guarded",
 	},
 	{
