@@ -30,7 +30,7 @@ type Hit struct {
 	// something about the question. Scores can be compared between queries.
 	Score float64
 	// Part is what MaxTokens left of the text, which is whole in Record; nil where that is all.
-	Part *Part
+	Part *TextPart
 	// Older are the ids of records that stated the same of the same before, by their form or
 	// their vectors, the newest first.
 	Older []string
@@ -51,8 +51,8 @@ type Through struct {
 	Score float64
 }
 
-// Part is the given part of a record's text.
-type Part struct {
+// TextPart is the given part of a record's text.
+type TextPart struct {
 	// Passages are stretches of the text, in their order: one at least.
 	Passages []passage.Passage
 	// Tokens is how many tokens the whole text has.
@@ -260,7 +260,7 @@ func (a *asking) fill(ctx context.Context, result *Answer) error {
 }
 
 // keep keeps of the hits the parts that are given, and counts what is not.
-func (a *asking) keep(result *Answer, parts []passage.Part) {
+func (a *asking) keep(result *Answer, parts []passage.Excerpt) {
 	receipt, kept := &result.Receipt, result.Hits[:0]
 	receipt.Related = 0
 	for i, hit := range result.Hits {
@@ -272,7 +272,7 @@ func (a *asking) keep(result *Answer, parts []passage.Part) {
 		receipt.Tokens += part.Tokens
 		if !part.Whole {
 			receipt.InPart++
-			hit.Part = &Part{Passages: part.Passages, Tokens: a.countTokens(hit.Record.Text)}
+			hit.Part = &TextPart{Passages: part.Passages, Tokens: a.countTokens(hit.Record.Text)}
 		}
 		if hit.Through != nil {
 			receipt.Related++

@@ -50,7 +50,7 @@ var errTextRefused = errors.New("memory: the embedder fails at the text, and at 
 // missing stands in the store, so that a restart goes on where it stopped.
 type backfill struct {
 	*embeddings
-	scopes *packing.List
+	scopes *packing.Waiting
 
 	// Only the goroutine that works touches the fields below.
 

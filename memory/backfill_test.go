@@ -198,7 +198,7 @@ func TestBackfillOfManyScopes(t *testing.T) {
 // A store that fails for a while delays the vectors of what was saved, and of what an earlier
 // process left, and loses none of them.
 func TestVectorsAfterAStoreThatFailed(t *testing.T) {
-	for name, failing := range map[string]kvtest.Plan{
+	for name, failing := range map[string]kvtest.FailurePlan{
 		"a read":       {Read: 1},
 		"a later read": {Read: 3},
 		"all reads":    {Read: 1, Repeat: true},
@@ -209,7 +209,7 @@ func TestVectorsAfterAStoreThatFailed(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", restarted ", restarted), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e := &tripping{meanings: meanings{space: "meanings/1"}, word: "", error: &embed.StatusError{Code: http.StatusServiceUnavailable}}
-					engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+					engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 					r := MustRig(t, engine)
 					r.opts.Embedder = e
 					r.Reopen()
@@ -221,7 +221,7 @@ func TestVectorsAfterAStoreThatFailed(t *testing.T) {
 						r.Reopen()
 					}
 					time.Sleep(10 * time.Minute)
-					engine.Replan(kvtest.Plan{})
+					engine.Replan(kvtest.FailurePlan{})
 					time.Sleep(10 * time.Minute)
 					r.MustWaiting(t, 0)
 				})

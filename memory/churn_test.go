@@ -265,7 +265,7 @@ func TestPagesWhileChurning(t *testing.T) {
 // it, all that was acknowledged is there, and the rest is made up for later.
 func TestChurnSurvivesFaults(t *testing.T) {
 	for fail := 1; ; fail++ {
-		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		r := MustRig(t, engine)
 		r.opts.PackAfter = 100_000 // by hand
 		r.Reopen()
@@ -279,9 +279,9 @@ func TestChurnSurvivesFaults(t *testing.T) {
 		want, _ := r.MustList(t, memory.Listing{})
 		hits := answers(r.MustQuery(t, question.Question{Text: "lasting"}))
 		r.close()
-		engine.Replan(kvtest.Plan{Commit: fail, Repeat: true})
+		engine.Replan(kvtest.FailurePlan{Commit: fail, Repeat: true})
 		err := shape(t, engine)
-		engine.Replan(kvtest.Plan{})
+		engine.Replan(kvtest.FailurePlan{})
 		if err != nil && !errors.Is(err, kvtest.ErrFault) {
 			t.Fatal(err)
 		}

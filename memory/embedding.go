@@ -46,7 +46,7 @@ type embeddings struct {
 	timeout  time.Duration
 	idle     func(ctx context.Context) (resume func())
 	logger   *slog.Logger
-	packs    *packing.List
+	packs    *packing.Waiting
 	backfill *backfill                         // nil without an embedder
 	queries  *cache.Cache[queryKey, []float32] // the vectors of the latest queries
 	axes     axes

@@ -128,17 +128,17 @@ func TestAnotherLanguageWhateverComesFirst(t *testing.T) {
 // whichever language that has.
 func TestAnotherLanguageSurvivesFaults(t *testing.T) {
 	for fail := 1; ; fail++ {
-		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		r := MustRig(t, engine)
 		MustFillFrench(t, r)
 		r.close()
-		engine.Replan(kvtest.Plan{Commit: fail, Repeat: true})
+		engine.Replan(kvtest.FailurePlan{Commit: fail, Repeat: true})
 		r.opts.Language = analysis.French
 		r.open()
 		_, err := r.Query(t.Context(), agent, question.Question{Text: "cheval"})
 		commits, _ := engine.Calls()
 		r.close()
-		engine.Replan(kvtest.Plan{})
+		engine.Replan(kvtest.FailurePlan{})
 		if err != nil && !errors.Is(err, kvtest.ErrFault) {
 			t.Fatal(err)
 		}

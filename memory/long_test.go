@@ -19,8 +19,8 @@ import (
 // the end.
 func slowly(tb testing.TB, engine *kvtest.FaultyEngine, do func() error) error {
 	tb.Helper()
-	engine.Replan(kvtest.Plan{Delay: kv.SnapshotLife / 16})
-	defer engine.Replan(kvtest.Plan{})
+	engine.Replan(kvtest.FailurePlan{Delay: kv.SnapshotLife / 16})
+	defer engine.Replan(kvtest.FailurePlan{})
 	begun := time.Now()
 	err := do()
 	if took := time.Since(begun); took < kv.SnapshotLife {
@@ -31,7 +31,7 @@ func slowly(tb testing.TB, engine *kvtest.FaultyEngine, do func() error) error {
 
 func TestCheckReadsForLongerThanASnapshotLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		r := MustRig(t, engine)
 		for n := range 20 {
 			r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d about green tea", n), Key: fmt.Sprint("note-", n)})
@@ -60,7 +60,7 @@ func TestCheckReadsForLongerThanASnapshotLives(t *testing.T) {
 
 func TestRebuildingReadsForLongerThanASnapshotLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		MustLoadGeneration1(t, engine)
 		r := MustRig(t, engine)
 		err := slowly(t, engine, func() error {

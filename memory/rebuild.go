@@ -51,7 +51,7 @@ func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
 	}
 	defer s.packer.Release(scope, done)
 	b := &rebuilding{store: s, scope: scope}
-	source := lexical.Source{
+	source := lexical.Feed{
 		Documents: b.documents,
 		Refs:      append(s.vectorBlind(scope), recordsRef(scope), expiryList.Ref(scope)),
 		Stage:     b.stage,
@@ -498,7 +498,7 @@ func without(names, others []mention.Name) []mention.Name {
 }
 
 // Mentions are the sources of the mentions in records.
-func Mentions() []mention.Source {
+func Mentions() []mention.Sort {
 	id := func(rest []byte) (string, error) { return string(rest), nil }
-	return []mention.Source{mention.Texts(kv.Records, record.Tag, mention.In, id)}
+	return []mention.Sort{mention.Texts(kv.Records, record.Tag, mention.In, id)}
 }

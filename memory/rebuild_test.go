@@ -125,15 +125,15 @@ func TestGeneration1IsRebuilt(t *testing.T) {
 // A rebuilding that dies at any commit is finished by the next process.
 func TestRebuildingSurvivesFaults(t *testing.T) {
 	for fail := 1; ; fail++ {
-		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		MustLoadGeneration1(t, engine)
-		engine.Replan(kvtest.Plan{Commit: fail, Repeat: true})
+		engine.Replan(kvtest.FailurePlan{Commit: fail, Repeat: true})
 		dying := &rig{engine: engine, clock: &clock{now: start}}
 		dying.open()
 		_, err := dying.Query(t.Context(), agent, question.Question{Text: "green tea"})
 		dying.close()
 		commits, _ := engine.Calls()
-		engine.Replan(kvtest.Plan{})
+		engine.Replan(kvtest.FailurePlan{})
 		if err != nil && !errors.Is(err, kvtest.ErrFault) {
 			t.Fatal(err)
 		}

@@ -131,7 +131,7 @@ func (s *Store) trimAll(ctx context.Context) {
 
 // trimming is what the background does to memories that are far over their limits.
 type trimming struct {
-	list *packing.List
+	list *packing.Waiting
 
 	mu       sync.Mutex // guards the fields below
 	unlisted map[kv.Scope]Room

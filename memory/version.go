@@ -82,7 +82,7 @@ func (s *Store) versionAt(ctx context.Context, view kv.Reader, scope kv.Scope, n
 // then returns what counted at a moment in a scope, and an index of the versions that did;
 // nil where there are none. Close it.
 func (s *Store) then(ctx context.Context, view kv.Reader, scope kv.Scope, reader *lexical.Reader, m past.Moment, replaced bool) (*past.Index, past.Found, error) {
-	found, err := m.Find(ctx, past.Source{
+	found, err := m.Find(ctx, past.Present{
 		View: view, Scope: scope, Reader: reader, Replaced: replaced,
 		Version: func(ctx context.Context, now record.Record, at time.Time) (record.Record, int, bool, error) {
 			return s.versionAt(ctx, view, scope, now, at)

@@ -32,7 +32,7 @@ type attachStream = grpc.BidiStreamingServer[loombridgev1.AttachRequest, loombri
 
 // attachment is one agent on one stream, as stream.Face asks for it.
 type attachment struct {
-	*stream.Stream[answer]
+	*stream.Stream[streamAnswer]
 	transport attachStream
 	events    Events
 	agents    *agents.Directory
@@ -52,8 +52,8 @@ type attachment struct {
 	framer       framer    // belongs to the sender
 }
 
-// answer is the answer to one message of the agent.
-type answer struct {
+// streamAnswer is the answer to one message of the agent.
+type streamAnswer struct {
 	// reply is the whole answer; nil for a publish that was emitted as the
 	// fields below say.
 	reply *loombridgev1.AttachAnswer
@@ -193,7 +193,7 @@ func (a *attachment) Receive(ctx context.Context) error {
 }
 
 // beat notes a heartbeat with what it brings, and answers it.
-func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) answer {
+func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) streamAnswer {
 	reply := &loombridgev1.AttachAnswer{Ref: r.GetRef(), ServerTime: convert.Timestamp(a.now())}
 	err := validate.AttachHeartbeat(r)
 	scope := kv.AgentScope(a.tenant, a.agentID)
@@ -206,11 +206,11 @@ func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) 
 	if err != nil {
 		reply.Error = a.errorOf(ctx, within("heartbeat", err))
 	}
-	return answer{reply: reply}
+	return streamAnswer{reply: reply}
 }
 
 // subscribe adds topics to the subscription: all or nothing.
-func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscribe) answer {
+func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscribe) streamAnswer {
 	// Taken first, so that resuming from it can't skip an event.
 	now, err := a.events.Now(ctx)
 	if err != nil {
@@ -220,7 +220,7 @@ func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscr
 	if err != nil {
 		return a.refusal(ctx, r.GetRef(), within("subscribe", err))
 	}
-	return answer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef(), Positions: convert.TopicPositions(positions), ServerTime: convert.Timestamp(now)}}
+	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef(), Positions: convert.TopicPositions(positions), ServerTime: convert.Timestamp(now)}}
 }
 
 func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscribe) ([]events.Position, error) {
@@ -239,14 +239,14 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscr
 	return positions, err
 }
 
-func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsubscribe) answer {
+func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsubscribe) streamAnswer {
 	if err := validate.AttachUnsubscribe(r); err != nil {
 		return a.refusal(ctx, r.GetRef(), within("unsubscribe", err))
 	}
 	a.subscription.Remove(r.GetTopics()...)
 	a.topics.remove(r.GetTopics())
 	a.link.SetTopics(a.topics.names())
-	return answer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef()}}
+	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef()}}
 }
 
 // errorOf is a refusal as the agent gets it. Faults of the server are logged

@@ -26,7 +26,7 @@ func (f *frame) size() int { return len(f.head) + len(f.tail) }
 
 // Marshal passes frames through.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	if a, ok := v.(*unread.Answer); ok {
+	if a, ok := v.(*unread.Delivery); ok {
 		return c.marshalAnswer(a)
 	}
 	f, ok := v.(*frame)
@@ -121,7 +121,7 @@ func (w *framer) subscribeEvent(d events.Delivery) *frame {
 
 // emitted is an AttachResponse that answers a publish. The frame is good until
 // the next one.
-func (w *framer) emitted(a answer) *frame {
+func (w *framer) emitted(a streamAnswer) *frame {
 	b := appendText(w.scratch[:0], emittedID, a.id)
 	b = appendNumber(b, emittedSequence, int64(a.sequence))
 	b = appendTime(b, emittedTime, a.time)

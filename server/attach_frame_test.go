@@ -105,7 +105,7 @@ func TestEventFrames(t *testing.T) {
 }
 
 func TestAnswerFrames(t *testing.T) {
-	for _, one := range []answer{
+	for _, one := range []streamAnswer{
 		{ref: 1, id: "e", sequence: 7, time: frameTime()}, {ref: -1, id: "e"}, {ref: 1 << 60, sequence: 1 << 60},
 	} {
 		var got loombridgev1.AttachResponse

@@ -13,7 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-type publication = stream.Publication[answer]
+type publication = stream.Publication[streamAnswer]
 
 // publicationOf is what an agent published, for the bus, or refused.
 func (a *attachment) publicationOf(ctx context.Context, p *loombridgev1.AttachPublish) publication {
@@ -52,8 +52,8 @@ func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error
 }
 
 // refusal answers a message that is refused.
-func (a *attachment) refusal(ctx context.Context, ref int64, err error) answer {
-	return answer{reply: &loombridgev1.AttachAnswer{Ref: ref, Error: a.errorOf(ctx, err)}}
+func (a *attachment) refusal(ctx context.Context, ref int64, err error) streamAnswer {
+	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: ref, Error: a.errorOf(ctx, err)}}
 }
 
 func (a *attachment) refusedPublish(ctx context.Context, ref int64, err error) publication {
@@ -62,16 +62,16 @@ func (a *attachment) refusedPublish(ctx context.Context, ref int64, err error) p
 
 // Answer says the outcome of a publish, unless the agent wants failures
 // only.
-func (a *attachment) Answer(ctx context.Context, p *publication, result events.EmitResult) (answer, bool) {
+func (a *attachment) Answer(ctx context.Context, p *publication, result events.EmitResult) (streamAnswer, bool) {
 	if result.Err != nil {
 		return a.refusal(ctx, p.Ref, within("publish.event", result.Err)), true
 	}
 	taken := &result.Event
-	return answer{ref: p.Ref, id: taken.ID, sequence: taken.Sequence, time: taken.Time}, p.Ref != 0
+	return streamAnswer{ref: p.Ref, id: taken.ID, sequence: taken.Sequence, time: taken.Time}, p.Ref != 0
 }
 
 // SendAnswer sends one answer.
-func (a *attachment) SendAnswer(_ context.Context, one answer) error {
+func (a *attachment) SendAnswer(_ context.Context, one streamAnswer) error {
 	if one.reply == nil {
 		return a.transport.SendMsg(a.framer.emitted(one))
 	}

@@ -155,7 +155,7 @@ func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream 
 }
 
 // searchOne streams the matches of one blob as they are found.
-func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.Scope, pattern *blob.Pattern, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
+func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.Scope, pattern *blob.LinePattern, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
 	entry, err := s.reads.Lookup(stream.Context(), scope, r.GetSessionId(), r.GetName())
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ import (
 type Events interface {
 	Emit(ctx context.Context, tenant string, e events.Event, opts events.EmitOptions) (events.Event, error)
 	EmitAll(ctx context.Context, tenant string, all []events.Event, opts []events.EmitOptions) []events.EmitResult
-	Subscribe(ctx context.Context, tenant string, selections []events.Selection, opts *events.SubscribeOptions) (*events.Subscription, error)
+	Subscribe(ctx context.Context, tenant string, selections []events.Subscribed, opts *events.SubscribeOptions) (*events.Subscription, error)
 	Now(ctx context.Context) (time.Time, error)
 	Heard(tenant string, e events.Event) bool
 }

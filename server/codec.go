@@ -83,7 +83,7 @@ func (c codec) marshalInto(pool mem.BufferPool, size int, message proto.Message)
 }
 
 // marshalAnswer is Marshal for what has a place while it waits for its reader.
-func (c codec) marshalAnswer(a *unread.Answer) (mem.BufferSlice, error) {
+func (c codec) marshalAnswer(a *unread.Delivery) (mem.BufferSlice, error) {
 	switch m := a.Message.(type) {
 	case *frame:
 		if len(m.tail) > len(m.head) {

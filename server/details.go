@@ -145,7 +145,7 @@ func detailsOf(err error) map[string]string {
 		put("tool", e.Tool)
 		put("schema", string(e.Schema))
 	}
-	if e, ok := errors.AsType[*tools.LimitError](err); ok {
+	if e, ok := errors.AsType[*tools.AgentLimitError](err); ok {
 		put("limit", e.Limit)
 		number("max", int(e.Max))
 	}

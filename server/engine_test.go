@@ -15,7 +15,7 @@ import (
 func TestAnEngineOfTheContractAloneServes(t *testing.T) {
 	behind := memkv.New(nil)
 	t.Cleanup(func() { must(t, behind.Close()) })
-	var engine kv.Engine = kvtest.Faulty(behind, kvtest.Plan{})
+	var engine kv.Engine = kvtest.Faulty(behind, kvtest.FailurePlan{})
 	for name, optional := range map[string]bool{
 		"Checkpointer": is[kv.Checkpointer](engine), "Notifier": is[kv.Notifier](engine), "Sweeper": is[kv.Sweeper](engine),
 		"Verifier": is[kv.Verifier](engine), "RangeDropper": is[kv.RangeDropper](engine), "Sizer": is[kv.Sizer](engine),

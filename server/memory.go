@@ -70,7 +70,7 @@ func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grp
 	if err != nil {
 		return err
 	}
-	done, err := s.erasures.Erase(ctx, convert.EraseSubject(r, tenant), r.GetDryRun(), func(p live.Progress) {
+	done, err := s.erasures.Erase(ctx, convert.EraseSubject(r, tenant), r.GetDryRun(), func(p live.EraseProgress) {
 		if err := stream.Send(convert.EraseProgress(p)); err != nil {
 			stop(err)
 		}

@@ -168,17 +168,17 @@ func TestExpiryOfResults(t *testing.T) {
 // P10
 func TestFullDisk(t *testing.T) {
 	content := strings.Repeat("line\n", 500_000) // three chunks, two of which are written ahead
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	s := servertest.Start(t, &servertest.Options{Engine: engine})
 	MustWrite(t, s, "a", content)
-	full := func(commit int) { engine.Replan(kvtest.Plan{Commit: commit, Err: kv.ErrFull, Repeat: true}) }
+	full := func(commit int) { engine.Replan(kvtest.FailurePlan{Commit: commit, Err: kv.ErrFull, Repeat: true}) }
 	failures := 0
 	for commit := 1; commit <= 4; commit++ {
 		c := as(t, s, fmt.Sprint("agent", commit))
 		full(commit)
 		got := c.call("fs:read_file", `{"path":"a"}`)
 		commits, _ := engine.Calls()
-		engine.Replan(kvtest.Plan{})
+		engine.Replan(kvtest.FailurePlan{})
 		if !got.GetSuccess() || !strings.Contains(got.GetOutputJson(), strings.Repeat(`line\n`, 100_000)) {
 			t.Errorf("commit %d: success %v, %d bytes", commit, got.GetSuccess(), len(got.GetOutputJson()))
 		}
@@ -203,7 +203,7 @@ func TestFullDisk(t *testing.T) {
 	_, err := s.Context.RecordStep(t.Context(), &loombridgev1.RecordStepRequest{
 		AgentId: c.id, SessionId: "s", ToolName: "db:query", Success: true, OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: quoted(t, content[:100_000])},
 	})
-	engine.Replan(kvtest.Plan{})
+	engine.Replan(kvtest.FailurePlan{})
 	MustFail(t, err, codes.ResourceExhausted, "STORAGE_FULL")
 	c.checkEmpty()
 	made := c.report("fs:read_file", `{"path":"a"}`, object(t, map[string]any{"content": content[:100_000]}))

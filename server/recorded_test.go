@@ -82,7 +82,7 @@ type recordedRun struct {
 	requests    int
 	undone      int
 	sent, cost  float64
-	alonePieces []replay.Piece
+	alonePieces []replay.PromptPart
 	aloneSent   float64
 	aloneCost   float64
 }

@@ -164,7 +164,7 @@ type Server struct {
 	metrics  *observe.Metrics
 
 	shares        *Shares
-	unread        *unread.Room
+	unread        *unread.AnswerRoom
 	inFlight      atomic.Int64 // calls and streams
 	healthLimiter healthLimiter
 	// reflections has a token for each stream of reflection.

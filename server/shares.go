@@ -115,7 +115,7 @@ func (s *Server) limitCalls(ctx context.Context, req any, info *grpc.UnaryServer
 // work is a call that runs, and what it has taken for that.
 type work struct {
 	ctx          context.Context // has the places
-	call, search *share.Place
+	call, search *share.Holding
 	room         *unread.Reserved // for the answer of a search; nil for none
 }
 
@@ -279,7 +279,7 @@ func (s *Server) limitStreams(srv any, stream grpc.ServerStream, info *grpc.Stre
 type placedStream struct {
 	grpc.ServerStream
 	ctx    context.Context // grpc.ServerStream hands its context out by a method
-	place  *share.Place
+	place  *share.Holding
 	known  bool // belongs to the goroutine that receives
 	slot   *unread.Slot
 	tenant string
@@ -333,9 +333,9 @@ func (s *placedStream) SendMsg(m any) error {
 type workingStream struct {
 	*placedStream
 	calls    *share.Pool
-	searches *share.Pool  // nil unless it searches
-	call     *share.Place // nil until the first message has come
-	search   *share.Place
+	searches *share.Pool    // nil unless it searches
+	call     *share.Holding // nil until the first message has come
+	search   *share.Holding
 	ctx      context.Context // has the places
 }
 
@@ -349,7 +349,7 @@ func (s *workingStream) RecvMsg(m any) error {
 		return err
 	}
 	owner := callerOf(s.ctx, m)
-	var search *share.Place
+	var search *share.Holding
 	if s.searches != nil {
 		var err error
 		if search, err = s.searches.Take(s.ctx, owner, 1); err != nil {

@@ -141,11 +141,11 @@ var smallTiers = tiers.Options{L1: 5, L2: 10, L3: 12}
 //
 // P25
 func TestTasksOutliveDeathAtAnyCommit(t *testing.T) {
-	for name, plan := range map[string]kvtest.Plan{
+	for name, plan := range map[string]kvtest.FailurePlan{
 		"nothing written": {Err: kv.ErrFull, Repeat: true},
 		"written":         {Err: kv.ErrUnknownOutcome, Written: true},
 	} {
-		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		added := []string{}
 		for commit := 1; commit <= 5; commit++ {
 			for range 12 {
@@ -156,7 +156,7 @@ func TestTasksOutliveDeathAtAnyCommit(t *testing.T) {
 					plan.Commit = commit
 					engine.Replan(plan)
 					_, err := s.Bridge.Emit(t.Context(), taskEvent("s1", "execute", fmt.Sprintf(`{"task_id":%q,"importance":%g}`, id, importance)))
-					engine.Replan(kvtest.Plan{})
+					engine.Replan(kvtest.FailurePlan{})
 					if err != nil { // the caller can't know, and gives the same task again
 						addTask(t, s, id, importance)
 					}
@@ -194,14 +194,14 @@ func checkTiers(t *testing.T, s *servertest.Server, name string, added []string)
 //
 // P25
 func TestTasksStayWhileTheNextTierTakesNone(t *testing.T) {
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	s := servertest.Start(t, &servertest.Options{Engine: engine, Domain: compose.Options{Tiers: smallTiers}})
 	added := []string{}
 	for n := range 30 {
 		added = append(added, fmt.Sprint("t", n))
 		var err error
 		for try := 0; try < 5 && (try == 0 || err != nil); try++ { // the server's own work after its start may come first
-			engine.Replan(kvtest.Plan{Commit: 2, Err: kv.ErrFull, Repeat: true}) // the task itself is the first
+			engine.Replan(kvtest.FailurePlan{Commit: 2, Err: kv.ErrFull, Repeat: true}) // the task itself is the first
 			_, err = s.Context.RecordStep(t.Context(), withTask("s1", &loombridgev1.Task{TaskId: added[n], Action: "execute", Importance: new(.9)}))
 		}
 		must(t, err)
@@ -209,7 +209,7 @@ func TestTasksStayWhileTheNextTierTakesNone(t *testing.T) {
 	if got := len(tasksOf(t, s, 2)); got == len(added) {
 		t.Errorf("L2 took %d tasks though nothing could be written", got)
 	}
-	engine.Replan(kvtest.Plan{})
+	engine.Replan(kvtest.FailurePlan{})
 	addTask(t, s, "unimportant", .1)
 	checkTiers(t, s, "afterwards", added)
 }

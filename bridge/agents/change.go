@@ -51,13 +51,13 @@ type changes struct {
 	ready  chan struct{} // holds a token when something waits, or the end came
 
 	mu      sync.Mutex // guards the fields below
-	waiting []change
+	waiting []changedAgent
 	bytes   int // of those
 	lost    int
 	closed  bool
 }
 
-type change struct {
+type changedAgent struct {
 	tenant string
 	Change
 }
@@ -78,8 +78,8 @@ func (d *Directory) report(e *directoryEntry) {
 }
 
 // change returns the change that describes the entry as it is.
-func (e *directoryEntry) change() change {
-	return change{tenant: e.tenant.tenant, Change: Change{
+func (e *directoryEntry) change() changedAgent {
+	return changedAgent{tenant: e.tenant.tenant, Change: Change{
 		AgentID:      e.id,
 		Status:       e.status,
 		Capabilities: firstOf(e.registration.Capabilities),
@@ -103,7 +103,7 @@ func firstOf(capabilities []string) []string {
 }
 
 // size is roughly what the change takes in memory.
-func (c change) size() int {
+func (c changedAgent) size() int {
 	size := changeBytes + len(c.AgentID) + len(c.Parent)
 	for _, name := range c.Capabilities {
 		size += len(name) + itemBytes
@@ -119,7 +119,7 @@ func (c *changes) add(e *directoryEntry) {
 }
 
 // push queues a change.
-func (c *changes) push(added change) {
+func (c *changes) push(added changedAgent) {
 	if c.tell == nil {
 		return
 	}
@@ -149,7 +149,7 @@ func (c *changes) shrink() {
 	for i, ch := range c.waiting {
 		last[agent{ch.tenant, ch.AgentID}] = i
 	}
-	kept := make([]change, 0, len(last)+1)
+	kept := make([]changedAgent, 0, len(last)+1)
 	c.bytes = 0
 	for i, ch := range c.waiting {
 		if last[agent{ch.tenant, ch.AgentID}] == i {
@@ -165,9 +165,9 @@ func (c *changes) shrink() {
 }
 
 // pop takes the oldest change. There must be one.
-func (c *changes) pop() change {
+func (c *changes) pop() changedAgent {
 	first := c.waiting[0]
-	c.waiting[0] = change{}
+	c.waiting[0] = changedAgent{}
 	c.waiting = c.waiting[1:]
 	c.bytes -= first.size()
 	return first
@@ -197,11 +197,11 @@ func (c *changes) run() {
 }
 
 // next takes the oldest change; false when none waits.
-func (c *changes) next() (change, bool) {
+func (c *changes) next() (changedAgent, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) == 0 {
-		return change{}, false
+		return changedAgent{}, false
 	}
 	return c.pop(), true
 }

@@ -39,7 +39,7 @@ type directoryEntry struct {
 	links        []*Link   // by generation
 	left         bool      // the last stream has ended
 	parted       bool      // and the agent said that it would not come back
-	toolBytes    *share.Place
+	toolBytes    *share.Holding
 	hidden       bool   // deleted, but with streams still open
 	reported     bool   // its status was reported
 	status       Status // as last reported

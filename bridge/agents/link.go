@@ -48,7 +48,7 @@ type Link struct {
 type pendingCall struct {
 	answer chan<- outcome
 	bytes  int
-	place  *share.Place
+	place  *share.Holding
 }
 
 // Open opens a stream of an agent. The agent need not be registered, and its id

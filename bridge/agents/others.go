@@ -178,7 +178,7 @@ func (d *Directory) follow(tenant, id string, before *other, lost bool) {
 		e.status, e.reported = is, true
 	}
 	if agent != nil && was != is {
-		d.changes.push(change{tenant, Change{
+		d.changes.push(changedAgent{tenant, Change{
 			AgentID: id, Status: is, Capabilities: firstOf(agent.Capabilities), Parent: agent.Parent, Depth: agent.Depth,
 			LastSeen: agent.LastSeen, Elsewhere: true, Lost: lost,
 		}})
@@ -220,8 +220,8 @@ func merged(e *directoryEntry, all []*other) (Agent, bool) {
 	return a, true
 }
 
-// target is who answers calls of a tool: an agent of this bridge, or of another one.
-type target struct {
+// answerer is who answers calls of a tool: an agent of this bridge, or of another one.
+type answerer struct {
 	entry *directoryEntry
 	other *other
 	tool  AgentTool
@@ -230,7 +230,7 @@ type target struct {
 // target returns who answers calls of a tool that somebody registered, at whichever
 // bridge: whose name it is, else one with an open stream, of this bridge before others,
 // else the latest of this bridge. The caller holds mu.
-func (d *Directory) target(tenant, name string) (t target, found bool) {
+func (d *Directory) target(tenant, name string) (t answerer, found bool) {
 	h, o := d.tenants[tenant], d.others.tenants[tenant]
 	var local *provider
 	if h != nil && len(h.providers[name]) > 0 {
@@ -243,10 +243,10 @@ func (d *Directory) target(tenant, name string) (t target, found bool) {
 	}
 	switch {
 	case local == nil && far == nil:
-		return target{}, false
+		return answerer{}, false
 	case far == nil || local != nil && !preferred(far, local.entry):
 		id := local.entry.id
-		t = target{entry: local.entry, tool: local.tool()}
+		t = answerer{entry: local.entry, tool: local.tool()}
 		far = nil
 		if o != nil {
 			far = bestOf(o.agents[id])
@@ -255,12 +255,12 @@ func (d *Directory) target(tenant, name string) (t target, found bool) {
 			return t, true
 		}
 		if tool, has := far.tool(name); has { // it has moved
-			return target{other: far, tool: tool}, true
+			return answerer{other: far, tool: tool}, true
 		}
 		return t, true
 	}
 	tool, _ := far.tool(name)
-	return target{other: far, tool: tool}, true
+	return answerer{other: far, tool: tool}, true
 }
 
 // chosen is the agent of other bridges that answers calls of a tool that all have.

@@ -48,22 +48,22 @@ type Request struct {
 	Time, Expires time.Time
 }
 
-// Answer is what came of asking.
-type Answer string
+// Ruling is what came of asking.
+type Ruling string
 
 // The answers. Those of a person are Denied, Once and the scopes of a grant.
 const (
-	Denied     Answer = "denied"
-	Once       Answer = "once"
-	ForSession Answer = "session"
-	ForAgent   Answer = "agent"
-	ForAll     Answer = "always"
-	TimedOut   Answer = "timeout"
-	Unattended Answer = "unattended" // no watcher, so no person was asked
+	Denied     Ruling = "denied"
+	Once       Ruling = "once"
+	ForSession Ruling = "session"
+	ForAgent   Ruling = "agent"
+	ForAll     Ruling = "always"
+	TimedOut   Ruling = "timeout"
+	Unattended Ruling = "unattended" // no watcher, so no person was asked
 )
 
 // Allows reports whether the call may run.
-func (a Answer) Allows() bool { return a == Once || a == ForSession || a == ForAgent || a == ForAll }
+func (a Ruling) Allows() bool { return a == Once || a == ForSession || a == ForAgent || a == ForAll }
 
 // Options adjusts a Broker. Nil and zero fields mean the defaults.
 type Options struct {
@@ -89,7 +89,7 @@ type Broker struct {
 // waiting is a call that waits.
 type waiting struct {
 	Request
-	answer chan Answer // holds one
+	answer chan Ruling // holds one
 	left   bool        // guarded by Broker.mu; the caller has gone
 }
 
@@ -111,7 +111,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Broker {
 // Ask returns the answer to a request: from a grant, or from a person, for whom it waits at
 // most for limit. An error means that no person could be asked: that of ctx, of the store, of
 // Describe, or a *share.LimitError.
-func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answer, error) {
+func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Ruling, error) {
 	if answer, err := b.granted(ctx, r); err != nil || answer != "" {
 		return answer, err
 	}
@@ -175,7 +175,7 @@ func (b *Broker) enter(r Request, wait time.Duration) (*waiting, error) {
 	}
 	r.ID, r.Time = rand.Text(), b.now()
 	r.Expires = r.Time.Add(wait)
-	w := &waiting{Request: r, answer: make(chan Answer, 1)}
+	w := &waiting{Request: r, answer: make(chan Ruling, 1)}
 	b.pending[r.ID] = w
 	b.count[r.Tenant]++
 	b.wake()
@@ -226,7 +226,7 @@ func (d Decider) decides(r Request) bool { return r.Tenant == d.Tenant && d.Appr
 // calls that wait for the same. Of several decisions about one call the first counts; any other
 // one, as one about a call that waits no more, is an ErrNotFound and changes nothing. One that
 // could not be stored leaves the call waiting.
-func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answer) (Request, error) {
+func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Ruling) (Request, error) {
 	w, err := b.take(by, id, answer)
 	if err != nil {
 		return Request{}, err
@@ -258,7 +258,7 @@ func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answe
 }
 
 // take removes a call from the waiting ones, so that no other decision is made about it.
-func (b *Broker) take(by Decider, id string, answer Answer) (*waiting, error) {
+func (b *Broker) take(by Decider, id string, answer Ruling) (*waiting, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w := b.pending[id]
@@ -275,7 +275,7 @@ func (b *Broker) take(by Decider, id string, answer Answer) (*waiting, error) {
 }
 
 // covers reports whether a grant for one call answers another.
-func covers(scope Answer, given, other Request) bool {
+func covers(scope Ruling, given, other Request) bool {
 	return given.Tenant == other.Tenant && slices.Contains(covering(other.Capability), given.Capability) &&
 		(scope == ForAll || given.Agent == other.Agent && slices.Equal(given.Above, other.Above) &&
 			(scope == ForAgent || given.Session == other.Session))

@@ -73,12 +73,12 @@ func request(n int) approval.Request {
 }
 
 // ask asks in the background; what comes of it is sent.
-func (w *world) ask(ctx context.Context, r approval.Request, limit time.Duration) <-chan approval.Answer {
-	answered := make(chan approval.Answer, 1)
+func (w *world) ask(ctx context.Context, r approval.Request, limit time.Duration) <-chan approval.Ruling {
+	answered := make(chan approval.Ruling, 1)
 	go func() {
 		a, err := w.Ask(ctx, r, limit)
 		if err != nil {
-			a = approval.Answer(err.Error())
+			a = approval.Ruling(err.Error())
 		}
 		answered <- a
 	}()
@@ -111,7 +111,7 @@ func (w *world) remembered(t *testing.T) int {
 // call is answered with, unless the call had gone while its rule was stored.
 func TestDecisionsCountOnceOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	answers := []approval.Answer{approval.Denied, approval.Once, approval.ForSession, approval.ForAgent, approval.ForAll}
+	answers := []approval.Ruling{approval.Denied, approval.Once, approval.ForSession, approval.ForAgent, approval.ForAll}
 	for seed := range uint64(400) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -124,7 +124,7 @@ func TestDecisionsCountOnceOrNotAtAll(t *testing.T) {
 			answered := w.ask(t.Context(), request(1), time.Duration(1+random.IntN(6))*time.Second)
 			id := w.mustNext(t).ID
 			type said struct {
-				answer approval.Answer
+				answer approval.Ruling
 				err    error
 			}
 			all := make(chan said, 3)
@@ -136,7 +136,7 @@ func TestDecisionsCountOnceOrNotAtAll(t *testing.T) {
 					all <- said{answer, err}
 				}()
 			}
-			var counted []approval.Answer
+			var counted []approval.Ruling
 			for range cap(all) {
 				if s := <-all; s.err == nil {
 					counted = append(counted, s.answer)
@@ -206,7 +206,7 @@ func TestGrantsAnswerWhatTheyCover(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		scope  approval.Answer
+		scope  approval.Ruling
 		other  approval.Request
 		covers bool
 	}{
@@ -233,7 +233,7 @@ func TestGrantsAnswerWhatTheyCover(t *testing.T) {
 					t.Fatal(err)
 				}
 				later := w.ask(t.Context(), c.other, time.Hour)
-				for _, one := range []<-chan approval.Answer{waits, later} {
+				for _, one := range []<-chan approval.Ruling{waits, later} {
 					if got := <-one; got.Allows() != c.covers {
 						t.Errorf("answered %q", got)
 					}

@@ -23,7 +23,7 @@ type Grant struct {
 	Capability policy.Capability
 	// Scope is ForSession, ForAgent or ForAll. Agent and Session are whose it is, as far as
 	// the scope says.
-	Scope          Answer
+	Scope          Ruling
 	Agent, Session string
 	// Above are the agents above Agent when it was given: it holds under them alone.
 	Above []string
@@ -43,7 +43,7 @@ func scopeOf(tenant string) kv.Scope {
 }
 
 // grant is what a request would be granted for a scope.
-func grant(r Request, scope Answer) Grant {
+func grant(r Request, scope Ruling) Grant {
 	g := Grant{Capability: r.Capability, Scope: scope}
 	if scope != ForAll {
 		g.Agent, g.Above = r.Agent, r.Above
@@ -89,10 +89,10 @@ func covering(c policy.Capability) []policy.Capability {
 func key(tenant, id string) []byte { return scopeOf(tenant).Key(tagGrant, []byte(id)) }
 
 // granted is the scope of a grant that covers a request; empty for none.
-func (b *Broker) granted(ctx context.Context, r Request) (Answer, error) {
-	var scopes []Answer
+func (b *Broker) granted(ctx context.Context, r Request) (Ruling, error) {
+	var scopes []Ruling
 	var keys [][]byte
-	for _, scope := range []Answer{ForSession, ForAgent, ForAll} {
+	for _, scope := range []Ruling{ForSession, ForAgent, ForAll} {
 		wider := r
 		for _, wider.Capability = range covering(r.Capability) {
 			scopes, keys = append(scopes, scope), append(keys, key(r.Tenant, grant(wider, scope).ID))
@@ -111,7 +111,7 @@ func (b *Broker) granted(ctx context.Context, r Request) (Answer, error) {
 }
 
 // remember writes a grant.
-func (b *Broker) remember(ctx context.Context, by Decider, r Request, scope Answer) error {
+func (b *Broker) remember(ctx context.Context, by Decider, r Request, scope Ruling) error {
 	g := grant(r, scope)
 	value := append(g.identity(), wire.Marshal(&storev1.ApprovalGrant{By: by.Agent, Time: wire.Micros(b.now())})...)
 	ref := kv.Ref{Keyspace: kv.System, Scope: scopeOf(r.Tenant)}
@@ -196,7 +196,7 @@ func decode(pair kv.Pair) (Grant, error) {
 		return Grant{}, err
 	}
 	return Grant{
-		ID: string(rest[1:]), Capability: policy.Capability{Kind: m.Kind, Name: m.Name}, Scope: Answer(m.Scope), Agent: m.Agent,
+		ID: string(rest[1:]), Capability: policy.Capability{Kind: m.Kind, Name: m.Name}, Scope: Ruling(m.Scope), Agent: m.Agent,
 		Session: m.Session, Above: m.Above, By: m.By, Time: wire.TimeOf(m.Time),
 	}, nil
 }

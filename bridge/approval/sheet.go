@@ -19,7 +19,7 @@ type Sheet struct {
 	Args json.RawMessage
 	// Parts are what else it will use: how and where it runs, the command, its input, the
 	// files that it starts.
-	Parts []tools.Part
+	Parts []tools.PreviewPart
 	// Secrets are what the server knows to be secret. Its name is shown in the place of a whole
 	// value; the digest, and the call, have the value. Default: it knows none.
 	Secrets *secret.Mask

@@ -24,29 +24,29 @@ func scopeOf(tenant string) kv.Scope {
 
 func refOf(tenant string) kv.Ref { return kv.Ref{Keyspace: kv.System, Scope: scopeOf(tenant)} }
 
-// place is where a record or a link stands: its epoch, and its number there, from 1.
-type place struct{ epoch, number uint64 }
+// recordPlace is where a record or a link stands: its epoch, and its number there, from 1.
+type recordPlace struct{ epoch, number uint64 }
 
-func (p place) bytes() []byte {
+func (p recordPlace) bytes() []byte {
 	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, p.epoch), p.number)
 }
 
-func keyOf(tenant string, tag byte, p place) []byte { return scopeOf(tenant).Key(tag, p.bytes()) }
+func keyOf(tenant string, tag byte, p recordPlace) []byte { return scopeOf(tenant).Key(tag, p.bytes()) }
 
 func epochKey(tenant string) []byte { return scopeOf(tenant).Key(tagEpoch) }
 
 // placeOf is the place that ends a key, and the tag before it; tag 0 for a key that has
 // none.
-func placeOf(key []byte) (tag byte, p place) {
+func placeOf(key []byte) (tag byte, p recordPlace) {
 	_, rest, err := kv.SplitKey(key)
 	if err != nil || len(rest) != 1+16 {
-		return 0, place{}
+		return 0, recordPlace{}
 	}
-	return rest[0], place{binary.BigEndian.Uint64(rest[1:]), binary.BigEndian.Uint64(rest[9:])}
+	return rest[0], recordPlace{binary.BigEndian.Uint64(rest[1:]), binary.BigEndian.Uint64(rest[9:])}
 }
 
 // from is the range of the keys of a tag from a place on.
-func from(tenant string, tag byte, p place) kv.Range {
+func from(tenant string, tag byte, p recordPlace) kv.Range {
 	return kv.Range{Start: keyOf(tenant, tag, p), End: kv.After(scopeOf(tenant).Key(tag))}
 }
 

@@ -14,19 +14,19 @@ import (
 // removed.
 const maxLinked = 256
 
-// Reason says why records were removed. The words are part of the on-disk format.
-type Reason string
+// RemovalReason says why records were removed. The words are part of the on-disk format.
+type RemovalReason string
 
 // The reasons.
 const (
-	ByAge     Reason = "age"     // older than they are kept
-	ByErasure Reason = "erasure" // records of an erased agent
+	ByAge     RemovalReason = "age"     // older than they are kept
+	ByErasure RemovalReason = "erasure" // records of an erased agent
 )
 
-// span are records of an epoch that follow each other: both ends are in it.
-type span struct{ epoch, first, last uint64 }
+// recordSpan are records of an epoch that follow each other: both ends are in it.
+type recordSpan struct{ epoch, first, last uint64 }
 
-func (s span) has(p place) bool {
+func (s recordSpan) has(p recordPlace) bool {
 	return s.epoch == p.epoch && s.first <= p.number && p.number <= s.last
 }
 
@@ -39,16 +39,16 @@ type sealed struct {
 // link seals the records of its epoch with the numbers from first to last that were
 // committed. One that seals none has last = first - 1.
 type link struct {
-	place
+	recordPlace
 	time        time.Time
-	before      place  // the link before it; zero for the tenant's first
-	prev        digest // of that link
+	before      recordPlace // the link before it; zero for the tenant's first
+	prev        digest      // of that link
 	first, last uint64
 	records     []sealed
-	removed     []span
-	reason      Reason // of the removal
-	beside      bool   // another server may have written links since before
-	head        digest // of the link itself
+	removed     []recordSpan
+	reason      RemovalReason // of the removal
+	beside      bool          // another server may have written links since before
+	head        digest        // of the link itself
 }
 
 // encode writes the link, and sets its head. Epoch and number stand in the key; the value ends
@@ -73,7 +73,7 @@ func (l *link) encode(key []byte) []byte {
 func decodeLink(key, value []byte) (link, error) {
 	var l link
 	var tag byte
-	if tag, l.place = placeOf(key); tag != tagLink || len(value) < sha256.Size {
+	if tag, l.recordPlace = placeOf(key); tag != tagLink || len(value) < sha256.Size {
 		return link{}, fmt.Errorf("%w: no link", ErrDamaged)
 	}
 	body := value[:len(value)-sha256.Size]
@@ -84,8 +84,8 @@ func decodeLink(key, value []byte) (link, error) {
 	if err := wire.Unmarshal(body, &m); err != nil {
 		return l, fmt.Errorf("%w: link: %w", ErrDamaged, err)
 	}
-	l.time, l.before, l.first, l.last = wire.TimeOf(m.Time), place{m.PreviousEpoch, m.PreviousNumber}, m.First, m.Last
-	l.reason, l.beside = Reason(m.Why), m.Shared
+	l.time, l.before, l.first, l.last = wire.TimeOf(m.Time), recordPlace{m.PreviousEpoch, m.PreviousNumber}, m.First, m.Last
+	l.reason, l.beside = RemovalReason(m.Why), m.Shared
 	copy(l.prev[:], m.PreviousHead)
 	for _, s := range m.Records {
 		r := sealed{number: s.Number}
@@ -93,7 +93,7 @@ func decodeLink(key, value []byte) (link, error) {
 		l.records = append(l.records, r)
 	}
 	for _, s := range m.Removed {
-		l.removed = append(l.removed, span{s.Epoch, s.First, s.Last})
+		l.removed = append(l.removed, recordSpan{s.Epoch, s.First, s.Last})
 	}
 	return l, nil
 }

@@ -57,7 +57,7 @@ func List(ctx context.Context, from kv.Reader, tenant string, q Query) ([]Record
 	keys := all(tenant, tagRecord)
 	keys.Reverse, keys.Limit = true, maxRead
 	if q.After != (Cursor{}) {
-		keys.End = keyOf(tenant, tagRecord, place{q.After.Epoch, q.After.Number})
+		keys.End = keyOf(tenant, tagRecord, recordPlace{q.After.Epoch, q.After.Number})
 	}
 	var out []Record
 	var at Cursor

@@ -247,7 +247,7 @@ func (e Entry) Ref() kv.Ref { return refOf(e.chain.tenant) }
 
 // Stage writes the record. It may be called again, when a commit is repeated.
 func (e Entry) Stage(tx *kv.Tx, r Record) {
-	tx.Put(kv.System, keyOf(e.chain.tenant, tagRecord, place{e.chain.epoch, e.number}), encodeRecord(r))
+	tx.Put(kv.System, keyOf(e.chain.tenant, tagRecord, recordPlace{e.chain.epoch, e.number}), encodeRecord(r))
 }
 
 // End says what came of the commit. After one whose outcome is not known, nothing more is

@@ -77,15 +77,15 @@ func (l *Log) Erase(ctx context.Context, tenant, agent, session string, step uin
 
 // remove deletes the sealed records that pick says, oldest first, until it says that there
 // are no more.
-func (l *Log) remove(ctx context.Context, tenant string, why Reason, pick func(Record) (remove, more bool)) (deleted int, err error) {
+func (l *Log) remove(ctx context.Context, tenant string, why RemovalReason, pick func(Record) (remove, more bool)) (deleted int, err error) {
 	c, err := l.chain(ctx, tenant)
 	if err != nil {
 		return 0, err
 	}
 	c.sealing.Lock()
 	defer c.sealing.Unlock()
-	for start, more := (place{}), true; more; {
-		var spans []span
+	for start, more := (recordPlace{}), true; more; {
+		var spans []recordSpan
 		var keys [][]byte
 		keysLeft := from(tenant, tagRecord, start)
 		keysLeft.Limit = maxLinked
@@ -100,7 +100,7 @@ func (l *Log) remove(ctx context.Context, tenant string, why Reason, pick func(R
 				break
 			}
 			read++
-			start = place{p.epoch, p.number + 1}
+			start = recordPlace{p.epoch, p.number + 1}
 			r, err := decodeRecord(pair.Value)
 			if err != nil {
 				continue // verify reports it
@@ -136,10 +136,10 @@ func (l *Log) remove(ctx context.Context, tenant string, why Reason, pick func(R
 }
 
 // extend adds a place to spans, which are in order.
-func extend(spans []span, p place) []span {
+func extend(spans []recordSpan, p recordPlace) []recordSpan {
 	if n := len(spans); n > 0 && spans[n-1].epoch == p.epoch && spans[n-1].last+1 == p.number {
 		spans[n-1].last++
 		return spans
 	}
-	return append(spans, span{p.epoch, p.number, p.number})
+	return append(spans, recordSpan{p.epoch, p.number, p.number})
 }

@@ -67,7 +67,7 @@ func (l *Log) seal(ctx context.Context, c *chain) error {
 	epoch := c.epoch
 	c.opening.Unlock()
 	for c.sealed+1 < end {
-		last, n, err := l.sealSome(ctx, c, place{epoch, c.sealed + 1}, end-1)
+		last, n, err := l.sealSome(ctx, c, recordPlace{epoch, c.sealed + 1}, end-1)
 		if err != nil {
 			return fmt.Errorf("audit: seal: %w", err)
 		}
@@ -85,7 +85,7 @@ func (l *Log) seal(ctx context.Context, c *chain) error {
 
 // sealSome writes one link for records from a place to a number, as many as it may hold.
 // It returns the number that it reaches to and how many records it holds.
-func (l *Log) sealSome(ctx context.Context, c *chain, first place, end uint64) (last uint64, n int, err error) {
+func (l *Log) sealSome(ctx context.Context, c *chain, first recordPlace, end uint64) (last uint64, n int, err error) {
 	next := link{first: first.number, last: end}
 	keys := from(c.tenant, tagRecord, first)
 	keys.Limit = maxLinked
@@ -107,12 +107,12 @@ func (l *Log) sealSome(ctx context.Context, c *chain, first place, end uint64) (
 // append writes the next link of an epoch, and in the same commit what else stage does. The
 // caller holds sealing, or the chain is being opened.
 func (l *Log) append(ctx context.Context, c *chain, epoch uint64, next link, stage func(*kv.Tx)) error {
-	next.place = place{epoch, 1}
+	next.recordPlace = recordPlace{epoch, 1}
 	if c.last.epoch == epoch {
 		next.number = c.last.number + 1
 	}
-	next.time, next.before, next.prev, next.beside = l.now(), c.last.place, c.last.head, l.others != nil
-	key := keyOf(c.tenant, tagLink, next.place)
+	next.time, next.before, next.prev, next.beside = l.now(), c.last.recordPlace, c.last.head, l.others != nil
+	key := keyOf(c.tenant, tagLink, next.recordPlace)
 	value := next.encode(key)
 	err := l.writer.Do(ctx, lease.Fence(ctx, kv.Request{Blind: []kv.Ref{refOf(c.tenant)}, Lazy: true, Stage: func(_ context.Context, tx *kv.Tx) error {
 		tx.Put(kv.System, key, value)
@@ -146,9 +146,9 @@ func (l *Log) sealLeft(ctx context.Context, c *chain) (left int, err error) {
 	if l.others != nil && l.others() {
 		return 0, nil // what is behind it may be theirs, who seal it
 	}
-	for start := (place{c.last.epoch, c.last.last + 1}); ; {
+	for start := (recordPlace{c.last.epoch, c.last.last + 1}); ; {
 		first, last, err := l.unsealed(ctx, c.tenant, start)
-		if err != nil || first == (place{}) {
+		if err != nil || first == (recordPlace{}) {
 			return left, err
 		}
 		if first.epoch == start.epoch {
@@ -161,29 +161,29 @@ func (l *Log) sealLeft(ctx context.Context, c *chain) (left int, err error) {
 			return left, err
 		}
 		left += n
-		start = place{first.epoch, reached + 1}
+		start = recordPlace{first.epoch, reached + 1}
 	}
 }
 
 // unsealed is the first record from a place on, and the last number of its epoch.
-func (l *Log) unsealed(ctx context.Context, tenant string, start place) (first place, last uint64, err error) {
+func (l *Log) unsealed(ctx context.Context, tenant string, start recordPlace) (first recordPlace, last uint64, err error) {
 	keys := from(tenant, tagRecord, start)
 	keys.Limit = 1
 	for pair, err := range l.engine.Scan(ctx, kv.System, keys) {
 		if err != nil {
-			return place{}, 0, err
+			return recordPlace{}, 0, err
 		}
 		_, first = placeOf(pair.Key)
 	}
-	if first == (place{}) {
+	if first == (recordPlace{}) {
 		return first, 0, nil
 	}
 	keys = kv.Range{
-		Start: keyOf(tenant, tagRecord, first), End: keyOf(tenant, tagRecord, place{first.epoch + 1, 0}), Reverse: true, Limit: 1,
+		Start: keyOf(tenant, tagRecord, first), End: keyOf(tenant, tagRecord, recordPlace{first.epoch + 1, 0}), Reverse: true, Limit: 1,
 	}
 	for pair, err := range l.engine.Scan(ctx, kv.System, keys) {
 		if err != nil {
-			return place{}, 0, err
+			return recordPlace{}, 0, err
 		}
 		_, p := placeOf(pair.Key)
 		last = p.number
@@ -196,7 +196,7 @@ const headMessage = "audit head"
 
 // logHead logs the head. The caller holds sealing, or the chain is being opened.
 func (l *Log) logHead(ctx context.Context, c *chain, why string) {
-	if c.last.place == (place{}) {
+	if c.last.recordPlace == (recordPlace{}) {
 		return
 	}
 	l.logger.InfoContext(ctx, headMessage, "tenant", c.tenant, "epoch", c.last.epoch, "link", c.last.number,

@@ -15,8 +15,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Head is a head as it was logged.
-type Head struct {
+// LoggedHead is a head as it was logged.
+type LoggedHead struct {
 	Tenant      string
 	Epoch, Link uint64
 	Digest      [32]byte
@@ -30,8 +30,8 @@ var headFields = regexp.MustCompile(`"?(tenant|epoch|link|digest)"?[=:]"?((?:[^"
 const maxLogLine = 1 << 20
 
 // FindHeads reads the heads out of a server's log.
-func FindHeads(log io.Reader) ([]Head, error) {
-	var heads []Head
+func FindHeads(log io.Reader) ([]LoggedHead, error) {
+	var heads []LoggedHead
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, maxLogLine)
 	for lines.Scan() {
@@ -39,7 +39,7 @@ func FindHeads(log io.Reader) ([]Head, error) {
 		if at < 0 {
 			continue
 		}
-		var h Head
+		var h LoggedHead
 		fields := 0
 		for _, m := range headFields.FindAllSubmatch(lines.Bytes()[at:], -1) {
 			if h.set(string(m[1]), string(m[2])) {
@@ -53,7 +53,7 @@ func FindHeads(log io.Reader) ([]Head, error) {
 	return heads, lines.Err()
 }
 
-func (h *Head) set(field, value string) bool {
+func (h *LoggedHead) set(field, value string) bool {
 	var err error
 	switch field {
 	case "tenant":
@@ -101,7 +101,7 @@ func (r *Report) add(format string, args ...any) {
 
 // Verify compares the records and links of all tenants with each other, and with heads that
 // were logged.
-func Verify(ctx context.Context, from kv.Reader, heads []Head) (Report, error) {
+func Verify(ctx context.Context, from kv.Reader, heads []LoggedHead) (Report, error) {
 	var r Report
 	tenants, err := Tenants(ctx, from)
 	if err != nil {
@@ -113,7 +113,7 @@ func Verify(ctx context.Context, from kv.Reader, heads []Head) (Report, error) {
 		}
 	}
 	for _, tenant := range tenants {
-		v := verifier{from: from, tenant: tenant, report: &r, heads: map[place]digest{}}
+		v := verifier{from: from, tenant: tenant, report: &r, heads: map[recordPlace]digest{}}
 		if err := v.run(ctx, heads); err != nil {
 			return r, fmt.Errorf("audit: verify %s: %w", tenant, err)
 		}
@@ -127,16 +127,16 @@ type verifier struct {
 	from    kv.Reader
 	tenant  string
 	report  *Report
-	removed []span           // by any link
-	heads   map[place]digest // of each link
+	removed []recordSpan           // by any link
+	heads   map[recordPlace]digest // of each link
 	last    map[uint64]uint64
 }
 
-func (v *verifier) run(ctx context.Context, heads []Head) error {
+func (v *verifier) run(ctx context.Context, heads []LoggedHead) error {
 	if err := v.links(ctx); err != nil {
 		return err
 	}
-	slices.SortFunc(v.removed, func(a, b span) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.first, b.first)) })
+	slices.SortFunc(v.removed, func(a, b recordSpan) int { return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.first, b.first)) })
 	joined := v.removed[:0]
 	for _, s := range v.removed {
 		if n := len(joined); n > 0 && joined[n-1].epoch == s.epoch && s.first <= joined[n-1].last+1 {
@@ -150,7 +150,7 @@ func (v *verifier) run(ctx context.Context, heads []Head) error {
 		if h.Tenant != v.tenant {
 			continue
 		}
-		switch found, ok := v.heads[place{h.Epoch, h.Link}]; {
+		switch found, ok := v.heads[recordPlace{h.Epoch, h.Link}]; {
 		case !ok:
 			v.report.add("%s: link %d of epoch %d, whose head was logged, is missing: the end was cut off", v.tenant, h.Link, h.Epoch)
 		case found != h.Digest:
@@ -180,15 +180,15 @@ func (v *verifier) links(ctx context.Context) error {
 		v.report.Links++
 		v.follows(before, l)
 		v.removed = append(v.removed, l.removed...)
-		v.heads[l.place], v.last[l.epoch] = l.head, l.last
+		v.heads[l.recordPlace], v.last[l.epoch] = l.head, l.last
 		before = l
 		before.records = nil
 	}
 	return nil
 }
 
-func (v *verifier) wasRemoved(p place) bool {
-	i, found := slices.BinarySearchFunc(v.removed, p, func(s span, p place) int {
+func (v *verifier) wasRemoved(p recordPlace) bool {
+	i, found := slices.BinarySearchFunc(v.removed, p, func(s recordSpan, p recordPlace) int {
 		return cmp.Or(cmp.Compare(s.epoch, p.epoch), cmp.Compare(s.first, p.number))
 	})
 	return found || i > 0 && v.removed[i-1].has(p)
@@ -203,14 +203,14 @@ func (v *verifier) follows(before, l link) {
 	if l.beside && l.number == 1 && before.epoch != l.epoch {
 		// It follows a link of another server, which may have gone on since.
 		switch head, ok := v.heads[l.before]; {
-		case l.before == (place{}) && l.prev == (digest{}):
+		case l.before == (recordPlace{}) && l.prev == (digest{}):
 			before = link{}
 		case ok && l.before.epoch < l.epoch:
-			before = link{place: l.before, head: head}
+			before = link{recordPlace: l.before, head: head}
 		}
 	}
 	switch {
-	case l.number != number || l.before != before.place:
+	case l.number != number || l.before != before.recordPlace:
 		v.report.add("%s: before link %d of epoch %d links are missing", v.tenant, l.number, l.epoch)
 	case l.prev != before.head:
 		v.report.add("%s: link %d of epoch %d does not continue the link before it", v.tenant, l.number, l.epoch)
@@ -243,7 +243,7 @@ func (v *verifier) sealedBy(ctx context.Context, l link) error {
 		expected[r.number] = r.digest
 	}
 	keys := kv.Range{
-		Start: keyOf(v.tenant, tagRecord, place{l.epoch, l.first}), End: keyOf(v.tenant, tagRecord, place{l.epoch, l.last + 1}),
+		Start: keyOf(v.tenant, tagRecord, recordPlace{l.epoch, l.first}), End: keyOf(v.tenant, tagRecord, recordPlace{l.epoch, l.last + 1}),
 	}
 	for pair, err := range v.from.Scan(ctx, kv.System, keys) {
 		if err != nil {
@@ -264,7 +264,7 @@ func (v *verifier) sealedBy(ctx context.Context, l link) error {
 		if _, missing := expected[r.number]; !missing {
 			continue
 		}
-		p := place{l.epoch, r.number}
+		p := recordPlace{l.epoch, r.number}
 		if v.wasRemoved(p) {
 			v.report.Removed++
 			continue

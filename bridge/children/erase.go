@@ -34,21 +34,21 @@ func Erasure() erase.Owner {
 			return []kv.Pair{{Key: spawnedKey(r.Scope, c.Number), Value: []byte(c.ID)}}, err
 		},
 		Begin: func(ctx context.Context, r *erase.Run) (erase.Change, error) {
-			x := &erasing{Run: r, orphans: make(map[string]bool), forks: make(map[string]bool)}
+			x := &eraser{Run: r, orphans: make(map[string]bool), forks: make(map[string]bool)}
 			return x.change, x.learn(ctx)
 		},
 	}
 }
 
-// erasing is one run.
-type erasing struct {
+// eraser is one run.
+type eraser struct {
 	*erase.Run
 	orphans map[string]bool // children of what goes
 	forks   map[string]bool // hashes of what prompts of the session's children begin with
 }
 
 // learn notes the children that a session spawned.
-func (x *erasing) learn(ctx context.Context) error {
+func (x *eraser) learn(ctx context.Context) error {
 	if len(x.Steps) == 0 {
 		return nil
 	}
@@ -82,11 +82,11 @@ func (x *erasing) learn(ctx context.Context) error {
 	})
 }
 
-func (x *erasing) spawned(number []byte) bool {
+func (x *eraser) spawned(number []byte) bool {
 	return len(number) == 8 && x.Steps[binary.BigEndian.Uint64(number)]
 }
 
-func (x *erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error) {
+func (x *eraser) change(_ context.Context, e erase.Entry) ([]byte, bool, error) {
 	if x.Subject.Kind != erase.Agent || x.Subject.Filter != "" {
 		return e.Stays()
 	}

@@ -20,8 +20,8 @@ const MaxWaited = 1024
 // result may be lost.
 const lookEvery = 5 * time.Second
 
-// Outcome is what came of several children.
-type Outcome struct {
+// WaitOutcome is what came of several children.
+type WaitOutcome struct {
 	// Children are those waited for, in the order in which they were spawned. Those
 	// without a Result have not returned.
 	Children []Child
@@ -32,9 +32,9 @@ type Outcome struct {
 // Wait waits until some children of a parent have their results, or ctx ends, or timeout
 // has passed; 0 does not wait. None named means all that the parent has in a session, or
 // in all of them where that is empty. ErrNotChild: one of them is no child of the parent.
-func (s *Spawner) Wait(ctx context.Context, parent kv.Scope, sessionID string, ids []string, timeout time.Duration) (Outcome, error) {
+func (s *Spawner) Wait(ctx context.Context, parent kv.Scope, sessionID string, ids []string, timeout time.Duration) (WaitOutcome, error) {
 	if len(ids) > MaxWaited {
-		return Outcome{}, refuse("child_ids", fmt.Sprintf("are %d, more than %d", len(ids), MaxWaited))
+		return WaitOutcome{}, refuse("child_ids", fmt.Sprintf("are %d, more than %d", len(ids), MaxWaited))
 	}
 	again := time.NewTicker(lookEvery)
 	defer again.Stop()
@@ -55,11 +55,11 @@ func (s *Spawner) Wait(ctx context.Context, parent kv.Scope, sessionID string, i
 // again is true then.
 func (s *Spawner) look(
 	ctx context.Context, parent kv.Scope, sessionID string, ids []string, wait bool, tick, over <-chan time.Time,
-) (out Outcome, again bool, err error) {
+) (out WaitOutcome, again bool, err error) {
 	// Before reading, so that nothing is missed in between.
 	w, err := s.await(parent)
 	if err != nil {
-		return Outcome{}, false, err
+		return WaitOutcome{}, false, err
 	}
 	defer s.leaveWait(parent, w)
 	out, err = s.Outcome(ctx, parent, sessionID, ids)
@@ -73,9 +73,9 @@ func (s *Spawner) look(
 		out, err = s.Outcome(ctx, parent, sessionID, ids)
 		return out, false, err
 	case <-ctx.Done():
-		return Outcome{}, false, ctx.Err()
+		return WaitOutcome{}, false, ctx.Err()
 	}
-	return Outcome{}, true, nil
+	return WaitOutcome{}, true, nil
 }
 
 // waiters are the calls that wait for children of one parent.
@@ -109,8 +109,8 @@ func (s *Spawner) leaveWait(parent kv.Scope, w *waiters) {
 }
 
 // Outcome is what came of some children up to now; see Wait.
-func (s *Spawner) Outcome(ctx context.Context, parent kv.Scope, sessionID string, ids []string) (Outcome, error) {
-	out := Outcome{Complete: true}
+func (s *Spawner) Outcome(ctx context.Context, parent kv.Scope, sessionID string, ids []string) (WaitOutcome, error) {
+	out := WaitOutcome{Complete: true}
 	var err error
 	if len(ids) == 0 {
 		out.Children, err = s.Store.List(ctx, parent)
@@ -122,7 +122,7 @@ func (s *Spawner) Outcome(ctx context.Context, parent kv.Scope, sessionID string
 			getErr = fmt.Errorf("%w: %q", ErrNotChild, id)
 		}
 		if getErr != nil {
-			return Outcome{}, getErr
+			return WaitOutcome{}, getErr
 		}
 		if !slices.ContainsFunc(out.Children, func(other Child) bool { return other.ID == id }) {
 			out.Children = append(out.Children, c)
@@ -136,7 +136,7 @@ func (s *Spawner) Outcome(ctx context.Context, parent kv.Scope, sessionID string
 }
 
 // Pending are the ids of the children that have not returned.
-func (o Outcome) Pending() []string {
+func (o WaitOutcome) Pending() []string {
 	var ids []string
 	for i := range o.Children {
 		if o.Children[i].Result == nil {
@@ -158,7 +158,7 @@ const between = "\n\n"
 // who gave them. Of children that have not returned it says nothing. It has at most
 // MaxOutcomeBytes: long paragraphs are cut to the same length then, and name the step that
 // has all of the result.
-func (o Outcome) Text() (all string, cut bool) {
+func (o WaitOutcome) Text() (all string, cut bool) {
 	var paragraphs, steps []string
 	for i := range o.Children {
 		r := o.Children[i].Result
@@ -203,7 +203,7 @@ func share(paragraphs []string, limit int) int {
 }
 
 // who are the ids of the children that gave the result of the i-th.
-func (o Outcome) who(i int) []string {
+func (o WaitOutcome) who(i int) []string {
 	var ids []string
 	for k := range o.Children {
 		if o.Children[i].same(&o.Children[k]) {

@@ -16,7 +16,7 @@ import (
 //
 // C02, K52
 func TestFoldersStayBounded(t *testing.T) {
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	base, err := hand.OpenFolders(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestFoldersStayBounded(t *testing.T) {
 		return r
 	}
 	held := root(0)
-	engine.Replan(kvtest.Plan{})
+	engine.Replan(kvtest.FailurePlan{})
 	const agents = 5 * keptRoots
 	for i := 1; i < agents; i++ {
 		root(i)

@@ -81,7 +81,7 @@ func (w *world) start(ctx context.Context, opts Options) *server {
 	w.made++
 	s := &server{w: w, name: fmt.Sprint("server-", w.made)}
 	w.mu.Unlock()
-	engine := kvtest.Faulty(w.db, kvtest.Plan{Choose: s.choose})
+	engine := kvtest.Faulty(w.db, kvtest.FailurePlan{Choose: s.choose})
 	writer := kv.NewWriter(engine, nil)
 	opts.Grace, opts.Holder, opts.Ended, opts.Changed, opts.Attached = grace, func() string { return s.name }, w.hasEnded, w.changes, w.isAttached
 	opts.OnResult = func(child, parent kv.Scope) {

@@ -70,7 +70,7 @@ func (e *refusedError) Error() string { return e.text }
 
 // addresses returns where a target may be connected to. The name is looked up here, and
 // nowhere else.
-func (s *Session) addresses(ctx context.Context, t target, rule *Rule) ([]netip.AddrPort, error) {
+func (s *Session) addresses(ctx context.Context, t destination, rule *Rule) ([]netip.AddrPort, error) {
 	if rule != nil && rule.Address != "" {
 		ap, err := parseAddress(rule.Address)
 		if err != nil {
@@ -109,7 +109,7 @@ func (s *Session) addresses(ctx context.Context, t target, rule *Rule) ([]netip.
 func (s *Session) named(a netip.Addr, port int) bool {
 	return slices.ContainsFunc(s.policy.Rules, func(r Rule) bool {
 		_, literal := parsePrefix(r.Host)
-		return literal && r.allows(target{host: a.String(), port: port})
+		return literal && r.allows(destination{host: a.String(), port: port})
 	})
 }
 

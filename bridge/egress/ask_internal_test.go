@@ -35,7 +35,7 @@ func TestAnAnswerOutlivesTheRequestThatAsked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, count := asking(time.Minute, says)
-				to := target{host: "example.com", port: 443}
+				to := destination{host: "example.com", port: 443}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if _, err := s.decide(ctx, to); !errors.Is(err, context.DeadlineExceeded) {
@@ -73,7 +73,7 @@ func TestQuestionsEndWithTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := asking(time.Hour, nil)
 		refused := make(chan error)
-		go func() { refused <- s.ask(t.Context(), target{host: "example.com", port: 443}) }()
+		go func() { refused <- s.ask(t.Context(), destination{host: "example.com", port: 443}) }()
 		synctest.Wait()
 		began := time.Now()
 		if err := s.Close(); err != nil {
@@ -82,7 +82,7 @@ func TestQuestionsEndWithTheSession(t *testing.T) {
 		if err := <-refused; err == nil || time.Since(began) > 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
-		if err := s.ask(t.Context(), target{host: "other.example.com", port: 443}); !errors.Is(err, errEnded) {
+		if err := s.ask(t.Context(), destination{host: "other.example.com", port: 443}); !errors.Is(err, errEnded) {
 			t.Errorf("asked after the end: %v", err)
 		}
 	})

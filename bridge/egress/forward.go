@@ -16,8 +16,8 @@ import (
 )
 
 // targetOf is the target of a request's URL; scheme is http or https.
-func targetOf(scheme, hostport string) (target, error) {
-	t := target{tls: scheme == "https", port: 80}
+func targetOf(scheme, hostport string) (destination, error) {
+	t := destination{tls: scheme == "https", port: 80}
 	if t.tls {
 		t.port = 443
 	}
@@ -28,7 +28,7 @@ func targetOf(scheme, hostport string) (target, error) {
 }
 
 // parse reads host, or host:port.
-func (t target) parse(hostport string) (target, error) {
+func (t destination) parse(hostport string) (destination, error) {
 	host := hostport
 	if h, port, err := net.SplitHostPort(hostport); err == nil {
 		n, err := strconv.ParseUint(port, 10, 16)
@@ -60,7 +60,7 @@ func odd(r *http.Request) bool {
 }
 
 // allow returns the target's rules that also allow the request.
-func (s *Session) allow(t target, rules []Rule, r *http.Request) ([]Rule, error) {
+func (s *Session) allow(t destination, rules []Rule, r *http.Request) ([]Rule, error) {
 	var out []Rule
 	for _, rule := range rules {
 		if len(rule.Paths) > 0 && odd(r) {
@@ -78,7 +78,7 @@ func (s *Session) allow(t target, rules []Rule, r *http.Request) ([]Rule, error)
 
 // roundTrip sends a request to a target, checks it, and takes secrets out of the answer. The
 // entry ends when the body is closed, or with the error.
-func (s *Session) roundTrip(r *http.Request, t target) (_ *http.Response, err error) {
+func (s *Session) roundTrip(r *http.Request, t destination) (_ *http.Response, err error) {
 	e, err := s.begin(t, r.Method, r.URL.Path)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (s *Session) roundTrip(r *http.Request, t target) (_ *http.Response, err er
 }
 
 // outgoing is the request as it is sent to a target.
-func (s *Session) outgoing(r *http.Request, t target) *http.Request {
+func (s *Session) outgoing(r *http.Request, t destination) *http.Request {
 	out := r.Clone(r.Context())
 	out.RequestURI, out.Close, out.Trailer = "", false, nil
 	out.URL.Scheme = "http"
@@ -199,7 +199,7 @@ func (g *gunzip) Close() error { return g.from.Close() }
 // countedBody counts what is sent.
 type countedBody struct {
 	body  io.ReadCloser
-	entry *entry
+	entry *auditEntry
 }
 
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -213,7 +213,7 @@ func (b *countedBody) Close() error { return b.body.Close() }
 // answerBody counts the received bytes, and ends the entry.
 type answerBody struct {
 	io.ReadCloser
-	entry *entry
+	entry *auditEntry
 	once  sync.Once
 	err   error
 }

@@ -93,7 +93,7 @@ type Gate struct {
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
 	now      func() time.Time
 	logger   *slog.Logger
-	counts   counts
+	counts   gateCounts
 
 	once      sync.Once
 	prepared  error // guarded by once
@@ -102,8 +102,8 @@ type Gate struct {
 	folder    string // guarded by once; with the file of certificates
 }
 
-// counts are what a gate counts.
-type counts struct {
+// gateCounts are what a gate counts.
+type gateCounts struct {
 	allowed, denied, failed, limited atomic.Int64
 	sent, received, open             atomic.Int64
 }

@@ -119,7 +119,7 @@ func (s *Session) knows(r *http.Request) bool {
 }
 
 // forward sends one request on and its answer back.
-func (s *Session) forward(w http.ResponseWriter, r *http.Request, t target) {
+func (s *Session) forward(w http.ResponseWriter, r *http.Request, t destination) {
 	resp, err := s.roundTrip(r, t)
 	if err != nil {
 		fail(w, t, err)
@@ -150,14 +150,14 @@ func (s *Session) forward(w http.ResponseWriter, r *http.Request, t target) {
 }
 
 // fail answers with an error.
-func fail(w http.ResponseWriter, t target, err error) {
+func fail(w http.ResponseWriter, t destination, err error) {
 	status, text := failure(t, err)
 	w.Header().Set("Proxy-Status", "loom-bridge")
 	http.Error(w, text, status)
 }
 
 // failure is the status and the text of an error.
-func failure(t target, err error) (int, string) {
+func failure(t destination, err error) (int, string) {
 	switch {
 	case errors.Is(err, ErrDenied):
 		var denied *DeniedError
@@ -171,7 +171,7 @@ func failure(t target, err error) (int, string) {
 
 // connectTo answers CONNECT: with a tunnel, or by looking into it.
 func (s *Session) connectTo(w http.ResponseWriter, r *http.Request) {
-	t, err := target{port: 443}.parse(r.Host)
+	t, err := destination{port: 443}.parse(r.Host)
 	if err != nil {
 		http.Error(w, "Bad request: "+err.Error(), http.StatusBadRequest)
 		return
@@ -218,7 +218,7 @@ func (s *Session) connectTo(w http.ResponseWriter, r *http.Request) {
 }
 
 // refuse answers a CONNECT with an error: most clients show the reason and not the body.
-func (s *Session) refuse(w http.ResponseWriter, t target, err error) {
+func (s *Session) refuse(w http.ResponseWriter, t destination, err error) {
 	status, text := failure(t, err)
 	conn, _, e := http.NewResponseController(w).Hijack()
 	if e != nil {

@@ -22,18 +22,18 @@ const (
 	auditTime   = 10 * time.Second
 )
 
-// entry is a connection or request under way, for the audit.
-type entry struct {
+// auditEntry is a connection or request under way, for the audit.
+type auditEntry struct {
 	session        *Session
 	came           time.Time
-	target         target
+	target         destination
 	method, path   string
 	sent, received atomic.Int64
 }
 
 // begin notes a connection; an ErrLimit says that there were too many.
-func (s *Session) begin(t target, method, path string) (*entry, error) {
-	e := &entry{session: s, came: s.gate.now(), target: t, method: method, path: path}
+func (s *Session) begin(t destination, method, path string) (*auditEntry, error) {
+	e := &auditEntry{session: s, came: s.gate.now(), target: t, method: method, path: path}
 	if s.requests.Add(1) > s.gate.limits.Requests {
 		s.gate.counts.limited.Add(1)
 		return nil, ErrLimit
@@ -42,7 +42,7 @@ func (s *Session) begin(t target, method, path string) (*entry, error) {
 }
 
 // end counts the connection and writes it into the audit.
-func (e *entry) end(err error) {
+func (e *auditEntry) end(err error) {
 	s := e.session
 	r := audit.Record{
 		Tenant: s.caller.Tenant, Agent: s.caller.Agent, Session: s.caller.Session, CallID: s.caller.CallID, Tool: ToolName,

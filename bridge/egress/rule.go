@@ -223,14 +223,14 @@ func canonical(host string) (string, error) {
 	return name, nil
 }
 
-// target is what a request is for.
-type target struct {
+// destination is what a request is for.
+type destination struct {
 	host string // canonical
 	port int
 	tls  bool
 }
 
-func (t target) String() string {
+func (t destination) String() string {
 	if strings.Contains(t.host, ":") {
 		return "[" + t.host + "]:" + strconv.Itoa(t.port)
 	}
@@ -238,13 +238,13 @@ func (t target) String() string {
 }
 
 // addr is the host as an address; false for a name.
-func (t target) addr() (netip.Addr, bool) {
+func (t destination) addr() (netip.Addr, bool) {
 	a, err := netip.ParseAddr(t.host)
 	return a, err == nil
 }
 
 // allows reports whether the rule allows a connection to a host and a port.
-func (r Rule) allows(t target) bool {
+func (r Rule) allows(t destination) bool {
 	ports := r.Ports
 	if len(ports) == 0 {
 		ports = defaultPorts
@@ -257,7 +257,7 @@ func (r Rule) allows(t target) bool {
 }
 
 // names reports whether the rule is about a host.
-func (r Rule) names(t target) bool {
+func (r Rule) names(t destination) bool {
 	if r.Host == "*" {
 		return true
 	}

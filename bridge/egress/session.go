@@ -158,7 +158,7 @@ func (s *Session) Env(address string, shared bool) []string {
 func (s *Session) ownHosts() string {
 	var own []string
 	for _, host := range []string{"localhost", "127.0.0.1", "::1"} {
-		if !slices.ContainsFunc(s.policy.Rules, func(r Rule) bool { return r.Host != "*" && r.names(target{host: host}) }) {
+		if !slices.ContainsFunc(s.policy.Rules, func(r Rule) bool { return r.Host != "*" && r.names(destination{host: host}) }) {
 			own = append(own, host)
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Session) ownHosts() string {
 func (s *Session) Files() []string { return []string{s.gate.bundle()} }
 
 // decide returns the rules that allow a connection to a target. It may ask a person.
-func (s *Session) decide(ctx context.Context, t target) ([]Rule, error) {
+func (s *Session) decide(ctx context.Context, t destination) ([]Rule, error) {
 	var rules []Rule
 	for _, r := range s.policy.Rules {
 		if r.allows(t) {
@@ -197,7 +197,7 @@ func (s *Session) decide(ctx context.Context, t target) ([]Rule, error) {
 // ask asks a person about a target, once in a session. Concurrent requests for the same
 // target wait for the answer. The question belongs to the session: it stays when the request
 // that raised it gives up, and the answer holds for later requests.
-func (s *Session) ask(ctx context.Context, t target) error {
+func (s *Session) ask(ctx context.Context, t destination) error {
 	q, err := s.question(ctx, t.String())
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ func (s *Session) allowed() string {
 }
 
 // deny makes the refusal of a target and remembers it.
-func (s *Session) deny(t target, why string) error {
+func (s *Session) deny(t destination, why string) error {
 	profile := ""
 	if s.policy.Name != "" {
 		profile = fmt.Sprintf(" by the profile %q", s.policy.Name)
@@ -285,7 +285,7 @@ func (s *Session) dialHost(ctx context.Context, _, address string) (net.Conn, er
 	if err != nil {
 		return nil, err
 	}
-	t := target{host: host}
+	t := destination{host: host}
 	if t.port, err = strconv.Atoi(port); err != nil {
 		return nil, err
 	}
@@ -311,7 +311,7 @@ func portOf(u *url.URL) string {
 }
 
 // connect connects to a target that rules allow.
-func (s *Session) connect(ctx context.Context, t target, rules []Rule) (net.Conn, error) {
+func (s *Session) connect(ctx context.Context, t destination, rules []Rule) (net.Conn, error) {
 	var rule *Rule
 	if i := slices.IndexFunc(rules, func(r Rule) bool { return r.Address != "" || r.Private }); i >= 0 {
 		rule = &rules[i]

@@ -19,7 +19,7 @@ const tlsHandshake = 0x16
 
 // tunnel passes bytes between a process and a host, once the first ones show that they are
 // for that host.
-func (s *Session) tunnel(client *peeked, upstream *counted, t target, e *entry, rules []Rule) error {
+func (s *Session) tunnel(client *peeked, upstream *counted, t destination, e *auditEntry, rules []Rule) error {
 	defer func() {
 		_ = upstream.Close()
 		e.sent.Store(upstream.sent.Load())
@@ -53,7 +53,7 @@ func (s *Session) tunnel(client *peeked, upstream *counted, t target, e *entry, 
 }
 
 // hello passes the first message of TLS on, if it is for the tunnel's host.
-func (s *Session) hello(client *peeked, upstream *counted, t target) error {
+func (s *Session) hello(client *peeked, upstream *counted, t destination) error {
 	name, hello, err := serverName(client)
 	if err != nil {
 		return fmt.Errorf("the tunnel to %s begins with something that is not TLS: %w", t, err)
@@ -67,7 +67,7 @@ func (s *Session) hello(client *peeked, upstream *counted, t target) error {
 
 // sameName refuses a handshake that is for another host than the tunnel. Only a host that is
 // an address has none.
-func (s *Session) sameName(name string, t target) error {
+func (s *Session) sameName(name string, t destination) error {
 	if _, literal := t.addr(); name == "" && literal {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (c readOnly) SetReadDeadline(time.Time) error  { return nil }
 func (c readOnly) SetWriteDeadline(time.Time) error { return nil }
 
 // lookInto ends TLS here and answers the requests in a tunnel, each under the rules.
-func (s *Session) lookInto(client *peeked, t target) error {
+func (s *Session) lookInto(client *peeked, t destination) error {
 	_ = client.SetReadDeadline(time.Now().Add(headerTime)) // sockets have them
 	first, err := client.reader.Peek(1)
 	if err != nil {
@@ -168,7 +168,7 @@ func (s *Session) lookInto(client *peeked, t target) error {
 
 // serveOn answers the requests on one connection, all of them for one target, until it is
 // closed.
-func (s *Session) serveOn(conn net.Conn, t target) error {
+func (s *Session) serveOn(conn net.Conn, t destination) error {
 	l := &oneListener{conn: conn, closed: make(chan struct{})}
 	server := s.server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodConnect || r.URL.Host != "" {

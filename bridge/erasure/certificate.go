@@ -132,8 +132,8 @@ type File struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Table is what a table of PostgreSQL holds.
-type Table struct {
+// TableDigest is what a table of PostgreSQL holds.
+type TableDigest struct {
 	Name    string `json:"name"`
 	Entries int64  `json:"entries"`
 	// Scopes is how many sequences the keyspace has, which are in the digest, too.
@@ -175,8 +175,8 @@ type Certificate struct {
 	// Counts are what went, by kind, as a running server counted it.
 	Counts map[string]int64 `json:"counts,omitempty"`
 	// Files are all files of the new store; of one in PostgreSQL Tables are what it holds.
-	Files  []File  `json:"files,omitempty"`
-	Tables []Table `json:"tables,omitempty"`
+	Files  []File        `json:"files,omitempty"`
+	Tables []TableDigest `json:"tables,omitempty"`
 	// Backups may hold erased data, and are outstanding.
 	Backups    []string `json:"backups_outstanding"`
 	Claimed    []string `json:"claimed"`

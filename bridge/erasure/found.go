@@ -48,8 +48,8 @@ func (e *Eraser) Touched() []kv.KeyRange {
 	return ranges
 }
 
-// Found is what a store has of a subject.
-type Found struct {
+// Holdings is what a store has of a subject.
+type Holdings struct {
 	// Counts are what goes by kind, such as records, versions, steps, blobs and events.
 	Counts map[string]int64
 	// Entries are all entries that go or change, Bytes what those hold.
@@ -57,12 +57,12 @@ type Found struct {
 }
 
 // Empty reports whether there is nothing.
-func (f Found) Empty() bool { return f.Entries == 0 }
+func (f Holdings) Empty() bool { return f.Entries == 0 }
 
 // Count counts the subject's entries in from. It calls each now and then with the number of
 // entries read.
-func (e *Eraser) Count(ctx context.Context, from erase.Reader, each func(looked int64)) (Found, error) {
-	f := Found{Counts: make(map[string]int64)}
+func (e *Eraser) Count(ctx context.Context, from erase.Reader, each func(looked int64)) (Holdings, error) {
+	f := Holdings{Counts: make(map[string]int64)}
 	looked := int64(0)
 	e.run.Counts = true
 	defer func() { e.run.Counts = false }()
@@ -136,7 +136,7 @@ func (e *Eraser) kinds(entry erase.Entry, counts map[string]int64) {
 }
 
 // Add adds what was found elsewhere.
-func (f *Found) Add(other Found) {
+func (f *Holdings) Add(other Holdings) {
 	if f.Counts == nil {
 		f.Counts = make(map[string]int64)
 	}

@@ -121,7 +121,7 @@ func (s *Subscription) enter(c *cursor, cl claim, replays bool) {
 
 // begin finds the places to begin at. The selections are registered already,
 // so that nothing is lost between the two.
-func (s *Subscription) begin(ctx context.Context, added []*selection, given []Selection) ([]Position, error) {
+func (s *Subscription) begin(ctx context.Context, added []*selection, given []Subscribed) ([]Position, error) {
 	positions, err := s.beginExact(ctx, added, given)
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (s *Subscription) begin(ctx context.Context, added []*selection, given []Se
 }
 
 // beginExact begins in the topics that are named, and returns where.
-func (s *Subscription) beginExact(ctx context.Context, added []*selection, given []Selection) ([]Position, error) {
+func (s *Subscription) beginExact(ctx context.Context, added []*selection, given []Subscribed) ([]Position, error) {
 	var positions []Position
 	var scopes []kv.Scope
 	var places []int
@@ -174,7 +174,7 @@ func (s *Subscription) beginExact(ctx context.Context, added []*selection, given
 
 // beginStored begins in topics that the store can name; places are the places of their
 // selections.
-func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, places []int, added []*selection, given []Selection) (map[string]uint64, error) {
+func (s *Subscription) beginStored(ctx context.Context, scopes []kv.Scope, places []int, added []*selection, given []Subscribed) (map[string]uint64, error) {
 	if len(scopes) == 0 {
 		return nil, nil
 	}
@@ -228,7 +228,7 @@ func (s *Subscription) attach(sel *selection, scope kv.Scope) (*cursor, error) {
 }
 
 // beginning returns the first sequence that a selection of one topic wants.
-func (b *Bus) beginning(ctx context.Context, scope kv.Scope, record store.Record, given Selection) (uint64, error) {
+func (b *Bus) beginning(ctx context.Context, scope kv.Scope, record store.Record, given Subscribed) (uint64, error) {
 	switch {
 	case given.After != nil && *given.After > record.Last:
 		return 0, &PositionError{Topic: scope.Owner, After: *given.After, Last: record.Last}

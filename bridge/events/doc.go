@@ -8,7 +8,7 @@
 //     the store before Emit returns; a volatile one reaches listeners at
 //     the moment and is never stored.
 //   - A [Bus] takes events in and hands them out.
-//   - A [Selection] is a pattern of topics with a place to begin, a filter and a
+//   - A [Subscribed] is a pattern of topics with a place to begin, a filter and a
 //     [QoS]; see package pattern. Package store keeps what is durable.
 //   - A [Subscription] reads what its selections match.
 //   - [Retention] says when stored events are deleted.

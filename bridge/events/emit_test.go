@@ -237,21 +237,21 @@ func (unsettled) LastCommits(context.Context, ...kv.Ref) ([]kv.LastCommit, error
 // A commit that failed left nothing; one of unknown outcome is found by those
 // who listen if it was written.
 func TestFailedCommits(t *testing.T) {
-	engine := unsettled{kvtest.Faulty(memkv.New(nil), kvtest.Plan{})}
+	engine := unsettled{kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})}
 	bus := MustBus(t, engine, nil)
 	sub := MustSubscribe(t, bus, "t", -1)
-	engine.Replan(kvtest.Plan{Commit: 1})
+	engine.Replan(kvtest.FailurePlan{Commit: 1})
 	if _, err := bus.Emit(t.Context(), tenant, newEvent("t", "lost"), events.EmitOptions{}); !errors.Is(err, kvtest.ErrFault) {
 		t.Errorf("got %v, want the planned failure", err)
 	}
-	engine.Replan(kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: true})
+	engine.Replan(kvtest.FailurePlan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: true})
 	if _, err := bus.Emit(t.Context(), tenant, newEvent("t", "kept"), events.EmitOptions{}); !errors.Is(err, kv.ErrUnknownOutcome) {
 		t.Errorf("got %v, want ErrUnknownOutcome", err)
 	}
 	if d := MustNext(t, sub); string(d.Event.Payload) != `"kept"` || d.Event.Sequence != 1 {
 		t.Errorf("got %+v, want the event that was written", d)
 	}
-	engine.Replan(kvtest.Plan{})
+	engine.Replan(kvtest.FailurePlan{})
 	if e := MustEmit(t, bus, "t", "next"); e.Sequence != 2 {
 		t.Errorf("next is %d, want 2", e.Sequence)
 	}

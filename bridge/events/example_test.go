@@ -32,7 +32,7 @@ func ExampleBus() {
 		return
 	}
 	seen := uint64(1) // go on behind the first
-	sub, err := bus.Subscribe(ctx, "default", []events.Selection{{Pattern: found, After: &seen}}, nil)
+	sub, err := bus.Subscribe(ctx, "default", []events.Subscribed{{Pattern: found, After: &seen}}, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -71,7 +71,7 @@ func newEvent(topic, text string) events.Event {
 // MustSubscribe subscribes to one topic; after < 0 means from now on.
 func MustSubscribe(tb testing.TB, bus *events.Bus, topic string, after int) *events.Subscription {
 	tb.Helper()
-	s, err := bus.Subscribe(tb.Context(), tenant, []events.Selection{position(topic, after)}, nil)
+	s, err := bus.Subscribe(tb.Context(), tenant, []events.Subscribed{position(topic, after)}, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func MustSubscribe(tb testing.TB, bus *events.Bus, topic string, after int) *eve
 }
 
 // position selects an exact topic; after < 0 means from now on.
-func position(topic string, after int) events.Selection {
-	p := events.Selection{Pattern: pattern.Legacy(topic)}
+func position(topic string, after int) events.Subscribed {
+	p := events.Subscribed{Pattern: pattern.Legacy(topic)}
 	if after >= 0 {
 		p.After = new(uint64(after))
 	}
@@ -89,7 +89,7 @@ func position(topic string, after int) events.Selection {
 }
 
 // MustSelect subscribes to selections.
-func MustSelect(tb testing.TB, bus *events.Bus, opts *events.SubscribeOptions, selections ...events.Selection) *events.Subscription {
+func MustSelect(tb testing.TB, bus *events.Bus, opts *events.SubscribeOptions, selections ...events.Subscribed) *events.Subscription {
 	tb.Helper()
 	s, err := bus.Subscribe(tb.Context(), tenant, selections, opts)
 	if err != nil {
@@ -100,18 +100,18 @@ func MustSelect(tb testing.TB, bus *events.Bus, opts *events.SubscribeOptions, s
 }
 
 // native selects what a native pattern matches, from now on.
-func native(tb testing.TB, text string) events.Selection {
+func native(tb testing.TB, text string) events.Subscribed {
 	tb.Helper()
 	p, err := pattern.Parse(text)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return events.Selection{Pattern: p}
+	return events.Subscribed{Pattern: p}
 }
 
 // legacy selects what a pattern of loom.v1 matches, from now on.
-func legacy(text string) events.Selection {
-	return events.Selection{Pattern: pattern.Legacy(text)}
+func legacy(text string) events.Subscribed {
+	return events.Subscribed{Pattern: pattern.Legacy(text)}
 }
 
 // perSelection are the options of loom.v1.

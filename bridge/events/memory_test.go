@@ -26,7 +26,7 @@ func TestHandedBytesAreBounded(t *testing.T) {
 	topics := maxHandedBytes/(handedEvents*len(large)) + 2
 	for i := range topics {
 		name := fmt.Sprint("t", i)
-		s, err := bus.Subscribe(t.Context(), "default", []Selection{{Pattern: pattern.Legacy(name)}}, nil)
+		s, err := bus.Subscribe(t.Context(), "default", []Subscribed{{Pattern: pattern.Legacy(name)}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestHandOutInAnyOrder(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	bus := New(engine, kv.NewWriter(engine, nil), nil)
 	defer func() { _ = bus.Close() }()
-	s, err := bus.Subscribe(t.Context(), "default", []Selection{{Pattern: pattern.Legacy("t")}}, nil)
+	s, err := bus.Subscribe(t.Context(), "default", []Subscribed{{Pattern: pattern.Legacy("t")}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,9 +100,9 @@ func TestIdleTopicsOfAPatternAreForgotten(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	bus := New(engine, kv.NewWriter(engine, nil), nil)
 	defer func() { _ = bus.Close() }()
-	fresh := Selection{Pattern: pattern.Legacy("thread.1.*"), QoS: Realtime}
+	fresh := Subscribed{Pattern: pattern.Legacy("thread.1.*"), QoS: Realtime}
 	var subs []*Subscription
-	for _, given := range [][]Selection{{{Pattern: pattern.Legacy("thread.*")}}, {fresh, {Pattern: pattern.Legacy("thread.1.5")}}} {
+	for _, given := range [][]Subscribed{{{Pattern: pattern.Legacy("thread.*")}}, {fresh, {Pattern: pattern.Legacy("thread.1.5")}}} {
 		s, err := bus.Subscribe(t.Context(), "default", given, &SubscribeOptions{PerSelection: true})
 		if err != nil {
 			t.Fatal(err)

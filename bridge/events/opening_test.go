@@ -75,7 +75,7 @@ func TestPastOfManyTopicsUndisturbed(t *testing.T) {
 				exact.After = new(uint64) // all that was delivered before is not delivered again
 				*exact.After = seen[topic]
 			}
-			if _, err := sub.Add(t.Context(), []events.Selection{exact}); err != nil {
+			if _, err := sub.Add(t.Context(), []events.Subscribed{exact}); err != nil {
 				named-- // it is there already
 			}
 			if random.IntN(2) == 0 {
@@ -106,7 +106,7 @@ func TestPastOfTooManyTopicsForTheShare(t *testing.T) {
 	bus.EmitAll(t.Context(), tenant, batch, lazy(topics))
 	pattern := native(t, "t.*")
 	pattern.Since = time.Now().Add(-time.Hour)
-	if _, err := bus.Subscribe(t.Context(), tenant, []events.Selection{pattern}, nil); err == nil {
+	if _, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{pattern}, nil); err == nil {
 		t.Error("the subscription was not refused")
 	}
 	few := native(t, "t.1.*")

@@ -49,8 +49,8 @@ func TestPastIsBounded(t *testing.T) {
 			}
 		}
 	}
-	past := Selection{Pattern: pattern.Legacy("x.*"), Since: time.Now().Add(-time.Hour)}
-	s, err := bus.Subscribe(t.Context(), "t", []Selection{past}, &SubscribeOptions{PerSelection: true})
+	past := Subscribed{Pattern: pattern.Legacy("x.*"), Since: time.Now().Add(-time.Hour)}
+	s, err := bus.Subscribe(t.Context(), "t", []Subscribed{past}, &SubscribeOptions{PerSelection: true})
 	if err != nil {
 		t.Fatal(err)
 	}

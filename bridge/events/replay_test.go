@@ -60,7 +60,7 @@ func TestPastInOrder(t *testing.T) {
 	begin := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	topics := []string{"x.c", "x.a", "y", "x.a.b"}
 	const past, all = 2000, 2200
-	for name, selections := range map[string][]events.Selection{
+	for name, selections := range map[string][]events.Subscribed{
 		"a pattern":      {legacy("x.*"), legacy("y")},
 		"many topics":    {legacy("y"), legacy("x.a"), legacy("x.a.b"), legacy("x.c")},
 		"native pattern": {native(t, "**")},
@@ -172,7 +172,7 @@ func TestPastAdded(t *testing.T) {
 	mustEmit(t, bus, events.EmitOptions{}, "y", "live")
 	x := legacy("x.*")
 	x.Since = begin
-	if _, err := sub.Add(t.Context(), []events.Selection{x}); err != nil {
+	if _, err := sub.Add(t.Context(), []events.Subscribed{x}); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(append(numbers(0, 100), "live"), idsOf(t, sub, 101)); diff != "" {

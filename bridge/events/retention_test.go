@@ -79,7 +79,7 @@ func TestRetentionByAge(t *testing.T) {
 	if first := bus.sweep(t, "t"); first != 1001 {
 		t.Errorf("everything is old, but %d is kept", first)
 	}
-	if _, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", 1001)}, nil); !errors.Is(err, events.ErrPositionUnknown) {
+	if _, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{position("t", 1001)}, nil); !errors.Is(err, events.ErrPositionUnknown) {
 		t.Errorf("behind the end: %v", err)
 	}
 	if e := MustEmit(t, bus.Bus, "t", "next"); e.Sequence != 1001 {
@@ -153,7 +153,7 @@ func TestRetentionOfTenants(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sub, err := bus.Subscribe(t.Context(), tenant, []events.Selection{{Pattern: pattern, After: &after}}, nil)
+		sub, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{{Pattern: pattern, After: &after}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,14 +197,14 @@ func TestRetentionOfTenants(t *testing.T) {
 // A sweep that is killed at any commit leaves the topic whole, and the next
 // one goes on.
 func TestSweepIsResumable(t *testing.T) {
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	bus := MustSweptBus(t, engine, events.Retention{MaxAge: time.Minute})
 	bus.emit(t, "t", 2000, 10)
 	last := uint64(0)
 	for {
-		engine.Replan(kvtest.Plan{Commit: 2})
+		engine.Replan(kvtest.FailurePlan{Commit: 2})
 		err := bus.Sweep(t.Context())
-		engine.Replan(kvtest.Plan{})
+		engine.Replan(kvtest.FailurePlan{})
 		first := bus.first(t, "t")
 		sub := MustSubscribe(t, bus.Bus, "t", 0)
 		if got := takeAll(t, sub); len(got) != int(2001-first) {

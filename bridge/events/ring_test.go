@@ -55,8 +55,8 @@ func TestNothingIsCountedInTheEnd(t *testing.T) {
 	defer func() { _ = engine.Close() }()
 	bus := New(engine, kv.NewWriter(engine, nil), nil)
 	defer func() { _ = bus.Close() }()
-	given := []Selection{{Pattern: pattern.Legacy("t.*")}, {Pattern: pattern.Legacy("t.1.*")}, {Pattern: pattern.Legacy("t.2.*"), QoS: Realtime}}
-	open := func(given []Selection) *Subscription {
+	given := []Subscribed{{Pattern: pattern.Legacy("t.*")}, {Pattern: pattern.Legacy("t.1.*")}, {Pattern: pattern.Legacy("t.2.*"), QoS: Realtime}}
+	open := func(given []Subscribed) *Subscription {
 		s, err := bus.Subscribe(t.Context(), "default", given, &SubscribeOptions{PerSelection: true})
 		if err != nil {
 			t.Fatal(err)

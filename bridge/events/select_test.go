@@ -210,7 +210,7 @@ func TestPatternsLoseNothingDurable(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	bus := MustBus(t, nil, nil)
-	selections := [][]events.Selection{
+	selections := [][]events.Subscribed{
 		{native(t, "thread.**")}, {native(t, "thread.*.x"), native(t, "thread.1.x")}, {native(t, "**")}, {native(t, "*.*.*")},
 	}
 	var group sync.WaitGroup
@@ -231,7 +231,7 @@ func TestPatternsLoseNothingDurable(t *testing.T) {
 	for n := range 3 { // others come and go
 		group.Go(func() {
 			for range 50 {
-				s, err := bus.Subscribe(t.Context(), tenant, []events.Selection{native(t, fmt.Sprintf("thread.%d.*", n)), native(t, "*.**")}, nil)
+				s, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{native(t, fmt.Sprintf("thread.%d.*", n)), native(t, "*.**")}, nil)
 				if err != nil {
 					t.Error(err)
 					return
@@ -259,7 +259,7 @@ func TestAddAndRemove(t *testing.T) {
 		MustEmit(t, bus, "b", "before")
 		sub := MustSelect(t, bus, perSelection)
 		mustEmit(t, bus, opts, "a.1", "early")
-		positions, err := sub.Add(t.Context(), []events.Selection{legacy("a.*"), legacy("b")})
+		positions, err := sub.Add(t.Context(), []events.Subscribed{legacy("a.*"), legacy("b")})
 		if err != nil || len(positions) != 1 || positions[0].Topic != "b" || *positions[0].After != 1 {
 			t.Fatalf("got %v, %v", positions, err)
 		}
@@ -272,17 +272,17 @@ func TestAddAndRemove(t *testing.T) {
 		if got := takeAll(t, sub); fmt.Sprint(got) != "[b:b b:b2]" {
 			t.Errorf("got %v", got)
 		}
-		if _, err := sub.Add(t.Context(), []events.Selection{legacy("b")}); !errors.Is(err, events.ErrInvalid) {
+		if _, err := sub.Add(t.Context(), []events.Subscribed{legacy("b")}); !errors.Is(err, events.ErrInvalid) {
 			t.Errorf("the same again: %v", err)
 		}
-		if _, err := sub.Add(t.Context(), []events.Selection{legacy("c"), position("b2", 9)}); !errors.Is(err, events.ErrPositionUnknown) {
+		if _, err := sub.Add(t.Context(), []events.Subscribed{legacy("c"), position("b2", 9)}); !errors.Is(err, events.ErrPositionUnknown) {
 			t.Errorf("behind the end: %v", err)
 		}
 		mustEmit(t, bus, opts, "c", "c") // the refused call changed nothing
 		if got := takeAll(t, sub); got != nil {
 			t.Errorf("got %v", got)
 		}
-		if _, err := sub.Add(t.Context(), []events.Selection{legacy("a.*")}); err != nil {
+		if _, err := sub.Add(t.Context(), []events.Subscribed{legacy("a.*")}); err != nil {
 			t.Fatal(err)
 		}
 		mustEmit(t, bus, opts, "a.3", "again")
@@ -308,7 +308,7 @@ func TestAddAPositionToWhatIsRead(t *testing.T) {
 		mustEmit(t, bus, events.EmitOptions{}, "a.b", fmt.Sprint(i+1))
 	}
 	takeAll(t, sub)
-	if _, err := sub.Add(t.Context(), []events.Selection{position("a.b", 2)}); err != nil {
+	if _, err := sub.Add(t.Context(), []events.Subscribed{position("a.b", 2)}); err != nil {
 		t.Fatal(err)
 	}
 	mustEmit(t, bus, events.EmitOptions{}, "a.b", "5")
@@ -336,18 +336,18 @@ func TestSelectionsAreChecked(t *testing.T) {
 	qos.QoS = 3
 	for name, tt := range map[string]struct {
 		opts  *events.SubscribeOptions
-		given []events.Selection
+		given []events.Subscribed
 	}{
-		"after and since":      {nil, []events.Selection{after}},
-		"position in patterns": {nil, []events.Selection{pattern}},
-		"many event types":     {nil, []events.Selection{types}},
-		"many headers":         {nil, []events.Selection{headers}},
-		"unknown quality":      {nil, []events.Selection{qos}},
-		"the same pattern":     {perSelection, []events.Selection{legacy("a.*"), legacy("a.*")}},
-		"topic is no UTF-8":    {perSelection, []events.Selection{legacy("\xff")}},
-		"long pattern":         {perSelection, []events.Selection{legacy(strings.Repeat("x.", 4096) + "*")}},
-		"position unstored":    {perSelection, []events.Selection{position("", 0)}},
-		"many selections":      {perSelection, make([]events.Selection, events.MaxSelections+1)},
+		"after and since":      {nil, []events.Subscribed{after}},
+		"position in patterns": {nil, []events.Subscribed{pattern}},
+		"many event types":     {nil, []events.Subscribed{types}},
+		"many headers":         {nil, []events.Subscribed{headers}},
+		"unknown quality":      {nil, []events.Subscribed{qos}},
+		"the same pattern":     {perSelection, []events.Subscribed{legacy("a.*"), legacy("a.*")}},
+		"topic is no UTF-8":    {perSelection, []events.Subscribed{legacy("\xff")}},
+		"long pattern":         {perSelection, []events.Subscribed{legacy(strings.Repeat("x.", 4096) + "*")}},
+		"position unstored":    {perSelection, []events.Subscribed{position("", 0)}},
+		"many selections":      {perSelection, make([]events.Subscribed, events.MaxSelections+1)},
 	} {
 		if _, err := bus.Subscribe(t.Context(), tenant, tt.given, tt.opts); !errors.Is(err, events.ErrInvalid) {
 			t.Errorf("%s: got %v", name, err)
@@ -415,7 +415,7 @@ func TestSinceWhileOthersEmit(t *testing.T) {
 			sub := MustSelect(t, bus, nil, native(t, "other"))
 			selection := native(t, "s.**")
 			selection.Since = begin
-			if _, err := sub.Add(t.Context(), []events.Selection{selection}); err != nil {
+			if _, err := sub.Add(t.Context(), []events.Subscribed{selection}); err != nil {
 				t.Error(err)
 				return
 			}
@@ -556,17 +556,17 @@ func TestPatternSeesAnotherProcess(t *testing.T) {
 // When the store can't say where a topic ends, an emit on it is refused rather
 // than lost to a pattern.
 func TestEmitFailsWhereReadersCannotJoin(t *testing.T) {
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	bus := MustBus(t, engine, nil)
 	sub := MustSelect(t, bus, nil, native(t, "a.*"))
-	engine.Replan(kvtest.Plan{Read: 1, Repeat: true})
+	engine.Replan(kvtest.FailurePlan{Read: 1, Repeat: true})
 	if _, err := bus.Emit(t.Context(), tenant, newEvent("a.b", "x"), events.EmitOptions{}); !errors.Is(err, kvtest.ErrFault) {
 		t.Errorf("emit: %v", err)
 	}
-	if _, err := sub.Add(t.Context(), []events.Selection{native(t, "b")}); !errors.Is(err, kvtest.ErrFault) {
+	if _, err := sub.Add(t.Context(), []events.Subscribed{native(t, "b")}); !errors.Is(err, kvtest.ErrFault) {
 		t.Errorf("add: %v", err)
 	}
-	engine.Replan(kvtest.Plan{})
+	engine.Replan(kvtest.FailurePlan{})
 	if e := MustEmit(t, bus, "a.b", "x"); e.Sequence != 1 || MustNext(t, sub).Event.Sequence != 1 {
 		t.Errorf("afterwards: %d", e.Sequence)
 	}

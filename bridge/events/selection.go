@@ -20,9 +20,9 @@ const (
 	maxEventTypes = 64
 )
 
-// Selection says what to read: some topics, where to begin in them, and which
+// Subscribed says what to read: some topics, where to begin in them, and which
 // of their events.
-type Selection struct {
+type Subscribed struct {
 	// Pattern is the topics. See package pattern.
 	Pattern pattern.Pattern
 	// After is the sequence to begin behind, for an exact topic: 0 is the whole
@@ -58,7 +58,7 @@ func SessionOf(e *Event) string {
 }
 
 // check returns an *invalid.Error unless the selection may be served.
-func (given Selection) check(perSelection bool) error {
+func (given Subscribed) check(perSelection bool) error {
 	if err := given.Pattern.Check(perSelection); err != nil {
 		return err
 	}

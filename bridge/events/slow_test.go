@@ -16,7 +16,7 @@ import (
 // order in which they were given, also when one of them was removed meanwhile.
 func TestNestedPatterns(t *testing.T) {
 	bus := MustBus(t, nil, nil)
-	var given []events.Selection
+	var given []events.Subscribed
 	for i := range 5 {
 		given = append(given, legacy(strings.Repeat("a.", i+1)+"*"))
 	}

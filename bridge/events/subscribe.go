@@ -38,7 +38,7 @@ type SubscribeOptions struct {
 // options are the defaults.
 //
 // The subscription keeps the slices and maps of the selections.
-func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selection, opts *SubscribeOptions) (*Subscription, error) {
+func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Subscribed, opts *SubscribeOptions) (*Subscription, error) {
 	if err := checkTenant(tenant); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (b *Bus) Subscribe(ctx context.Context, tenant string, selections []Selecti
 // Add reads more, as Subscribe does, and returns where it begins in the exact
 // topics among it. A refused call changes nothing. Without PerSelection, a
 // position in a topic that is being read already brings back what lies between.
-func (s *Subscription) Add(ctx context.Context, selections []Selection) ([]Position, error) {
+func (s *Subscription) Add(ctx context.Context, selections []Subscribed) ([]Position, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if err := s.check(selections); err != nil {
@@ -83,7 +83,7 @@ func (s *Subscription) Add(ctx context.Context, selections []Selection) ([]Posit
 	return positions, nil
 }
 
-func (s *Subscription) check(selections []Selection) error {
+func (s *Subscription) check(selections []Subscribed) error {
 	seen := make(map[string]bool, len(selections))
 	for _, given := range selections {
 		if err := given.check(s.perSelection); err != nil {
@@ -102,7 +102,7 @@ func (s *Subscription) check(selections []Selection) error {
 
 // register makes selections known to emitters. Volatile events come from now
 // on.
-func (s *Subscription) register(selections []Selection) ([]*selection, error) {
+func (s *Subscription) register(selections []Subscribed) ([]*selection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.over != nil {
@@ -129,7 +129,7 @@ func (s *Subscription) register(selections []Selection) ([]*selection, error) {
 	return added, nil
 }
 
-func (s *Subscription) newSelection(given Selection) *selection {
+func (s *Subscription) newSelection(given Subscribed) *selection {
 	sel := &selection{
 		sub: s, place: s.given, pattern: given.Pattern, qos: given.QoS,
 		types: given.EventTypes, headers: given.Headers, session: given.SessionID,

@@ -44,7 +44,7 @@ func TestSubscribeFromAPosition(t *testing.T) {
 func TestPositionUnknown(t *testing.T) {
 	bus := MustBus(t, nil, nil)
 	MustEmit(t, bus, "t", "x")
-	_, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", 2)}, nil)
+	_, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{position("t", 2)}, nil)
 	var detail *events.PositionError
 	if !errors.Is(err, events.ErrPositionUnknown) || !errors.As(err, &detail) {
 		t.Fatalf("got %v, want a *PositionError", err)
@@ -52,25 +52,25 @@ func TestPositionUnknown(t *testing.T) {
 	if *detail != (events.PositionError{Topic: "t", After: 2, Last: 1}) {
 		t.Errorf("got %+v", detail)
 	}
-	if _, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("new", 1)}, nil); !errors.Is(err, events.ErrPositionUnknown) {
+	if _, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{position("new", 1)}, nil); !errors.Is(err, events.ErrPositionUnknown) {
 		t.Errorf("a topic without events: got %v", err)
 	}
 }
 
 func TestSubscribeRefusesBadInput(t *testing.T) {
 	bus := MustBus(t, nil, nil)
-	many := make([]events.Selection, events.MaxTopics+1)
+	many := make([]events.Subscribed, events.MaxTopics+1)
 	for i := range many {
 		many[i] = position(fmt.Sprint("t", i), -1)
 	}
 	for name, tt := range map[string]struct {
 		tenant string
-		topics []events.Selection
+		topics []events.Subscribed
 	}{
 		"too many":  {tenant, many},
-		"twice":     {tenant, []events.Selection{position("a", -1), position("a", -1)}},
-		"bad topic": {tenant, []events.Selection{position("a.*", -1)}},
-		"no tenant": {"", []events.Selection{position("a", -1)}},
+		"twice":     {tenant, []events.Subscribed{position("a", -1), position("a", -1)}},
+		"bad topic": {tenant, []events.Subscribed{position("a.*", -1)}},
+		"no tenant": {"", []events.Subscribed{position("a", -1)}},
 	} {
 		if _, err := bus.Subscribe(t.Context(), tt.tenant, tt.topics, nil); !errors.Is(err, events.ErrInvalid) {
 			t.Errorf("%s: got %v, want ErrInvalid", name, err)
@@ -87,7 +87,7 @@ func TestSubscribeRefusesBadInput(t *testing.T) {
 func TestLiveTail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		bus := MustBus(t, nil, nil)
-		sub, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("a", -1), position("b", -1)}, nil)
+		sub, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{position("a", -1), position("b", -1)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestEverySubscriberGetsEverythingInOrder(t *testing.T) {
 		subscribed.Add(1)
 		group.Go(func() {
 			r := rand.New(rand.NewPCG(seed, uint64(n)))
-			var at []events.Selection
+			var at []events.Subscribed
 			for i := range topics {
 				at = append(at, position(name(i), r.IntN(2)))
 			}
@@ -290,7 +290,7 @@ func TestClose(t *testing.T) {
 		if _, err := bus.Emit(t.Context(), tenant, newEvent("t", "x"), events.EmitOptions{}); !errors.Is(err, events.ErrClosed) {
 			t.Errorf("emit: got %v", err)
 		}
-		if _, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", -1)}, nil); !errors.Is(err, events.ErrClosed) {
+		if _, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{position("t", -1)}, nil); !errors.Is(err, events.ErrClosed) {
 			t.Errorf("subscribe: got %v", err)
 		}
 		sub.Close()
@@ -317,13 +317,13 @@ func TestMaxSubscriptions(t *testing.T) {
 	bus := MustBus(t, nil, &events.Options{MaxSubscriptions: 2})
 	MustSubscribe(t, bus, "t", -1)
 	second := MustSubscribe(t, bus, "t", -1)
-	_, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", -1)}, nil)
+	_, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{position("t", -1)}, nil)
 	var detail *share.LimitError
 	if !errors.Is(err, share.ErrLimit) || !errors.As(err, &detail) || detail.Limit != 2 {
 		t.Errorf("got %v, want a *LimitError", err)
 	}
 	second.Close()
-	if _, err := bus.Subscribe(t.Context(), tenant, []events.Selection{position("t", 9)}, nil); !errors.Is(err, events.ErrPositionUnknown) {
+	if _, err := bus.Subscribe(t.Context(), tenant, []events.Subscribed{position("t", 9)}, nil); !errors.Is(err, events.ErrPositionUnknown) {
 		t.Errorf("got %v", err)
 	}
 	MustSubscribe(t, bus, "t", -1) // the refused one took no place

@@ -112,12 +112,12 @@ func TestTimesRise(t *testing.T) {
 // its caller does.
 func TestFirstEventWaitsNoLongerThanItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		defer engine.Close()
 		writer := kv.NewWriter(engine, nil)
 		defer writer.Close()
 		scanned := make(chan struct{})
-		engine.Replan(kvtest.Plan{Choose: func(bool) (bool, error) {
+		engine.Replan(kvtest.FailurePlan{Choose: func(bool) (bool, error) {
 			<-scanned
 			return false, nil
 		}})
@@ -147,7 +147,7 @@ func TestFirstEventWaitsNoLongerThanItsCaller(t *testing.T) {
 			}
 			cancel()
 		}
-		engine.Replan(kvtest.Plan{})
+		engine.Replan(kvtest.FailurePlan{})
 		close(scanned)
 		if e, err := bus.Emit(t.Context(), tenant, newEvent("a", "x"), events.EmitOptions{}); err != nil || e.Sequence != 1 {
 			t.Errorf("afterwards %+v, %v", e, err)

@@ -10,13 +10,13 @@ import (
 // pending is a volatile event that an emitter waits to put into a queue.
 type pending struct {
 	queueItem
-	by *waiter
+	by *waitingEmitter
 }
 
 // fan is the spreading of one emitter's events. Every subscription gets its
 // part at once or queues it as pending; only then does the emitter wait.
 type fan struct {
-	waiter *waiter
+	waiter *waitingEmitter
 	full   []fullReader
 }
 
@@ -26,16 +26,16 @@ type fullReader struct {
 	until time.Time
 }
 
-// waiter is an emitter that waits for room.
-type waiter struct {
+// waitingEmitter is an emitter that waits for room.
+type waitingEmitter struct {
 	left atomic.Int64  // what is pending, and one until the emitter waits
 	done chan struct{} // closed when nothing is left
 }
 
 // join counts one more event that waits for room in s.
-func (f *fan) join(s *Subscription, until time.Time) *waiter {
+func (f *fan) join(s *Subscription, until time.Time) *waitingEmitter {
 	if f.waiter == nil {
-		f.waiter = &waiter{done: make(chan struct{})}
+		f.waiter = &waitingEmitter{done: make(chan struct{})}
 		f.waiter.left.Store(1)
 	}
 	f.waiter.left.Add(1)
@@ -45,7 +45,7 @@ func (f *fan) join(s *Subscription, until time.Time) *waiter {
 	return f.waiter
 }
 
-func (w *waiter) finish() {
+func (w *waitingEmitter) finish() {
 	if w.left.Add(-1) == 0 {
 		close(w.done)
 	}
@@ -89,7 +89,7 @@ func (s *Subscription) endWait() {
 }
 
 // giveUp drops what an emitter still waits to put here; false for nothing.
-func (s *Subscription) giveUp(w *waiter) bool {
+func (s *Subscription) giveUp(w *waitingEmitter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := len(s.waiting)

@@ -13,15 +13,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
 
-// asked is what people said about a call. A tool may ask while the hand has left it alone,
+// approvalState is what people said about a call. A tool may ask while the hand has left it alone,
 // so it has its own lock.
-type asked struct {
+type approvalState struct {
 	mu     sync.Mutex
-	answer approval.Answer   // of the last question; empty when no person was asked
+	answer approval.Ruling   // of the last question; empty when no person was asked
 	what   policy.Capability // it was about; the zero Capability for the use of the tool
 }
 
-func (a *asked) set(answer approval.Answer, what policy.Capability) {
+func (a *approvalState) set(answer approval.Ruling, what policy.Capability) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// A denial outweighs an approval.
@@ -31,7 +31,7 @@ func (a *asked) set(answer approval.Answer, what policy.Capability) {
 }
 
 // get returns the answer, and what it was about as text; empty for the use of the tool.
-func (a *asked) get() (answer, what string) {
+func (a *approvalState) get() (answer, what string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.what.Kind != policy.KindTool && a.what.Kind != "" {
@@ -78,7 +78,7 @@ func (h *Hand) approve(ctx context.Context, c *call) (*tools.Error, error) {
 	return nil, nil
 }
 
-func (h *Hand) askPerson(ctx context.Context, c *call, what policy.Capability, limit time.Duration, describe func(context.Context) (approval.Sheet, error)) (approval.Answer, error) {
+func (h *Hand) askPerson(ctx context.Context, c *call, what policy.Capability, limit time.Duration, describe func(context.Context) (approval.Sheet, error)) (approval.Ruling, error) {
 	return h.Approvals.Ask(ctx, approval.Request{
 		Tenant: c.Scope.Tenant, Agent: c.Scope.Owner, Session: c.SessionID, CallID: c.CallID, Tool: c.name(),
 		Above: h.Policies.Above(c.Scope), Capability: what, Describe: describe,
@@ -120,7 +120,7 @@ func (c *call) bound(what policy.Capability) *tools.Error {
 }
 
 // denied is what a call is answered with that may not run, or not do what it tried.
-func (c *call) denied(what policy.Capability, answer approval.Answer) *tools.Error {
+func (c *call) denied(what policy.Capability, answer approval.Ruling) *tools.Error {
 	c.asked.set(answer, what)
 	failure := &tools.Error{Code: tools.PermissionDenied, Message: needsPerson(what)}
 	switch answer {

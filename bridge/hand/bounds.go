@@ -68,7 +68,7 @@ func (c *stepCount) take(limit int, last func() (uint64, error)) error {
 		c.known, c.taken = true, int(min(n, uint64(limit))) //nolint:gosec // it is bounded
 	}
 	if c.taken >= limit {
-		return &tools.LimitError{Limit: tools.LimitSteps, Max: int64(limit)}
+		return &tools.AgentLimitError{Limit: tools.LimitSteps, Max: int64(limit)}
 	}
 	c.taken++
 	return nil

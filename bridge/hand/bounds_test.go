@@ -28,7 +28,7 @@ func TestStepsOfOneAgentAreReadBesideOthers(t *testing.T) {
 				<-read
 				return limit / 2, nil
 			})
-			var over *tools.LimitError
+			var over *tools.AgentLimitError
 			if errors.As(err, &over) {
 				refused.Add(1)
 			} else if err != nil {

@@ -238,12 +238,12 @@ func TestWhatIsNoTextIsStoredAsItIs(t *testing.T) {
 func TestCompressCommits(t *testing.T) {
 	w := MustWorld(t, nil, nil)
 	full := errors.New("no space left")
-	w.engine.Replan(kvtest.Plan{Commit: 1, Err: full})
+	w.engine.Replan(kvtest.FailurePlan{Commit: 1, Err: full})
 	r := compressRequest(longText(4000))
 	if a, err := w.Compress(t.Context(), r); !errors.Is(err, full) || a.Text != "" {
 		t.Errorf("with a full disk: %+v, %v", a, err)
 	}
-	w.engine.Replan(kvtest.Plan{})
+	w.engine.Replan(kvtest.FailurePlan{})
 	var all sync.WaitGroup
 	paths := make([]string, 16)
 	for i := range paths {

@@ -26,7 +26,7 @@ func TestFullDiskKeepsTheResult(t *testing.T) {
 	content := strings.Repeat("line\n", 500_000) // three chunks, two written ahead
 	for commit := 1; commit <= 4; commit++ {
 		w := MustWorld(t, map[string]string{"a": content}, nil)
-		w.engine.Replan(kvtest.Plan{Commit: commit, Err: kv.ErrFull, Repeat: true})
+		w.engine.Replan(kvtest.FailurePlan{Commit: commit, Err: kv.ErrFull, Repeat: true})
 		a, err := w.Call(t.Context(), request("fs:read_file", map[string]any{"path": "a"}))
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestFullDiskKeepsTheResult(t *testing.T) {
 		if _, err := w.blobs.Lookup(t.Context(), agent, "step_001"); !errors.Is(err, blob.ErrNotFound) || len(w.steps("default")) != 0 {
 			t.Errorf("commit %d: half of it was written: %v", commit, err)
 		}
-		w.engine.Replan(kvtest.Plan{})
+		w.engine.Replan(kvtest.FailurePlan{})
 		if a := w.must(request("fs:read_file", map[string]any{"path": "a"})); a.Step.Number != 1 || w.content("step_001") != content {
 			t.Errorf("commit %d: afterwards step %d", commit, a.Step.Number)
 		}
@@ -59,7 +59,7 @@ func TestNothingMutatesWithoutItsIntent(t *testing.T) {
 	var runs atomic.Int64
 	w := MustWorld(t, nil, nil)
 	w.add(tools.Descriptor{Name: "count:write", Mutates: true}, counted(&runs, nil))
-	w.engine.Replan(kvtest.Plan{Commit: 1, Err: kv.ErrFull})
+	w.engine.Replan(kvtest.FailurePlan{Commit: 1, Err: kv.ErrFull})
 	if _, err := w.Call(t.Context(), request("count:write", nil)); !errors.Is(err, kv.ErrFull) || runs.Load() != 0 {
 		t.Errorf("got %v after %d runs, want kv.ErrFull and none", err, runs.Load())
 	}
@@ -71,7 +71,7 @@ func TestReadsFailBeforeTheToolRuns(t *testing.T) {
 	w.add(tools.Descriptor{Name: "count:read"}, counted(&runs, nil))
 	req := request("count:read", nil)
 	req.RequestID = "r"
-	w.engine.Replan(kvtest.Plan{Read: 1})
+	w.engine.Replan(kvtest.FailurePlan{Read: 1})
 	if _, err := w.Call(t.Context(), req); !errors.Is(err, kvtest.ErrFault) || runs.Load() != 0 {
 		t.Errorf("got %v after %d runs", err, runs.Load())
 	}

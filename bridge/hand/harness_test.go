@@ -54,7 +54,7 @@ func MustWorld(tb testing.TB, files map[string]string, opts *hand.Options) *worl
 		tb.Fatal(err)
 	}
 	w.folders = folders
-	w.engine = kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	w.engine = kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	w.start(opts)
 	tb.Cleanup(func() {
 		w.stop()

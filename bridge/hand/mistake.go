@@ -40,7 +40,7 @@ func (h *Hand) mistake(err error) *tools.Error {
 		}
 		return &tools.Error{Code: tools.InvalidArguments, Message: message + bad.Detail(), Cause: err}
 	}
-	if over, ok := errors.AsType[*tools.LimitError](err); ok && over.Limit != tools.LimitSteps {
+	if over, ok := errors.AsType[*tools.AgentLimitError](err); ok && over.Limit != tools.LimitSteps {
 		return &tools.Error{Code: tools.TooLarge, Message: over.Error() + " in its workspace", Cause: err}
 	}
 	return nil

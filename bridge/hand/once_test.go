@@ -118,11 +118,11 @@ func testLostOutcome(t *testing.T, recovered, older bool) {
 	w.add(d, counted(&runs, nil))
 	req := request("count:write", map[string]any{"a": "b"})
 	req.RequestID, req.Thought, req.TurnID, req.CallID, req.SessionID = "r", "why", "t", "c", "s"
-	w.engine.Replan(kvtest.Plan{Commit: 2, Repeat: true}) // the intent is written, the step is not
+	w.engine.Replan(kvtest.FailurePlan{Commit: 2, Repeat: true}) // the intent is written, the step is not
 	if a, err := w.Call(t.Context(), req); err != nil || a.Recorded {
 		t.Fatalf("the lost call: %+v, %v", a, err)
 	}
-	w.engine.Replan(kvtest.Plan{})
+	w.engine.Replan(kvtest.FailurePlan{})
 	w.stop()
 	if older && kvtest.Undivide(t, w.engine, "intents") != 1 {
 		t.Fatal("no intent was left")
@@ -202,11 +202,11 @@ func TestLostRequestIsNotUsedAgain(t *testing.T) {
 	w.add(tools.Descriptor{Name: "count:read"}, counted(&runs, nil))
 	lost, read := request("count:write", nil), request("count:read", nil)
 	lost.RequestID, read.RequestID = "r", "r"
-	w.engine.Replan(kvtest.Plan{Commit: 2, Repeat: true})
+	w.engine.Replan(kvtest.FailurePlan{Commit: 2, Repeat: true})
 	if a, err := w.Call(t.Context(), lost); err != nil || a.Recorded {
 		t.Fatalf("the lost call: %+v, %v", a, err)
 	}
-	w.engine.Replan(kvtest.Plan{})
+	w.engine.Replan(kvtest.FailurePlan{})
 	if _, err := w.Call(t.Context(), read); !errors.Is(err, kv.ErrRequestReused) {
 		t.Errorf("another tool under the same id: got %v", err)
 	}

@@ -102,12 +102,12 @@ type call struct {
 	tool *tools.Tool
 	// asked is what came of asking people, shown what they saw of a call that had to be
 	// allowed before it began; nil where it was shown to no person.
-	asked asked
+	asked approvalState
 	shown *approval.Sheet
 	// profile is what it may do; the zero Profile until that was found, and for tools of
 	// agents.
 	profile policy.Profile
-	slot    *share.Place
+	slot    *share.Holding
 	// limited is how it counts for the limits of tools; nil where none is about it.
 	limited *throttle.Call
 	args    map[string]any

@@ -23,9 +23,9 @@ import (
 func (h *Hand) sheet(ctx context.Context, c *call, root *os.Root) (approval.Sheet, error) {
 	s := approval.Sheet{Args: text.CanonicalJSON(c.args), Secrets: h.secrets.For(c.Scope.Tenant)}
 	if _, own := h.Tools.Own(c.name()); !own || c.asItCame {
-		s.Parts = []tools.Part{{Name: "call", Content: []byte("tool: " + c.name() + "\nruns: outside of this server, which does not confine it\n")}}
+		s.Parts = []tools.PreviewPart{{Name: "call", Content: []byte("tool: " + c.name() + "\nruns: outside of this server, which does not confine it\n")}}
 		if c.asItCame && !bytes.Equal(s.Args, c.Args) {
-			s.Parts = append(s.Parts, tools.Part{Name: "arguments as they go out", Content: c.Args})
+			s.Parts = append(s.Parts, tools.PreviewPart{Name: "arguments as they go out", Content: c.Args})
 		}
 		return s, s.Check()
 	}
@@ -39,7 +39,7 @@ func (h *Hand) sheet(ctx context.Context, c *call, root *os.Root) (approval.Shee
 	if err != nil {
 		return s, &tools.Error{Code: tools.PermissionDenied, Message: "Permission denied: " + err.Error(), Cause: err}
 	}
-	s.Parts = []tools.Part{{Name: "call", Content: []byte(describe(c, root, profile))}}
+	s.Parts = []tools.PreviewPart{{Name: "call", Content: []byte(describe(c, root, profile))}}
 	in := h.input(c, root)
 	in.Profile = profile
 	parts, err := c.tool.Preview(ctx, in)

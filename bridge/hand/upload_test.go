@@ -23,7 +23,7 @@ func chunkOf(scope kv.Scope, n int) kv.Commit {
 func TestStepBesideUploads(t *testing.T) {
 	w := MustWorld(t, nil, nil)
 	pieces := 0
-	w.engine.Replan(kvtest.Plan{Before: func(behind kv.Engine, _ kv.Commit) {
+	w.engine.Replan(kvtest.FailurePlan{Before: func(behind kv.Engine, _ kv.Commit) {
 		pieces++
 		if err := behind.Commit(t.Context(), chunkOf(agent, pieces)); err != nil {
 			t.Error(err)
@@ -35,7 +35,7 @@ func TestStepBesideUploads(t *testing.T) {
 			t.Fatalf("step %d: %+v", n, a)
 		}
 	}
-	w.engine.Replan(kvtest.Plan{})
+	w.engine.Replan(kvtest.FailurePlan{})
 	if got := len(w.steps("")); got != 5 || pieces > 10 {
 		t.Errorf("%d steps beside %d pieces, want 5 beside at most 10", got, pieces)
 	}

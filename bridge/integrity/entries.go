@@ -68,7 +68,7 @@ func Entries(ctx context.Context, engine kv.Engine, o Options) (map[kv.Keyspace]
 		if ks == kv.Index { // made from the records, and compared with them
 			continue
 		}
-		r := &reading{engine: engine, options: o, keyspace: ks}
+		r := &keyspaceReading{engine: engine, options: o, keyspace: ks}
 		err := r.owners(ctx)
 		counts[ks] = r.count
 		if err != nil {
@@ -78,15 +78,15 @@ func Entries(ctx context.Context, engine kv.Engine, o Options) (map[kv.Keyspace]
 	return counts, nil
 }
 
-// reading is the reading of one keyspace.
-type reading struct {
+// keyspaceReading is the reading of one keyspace.
+type keyspaceReading struct {
 	engine   kv.Engine
 	options  Options
 	keyspace kv.Keyspace
 	count    Count
 }
 
-func (r *reading) owners(ctx context.Context) error {
+func (r *keyspaceReading) owners(ctx context.Context) error {
 	for scope, err := range kv.Scopes(ctx, r.engine, r.keyspace) {
 		if err == nil {
 			err = r.owner(ctx, scope)
@@ -111,7 +111,7 @@ const maxDoubtful = 1000
 // owner reads what one owner has. Where that takes longer than a snapshot lives, what
 // changes meanwhile may look like damage; so what was found at a later moment than the
 // first counts only if it is found once more.
-func (r *reading) owner(ctx context.Context, scope kv.Scope) error {
+func (r *keyspaceReading) owner(ctx context.Context, scope kv.Scope) error {
 	bad := false
 	report := func(err error) {
 		bad = true
@@ -146,7 +146,7 @@ func (r *reading) owner(ctx context.Context, scope kv.Scope) error {
 
 // look runs the checks once. It says of each finding whether it is of one moment with
 // all that was read before.
-func (r *reading) look(ctx context.Context, scope kv.Scope, found func(err error, sure bool)) error {
+func (r *keyspaceReading) look(ctx context.Context, scope kv.Scope, found func(err error, sure bool)) error {
 	view := kv.SweepLong(r.engine)
 	defer view.Close()
 	counted := &countedReader{Reader: view, reading: r}
@@ -166,7 +166,7 @@ func (r *reading) look(ctx context.Context, scope kv.Scope, found func(err error
 // check is how packages read back what they have written.
 type check func(ctx context.Context, from kv.Reader, scope kv.Scope, found func(error)) error
 
-func (r *reading) checks() []check {
+func (r *keyspaceReading) checks() []check {
 	switch r.keyspace {
 	case kv.Records:
 		return []check{memory.CheckRecords, plans.Check, r.index}
@@ -183,7 +183,7 @@ func (r *reading) checks() []check {
 }
 
 // index compares the index of an owner with its records.
-func (r *reading) index(ctx context.Context, _ kv.Reader, scope kv.Scope, found func(error)) error {
+func (r *keyspaceReading) index(ctx context.Context, _ kv.Reader, scope kv.Scope, found func(error)) error {
 	if r.options.Memory == nil {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (r *reading) index(ctx context.Context, _ kv.Reader, scope kv.Scope, found 
 // countedReader counts what is read through it.
 type countedReader struct {
 	kv.Reader
-	reading *reading
+	reading *keyspaceReading
 	failed  error // why to stop
 }
 

@@ -45,7 +45,7 @@ func readSlowly(t *testing.T, damaged bool) {
 			t.Fatal(err)
 		}
 	}
-	engine := kvtest.Faulty(behind, kvtest.Plan{Delay: kv.SnapshotLife / 2})
+	engine := kvtest.Faulty(behind, kvtest.FailurePlan{Delay: kv.SnapshotLife / 2})
 	var found []integrity.Finding
 	begun := time.Now()
 	_, err := integrity.Entries(t.Context(), engine, integrity.Options{

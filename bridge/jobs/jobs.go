@@ -54,8 +54,8 @@ const (
 	maxCommandBytes = 256
 )
 
-// Owner is whom a job belongs to.
-type Owner struct {
+// JobOwner is whom a job belongs to.
+type JobOwner struct {
 	Scope   kv.Scope
 	Session string
 }
@@ -122,9 +122,9 @@ type Jobs struct {
 	swept  sync.WaitGroup
 
 	mu     sync.Mutex
-	closed bool             // guarded by mu
-	owners map[Owner][]*job // guarded by mu; oldest first
-	number uint64           // guarded by mu; of the job that was started last
+	closed bool                // guarded by mu
+	owners map[JobOwner][]*job // guarded by mu; oldest first
+	number uint64              // guarded by mu; of the job that was started last
 }
 
 type job struct {
@@ -142,7 +142,7 @@ type job struct {
 	cursor  int64     // guarded by mu; where the last reading ended
 	halted  bool      // guarded by mu; somebody stopped it
 	end     time.Time // guarded by mu
-	outcome sandbox.Outcome
+	outcome sandbox.RunOutcome
 	err     error
 }
 
@@ -158,7 +158,7 @@ func New(runner sandbox.Runner, opts *Options) *Jobs {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	j := &Jobs{runner: runner, opts: o, stop: make(chan struct{}), owners: map[Owner][]*job{}, places: share.New(share.Options{
+	j := &Jobs{runner: runner, opts: o, stop: make(chan struct{}), owners: map[JobOwner][]*job{}, places: share.New(share.Options{
 		Name: "background jobs", Setting: "--max-jobs", Total: int64(cmp.Or(o.MaxRunning, DefaultMaxRunning)), OneTenant: o.OneTenant,
 	})}
 	if o.Closed != nil {
@@ -169,7 +169,7 @@ func New(runner sandbox.Runner, opts *Options) *Jobs {
 
 // Start is how a job is started.
 type Start struct {
-	Owner Owner
+	Owner JobOwner
 	// CallID and Profile are taken from the starting call, for the audit.
 	CallID, Profile string
 	Run             sandbox.Job
@@ -239,7 +239,7 @@ func (j *Jobs) Start(s Start) (Info, error) {
 	return b.info(), nil
 }
 
-func (b *job) finish(outcome sandbox.Outcome, err error, now time.Time) {
+func (b *job) finish(outcome sandbox.RunOutcome, err error, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.outcome, b.err, b.end = outcome, err, now
@@ -247,7 +247,7 @@ func (b *job) finish(outcome sandbox.Outcome, err error, now time.Time) {
 }
 
 // add takes a job in.
-func (j *Jobs) add(owner Owner, b *job) error {
+func (j *Jobs) add(owner JobOwner, b *job) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
@@ -261,13 +261,13 @@ func (j *Jobs) add(owner Owner, b *job) error {
 
 // trim forgets the oldest jobs that have ended where there are too many: of a session, and
 // of all.
-func (j *Jobs) trim(owner Owner) {
+func (j *Jobs) trim(owner JobOwner) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for mine := j.ended(func(o Owner) bool { return o == owner }); len(mine) > MaxEnded; mine = mine[1:] {
+	for mine := j.ended(func(o JobOwner) bool { return o == owner }); len(mine) > MaxEnded; mine = mine[1:] {
 		j.drop(mine[0])
 	}
-	all := j.ended(func(Owner) bool { return true })
+	all := j.ended(func(JobOwner) bool { return true })
 	for len(all) > maxEndedOfAll {
 		of := mostOf(all, func(b *job) string { return b.start.Owner.Scope.Tenant })
 		oldest := mostOf(of, func(b *job) kv.Scope { return b.start.Owner.Scope })[0]
@@ -278,7 +278,7 @@ func (j *Jobs) trim(owner Owner) {
 
 // ended are the jobs of some owners that have ended, in the order in which they did. The
 // caller holds mu.
-func (j *Jobs) ended(of func(Owner) bool) (all []*job) {
+func (j *Jobs) ended(of func(JobOwner) bool) (all []*job) {
 	for owner, list := range j.owners {
 		if !of(owner) {
 			continue
@@ -356,7 +356,7 @@ func (b *job) info() Info {
 }
 
 // List describes the jobs of an owner, oldest first.
-func (j *Jobs) List(owner Owner) []Info {
+func (j *Jobs) List(owner JobOwner) []Info {
 	j.mu.Lock()
 	list := slices.Clone(j.owners[owner])
 	j.mu.Unlock()
@@ -367,7 +367,7 @@ func (j *Jobs) List(owner Owner) []Info {
 	return out
 }
 
-func (j *Jobs) find(owner Owner, id string) (*job, error) {
+func (j *Jobs) find(owner JobOwner, id string) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, b := range j.owners[owner] {
@@ -378,8 +378,8 @@ func (j *Jobs) find(owner Owner, id string) (*job, error) {
 	return nil, fmt.Errorf("%w: %s", ErrNotFound, id)
 }
 
-// Part is a part of what a job printed.
-type Part struct {
+// Chunk is a part of what a job printed.
+type Chunk struct {
 	Info
 	// Data begins at the byte Offset of all that was printed.
 	Data   []byte
@@ -389,10 +389,10 @@ type Part struct {
 // Read returns at most limit bytes (zero: DefaultReadBytes) of what a job printed, from an
 // offset on; below zero from where the last reading ended. Where there is nothing yet, it
 // waits that long for more, or for the end.
-func (j *Jobs) Read(ctx context.Context, owner Owner, id string, offset int64, limit int, wait time.Duration) (Part, error) {
+func (j *Jobs) Read(ctx context.Context, owner JobOwner, id string, offset int64, limit int, wait time.Duration) (Chunk, error) {
 	b, err := j.find(owner, id)
 	if err != nil {
-		return Part{}, err
+		return Chunk{}, err
 	}
 	if offset < 0 {
 		b.mu.Lock()
@@ -406,7 +406,7 @@ func (j *Jobs) Read(ctx context.Context, owner Owner, id string, offset int64, l
 		over := b.over() // before reading, so that nothing printed at the end is missed
 		data, begin, more, err := b.out.read(offset, limit)
 		if err != nil {
-			return Part{}, err
+			return Chunk{}, err
 		}
 		if !over && int64(len(data)) < int64(limit) {
 			data = text.WholeChars(data)
@@ -415,7 +415,7 @@ func (j *Jobs) Read(ctx context.Context, owner Owner, id string, offset int64, l
 			b.mu.Lock()
 			b.cursor = begin + int64(len(data))
 			b.mu.Unlock()
-			return Part{Info: b.info(), Data: data, Offset: begin}, nil
+			return Chunk{Info: b.info(), Data: data, Offset: begin}, nil
 		}
 		select {
 		case <-more:
@@ -423,13 +423,13 @@ func (j *Jobs) Read(ctx context.Context, owner Owner, id string, offset int64, l
 		case <-timer.C:
 			wait = 0
 		case <-ctx.Done():
-			return Part{}, ctx.Err()
+			return Chunk{}, ctx.Err()
 		}
 	}
 }
 
 // Stop ends a job with all that it started, and describes it.
-func (j *Jobs) Stop(ctx context.Context, owner Owner, id string) (Info, error) {
+func (j *Jobs) Stop(ctx context.Context, owner JobOwner, id string) (Info, error) {
 	b, err := j.find(owner, id)
 	if err != nil {
 		return Info{}, err
@@ -459,7 +459,7 @@ func (j *Jobs) EndSession(scope kv.Scope, session string) {
 	if j == nil {
 		return
 	}
-	owner := Owner{scope, session}
+	owner := JobOwner{scope, session}
 	j.mu.Lock()
 	list := j.owners[owner]
 	delete(j.owners, owner)
@@ -511,7 +511,7 @@ func (j *Jobs) sweep() {
 // Sweep ends the jobs of sessions that were closed.
 func (j *Jobs) Sweep(ctx context.Context) {
 	j.mu.Lock()
-	var owners []Owner
+	var owners []JobOwner
 	for owner := range j.owners {
 		owners = append(owners, owner)
 	}
@@ -557,7 +557,7 @@ func (j *Jobs) Close() error {
 	for _, list := range j.owners {
 		all = append(all, list...)
 	}
-	j.owners = map[Owner][]*job{}
+	j.owners = map[JobOwner][]*job{}
 	j.mu.Unlock()
 	for _, b := range all {
 		b.halt()

@@ -21,17 +21,17 @@ type program struct{ sandbox.Runner }
 
 var errNoProgram = errors.New("there is no such program")
 
-func (program) Run(ctx context.Context, j sandbox.Job, s sandbox.Streams) (sandbox.Outcome, error) {
+func (program) Run(ctx context.Context, j sandbox.Job, s sandbox.Streams) (sandbox.RunOutcome, error) {
 	takes, err := time.ParseDuration(j.Argv[1])
 	if err != nil {
-		return sandbox.Outcome{}, errNoProgram
+		return sandbox.RunOutcome{}, errNoProgram
 	}
 	fmt.Fprint(s.Stdout, "begun ", j.Argv[0])
 	select {
 	case <-time.After(takes):
-		return sandbox.Outcome{}, nil
+		return sandbox.RunOutcome{}, nil
 	case <-ctx.Done():
-		return sandbox.Outcome{}, ctx.Err()
+		return sandbox.RunOutcome{}, ctx.Err()
 	}
 }
 
@@ -44,7 +44,7 @@ type rig struct {
 
 type begun struct {
 	id    string
-	owner jobs.Owner
+	owner jobs.JobOwner
 	ends  time.Time
 }
 
@@ -63,11 +63,11 @@ func inBubble(t *testing.T, opts jobs.Options, test func(t *testing.T, r *rig)) 
 	})
 }
 
-func owner(tenant, agent, session string) jobs.Owner {
-	return jobs.Owner{Scope: kv.AgentScope(tenant, agent), Session: session}
+func owner(tenant, agent, session string) jobs.JobOwner {
+	return jobs.JobOwner{Scope: kv.AgentScope(tenant, agent), Session: session}
 }
 
-func (r *rig) start(o jobs.Owner, takes string) (jobs.Info, error) {
+func (r *rig) start(o jobs.JobOwner, takes string) (jobs.Info, error) {
 	begin := time.Now()
 	i, err := r.Start(jobs.Start{Owner: o, Run: sandbox.Job{Argv: []string{o.Session, takes}}, Done: func() {}})
 	if err == nil {
@@ -77,7 +77,7 @@ func (r *rig) start(o jobs.Owner, takes string) (jobs.Info, error) {
 	return i, err
 }
 
-func (r *rig) mustStart(o jobs.Owner, takes string) jobs.Info {
+func (r *rig) mustStart(o jobs.JobOwner, takes string) jobs.Info {
 	r.tb.Helper()
 	i, err := r.start(o, takes)
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 const maxProgressText = 1 << 10
 
 // offer is a tool of the server; false for one that no call could have.
-func (c *client) offer(t *sdk.Tool) (tool, bool) {
+func (c *client) offer(t *sdk.Tool) (serverTool, bool) {
 	schema, err := json.Marshal(t.InputSchema)
 	mask := c.set.opts.Secrets.For(c.tenant)
 	schema = mask.JSON(schema)
 	if err != nil || !bytes.HasPrefix(schema, []byte("{")) || len(schema) > tools.MaxSchemaBytes {
-		return tool{}, false
+		return serverTool{}, false
 	}
 	if schema, ok := cleanedSchema(schema); ok {
 		name := t.Name
@@ -46,11 +46,11 @@ func (c *client) offer(t *sdk.Tool) (tool, bool) {
 		own.said = saidOf(t)
 		return own, ok
 	}
-	return tool{}, false
+	return serverTool{}, false
 }
 
 // describe makes a tool; false for one that can't be called.
-func (c *client) describe(d tools.Descriptor, run func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error)) (tool, bool) {
+func (c *client) describe(d tools.Descriptor, run func(ctx context.Context, n *connected, in tools.Input) (tools.Output, error)) (serverTool, bool) {
 	d.Level, d.Category = tools.LevelShell, tools.CategoryMCP
 	d.Workspace = c.Command != "" // the program runs in a folder of this server
 	d.Description = text.Valid(d.Description)
@@ -58,7 +58,7 @@ func (c *client) describe(d tools.Descriptor, run func(ctx context.Context, n *c
 		d.Description = text.Head(d.Description, maxDescription) + "…"
 	}
 	_, err := tools.NewRemote(d, nil)
-	return tool{offer: tools.Offer{Descriptor: d, Given: string(d.Schema)}, run: run}, err == nil
+	return serverTool{offer: tools.Offer{Descriptor: d, Given: string(d.Schema)}, run: run}, err == nil
 }
 
 // calls are those in flight whose progress somebody wants to hear.
@@ -114,7 +114,7 @@ const callFailed = "Execution failed: MCP call failed: "
 
 // further are the tools by which resources and prompts of the server are reached, if it
 // has any.
-func (c *client) further(session *sdk.ClientSession) (list []tool) {
+func (c *client) further(session *sdk.ClientSession) (list []serverTool) {
 	about := session.InitializeResult()
 	if about == nil || about.Capabilities == nil {
 		return nil

@@ -96,13 +96,13 @@ type client struct {
 // connected is a server that is there, and the tools that it has listed.
 type connected struct {
 	session *sdk.ClientSession
-	tools   []tool
+	tools   []serverTool
 	byName  map[string]int // by name, and by what models call it
 	calls   *calls
 }
 
-// tool is a tool of a server.
-type tool struct {
+// serverTool is a tool of a server.
+type serverTool struct {
 	offer tools.Offer
 	// said stands for what the server says of it; empty for what the bridge says.
 	said string
@@ -339,7 +339,7 @@ func heldBack(changed []string) string {
 // arrange sorts the tools by name, and removes duplicates by name, or by the name that
 // models would use. It returns how many it removed.
 func (n *connected) arrange(called func(name string) string) (left int) {
-	slices.SortStableFunc(n.tools, func(a, b tool) int { return strings.Compare(a.offer.Name, b.offer.Name) })
+	slices.SortStableFunc(n.tools, func(a, b serverTool) int { return strings.Compare(a.offer.Name, b.offer.Name) })
 	n.byName = make(map[string]int, 2*len(n.tools))
 	kept := n.tools[:0]
 	for _, t := range n.tools {

@@ -109,7 +109,7 @@ func Start(ctx context.Context, servers map[string][]Server, opts Options) (*Cli
 	}
 	c := &Clients{opts: opts, tenants: map[string][]*client{}}
 	c.ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	var kept []kept
+	var kept []addedServer
 	var err error
 	if c.vault, err = openVault(opts.Key); err == nil {
 		kept, err = c.load(ctx)

@@ -15,8 +15,8 @@ const keptList kv.List = "mcp-servers"
 // tagServer is the tag of their entries.
 const tagServer = 's'
 
-// kept is a server of a tenant that was added.
-type kept struct {
+// addedServer is a server of a tenant that was added.
+type addedServer struct {
 	Server
 	tenant string
 	form   byte // how it is stored; 0 in plain
@@ -28,7 +28,7 @@ func keptScope(tenant string) kv.Scope { return keptList.Part(kv.AgentScope(tena
 func keptKey(tenant, name string) []byte { return keptScope(tenant).Key(tagServer, []byte(name)) }
 
 // load reads the servers that were added.
-func (c *Clients) load(ctx context.Context) (all []kept, err error) {
+func (c *Clients) load(ctx context.Context) (all []addedServer, err error) {
 	if c.opts.Engine == nil {
 		return nil, nil
 	}
@@ -40,7 +40,7 @@ func (c *Clients) load(ctx context.Context) (all []kept, err error) {
 			if err != nil {
 				return nil, fmt.Errorf("mcp: read the servers: %w", err)
 			}
-			one := kept{tenant: scope.Tenant}
+			one := addedServer{tenant: scope.Tenant}
 			one.form, one.Server, err = c.vault.open(pair.Key, pair.Value)
 			if one.closed = errors.Is(err, errSealed); one.closed {
 				one.Server = Server{Name: string(bytes.TrimPrefix(pair.Key, scope.Key(tagServer)))}

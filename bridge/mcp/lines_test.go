@@ -69,11 +69,11 @@ type talker struct {
 	begun chan struct{}
 }
 
-func (p talker) Run(_ context.Context, _ sandbox.Job, streams sandbox.Streams) (sandbox.Outcome, error) {
+func (p talker) Run(_ context.Context, _ sandbox.Job, streams sandbox.Streams) (sandbox.RunOutcome, error) {
 	close(p.begun)
 	for {
 		if _, err := io.WriteString(streams.Stdout, "x"); err != nil {
-			return sandbox.Outcome{}, err
+			return sandbox.RunOutcome{}, err
 		}
 	}
 }
@@ -113,19 +113,19 @@ type polite struct {
 	leave chan struct{}
 }
 
-func (p polite) Run(ctx context.Context, _ sandbox.Job, streams sandbox.Streams) (sandbox.Outcome, error) {
+func (p polite) Run(ctx context.Context, _ sandbox.Job, streams sandbox.Streams) (sandbox.RunOutcome, error) {
 	out, ok := streams.Stdout.(io.WriteCloser)
 	if !ok {
-		return sandbox.Outcome{}, errors.ErrUnsupported
+		return sandbox.RunOutcome{}, errors.ErrUnsupported
 	}
 	server := sdk.NewServer(&sdk.Implementation{Name: "polite", Version: "1"}, nil)
 	session, err := server.Connect(ctx, &sdk.IOTransport{Reader: io.NopCloser(streams.Stdin), Writer: out}, nil)
 	if err != nil {
-		return sandbox.Outcome{}, err
+		return sandbox.RunOutcome{}, err
 	}
 	<-p.leave
 	_ = out.Close()
-	return sandbox.Outcome{}, session.Wait()
+	return sandbox.RunOutcome{}, session.Wait()
 }
 
 // A server that ends its connection in order leaves a problem that says so.

@@ -67,7 +67,7 @@ func (c *client) readPins(ctx context.Context) error {
 
 // pin leaves out the tools of which the server said something else before, and returns their
 // names. What is seen first is pinned. Once somebody has said yes, all is as it is now.
-func (c *client) pin(ctx context.Context, list []tool) (left []tool, changed []string, err error) {
+func (c *client) pin(ctx context.Context, list []serverTool) (left []serverTool, changed []string, err error) {
 	if err := c.readPins(ctx); err != nil {
 		return nil, nil, err
 	}

@@ -119,7 +119,7 @@ func (v *vault) open(key, value []byte) (form byte, s Server, err error) {
 }
 
 // plainOf are the servers of which the store has, or may have, bytes in plain.
-func plainOf(all []kept) (old []kept) {
+func plainOf(all []addedServer) (old []addedServer) {
 	for _, k := range all {
 		if k.form != sealed {
 			old = append(old, k)
@@ -130,7 +130,7 @@ func plainOf(all []kept) (old []kept) {
 
 // sealOld seals the servers that are stored in plain, and has the store let go of the bytes of
 // those and of others that were. What is not done when the process ends, the next one does.
-func (c *Clients) sealOld(ctx context.Context, old []kept) error {
+func (c *Clients) sealOld(ctx context.Context, old []addedServer) error {
 	if len(old) == 0 {
 		return nil
 	}

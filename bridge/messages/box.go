@@ -273,7 +273,7 @@ func (b *Box) List(ctx context.Context, tenant, target string, q Query) ([]Messa
 }
 
 // At returns a view of what a reader reads.
-func (b *Box) At(from kv.Reader) View { return View{from, b.opts.Now} }
+func (b *Box) At(from kv.Reader) BoxView { return BoxView{from, b.opts.Now} }
 
 const timeBytes = 8
 

@@ -3,7 +3,7 @@
 //   - A [Message] goes from one agent to one other, its target, and holds only what it
 //     says: nothing else of the sender crosses with it.
 //   - A [Box] has the messages of all targets. [Box.Send] adds one, [Box.List] returns the
-//     live ones of a target, [Box.Delete] removes them. [View] reads them at one moment, as
+//     live ones of a target, [Box.Delete] removes them. [BoxView] reads them at one moment, as
 //     a prompt does.
 //
 // A message is durable when Send returns, and is there once for each task id of its

@@ -26,8 +26,8 @@ type Query struct {
 	Limit int
 }
 
-// View reads the messages of one moment. Safe for concurrent use.
-type View struct {
+// BoxView reads the messages of one moment. Safe for concurrent use.
+type BoxView struct {
 	from kv.Reader
 	now  func() time.Time
 }
@@ -37,7 +37,7 @@ func (b *Box) Foresee(along *kv.Reads, scope kv.Scope) { along.Get(kv.System, sc
 
 // List returns the live messages of an agent or node, in their order. It reads past those
 // that the query leaves out, so at most all that a box may have.
-func (v View) List(ctx context.Context, tenant, target string, q Query) ([]Message, error) {
+func (v BoxView) List(ctx context.Context, tenant, target string, q Query) ([]Message, error) {
 	if q.Limit == 0 {
 		q.Limit = DefaultLimit
 	}

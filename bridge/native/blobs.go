@@ -31,19 +31,19 @@ type Blobs interface {
 // folders of outputs and history, and the log wins under the bare id of a step or message,
 // as prompts give it: a file of that name must not pass for the agent's own history. Under
 // any other name a file of the workspace wins over stored content.
-func (f *files) source(ctx context.Context, c tools.Input, part byteRange) (source, error) {
+func (f *files) source(ctx context.Context, c tools.Input, part byteRange) (readSource, error) {
 	name := c.String("path", "")
 	rel, _ := inside(c.Root, name) // what lies outside is refused as a file
 	first := isID(name) || hasFolder(rel, "workspace/outputs/", "workspace/history/", blob.ResultsFolder)
 	missing := blob.ErrNotFound
 	if first {
-		var s source
+		var s readSource
 		if s, missing = f.stored(ctx, c, rel, part); !errors.Is(missing, blob.ErrNotFound) {
 			return s, missing
 		}
 		if isID(name) && errors.Is(missing, blob.ErrCollected) {
 			// The step is there, so a file of its name is not what it gave.
-			return source{}, notThere(name, missing, missing)
+			return readSource{}, notThere(name, missing, missing)
 		}
 	}
 	s, err := f.file(ctx, c, name, part)
@@ -58,7 +58,7 @@ func (f *files) source(ctx context.Context, c tools.Input, part byteRange) (sour
 			return s, missing
 		}
 	}
-	return source{}, notThere(name, err, missing)
+	return readSource{}, notThere(name, err, missing)
 }
 
 // taskFolder begins the reference of a task.
@@ -96,16 +96,16 @@ func hasFolder(name string, folders ...string) bool {
 }
 
 // stored opens what the store has under a name.
-func (f *files) stored(ctx context.Context, c tools.Input, name string, part byteRange) (source, error) {
+func (f *files) stored(ctx context.Context, c tools.Input, name string, part byteRange) (readSource, error) {
 	if f.blobs == nil {
-		return source{}, blob.ErrNotFound
+		return readSource{}, blob.ErrNotFound
 	}
 	entry, err := f.blobs.Lookup(ctx, c.Scope, c.SessionID, name)
 	if err != nil {
-		return source{}, storedFailure(name, err)
+		return readSource{}, storedFailure(name, err)
 	}
 	pieces := f.blobs.Read(ctx, c.Scope, entry, part.first, part.count)
-	return source{
+	return readSource{
 		body:   &storedReader{ReadCloser: blob.NewReader(pieces), name: name},
 		size:   entry.Size,
 		stored: &entry,

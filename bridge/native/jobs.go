@@ -49,7 +49,7 @@ func (s *shell) jobTools() []tool {
 	return list
 }
 
-func ownerOf(c tools.Input) jobs.Owner { return jobs.Owner{Scope: c.Scope, Session: c.SessionID} }
+func ownerOf(c tools.Input) jobs.JobOwner { return jobs.JobOwner{Scope: c.Scope, Session: c.SessionID} }
 
 // startJob starts a command in the background.
 func (s *shell) startJob(ctx context.Context, c tools.Input, job sandbox.Job, timeout time.Duration, done func()) (tools.Output, error) {

@@ -22,7 +22,7 @@ func previewing(preview tools.Preview) tools.Preview {
 	if preview == nil {
 		return nil
 	}
-	return func(ctx context.Context, c tools.Input) ([]tools.Part, error) {
+	return func(ctx context.Context, c tools.Input) ([]tools.PreviewPart, error) {
 		return preview(context.WithValue(ctx, guardKey{}, guard{hide: c.Profile.Hide, closed: c.Closed}), c)
 	}
 }
@@ -30,7 +30,7 @@ func previewing(preview tools.Preview) tools.Preview {
 // preview shows where the path of a file tool leads and, of one that changes something, what is
 // there.
 func (f *files) preview(changes, noFollow bool) tools.Preview {
-	return func(ctx context.Context, c tools.Input) ([]tools.Part, error) {
+	return func(ctx context.Context, c tools.Input) ([]tools.PreviewPart, error) {
 		name := c.String("path", ".")
 		if _, in := inside(c.Root, name); !in && path.IsAbs(name) {
 			place, err := real(name)
@@ -71,13 +71,13 @@ func sortOf(info fs.FileInfo) string {
 	return "neither a file nor a folder"
 }
 
-func part(name, format string, args ...any) []tools.Part {
-	return []tools.Part{{Name: name, Content: fmt.Appendf(nil, format, args...)}}
+func part(name, format string, args ...any) []tools.PreviewPart {
+	return []tools.PreviewPart{{Name: name, Content: fmt.Appendf(nil, format, args...)}}
 }
 
 // preview shows the command that a call runs, its input, and the files that it names.
-func (s *shell) preview(read reading) tools.Preview {
-	return func(ctx context.Context, c tools.Input) ([]tools.Part, error) {
+func (s *shell) preview(read commandForm) tools.Preview {
+	return func(ctx context.Context, c tools.Input) ([]tools.PreviewPart, error) {
 		cmd, err := s.command(ctx, c, read)
 		if err != nil {
 			return nil, err
@@ -86,24 +86,24 @@ func (s *shell) preview(read reading) tools.Preview {
 	}
 }
 
-func (s *shell) commandParts(ctx context.Context, c tools.Input, cmd command) ([]tools.Part, error) {
+func (s *shell) commandParts(ctx context.Context, c tools.Input, cmd command) ([]tools.PreviewPart, error) {
 	cwd, err := s.folder(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	var parts []tools.Part
+	var parts []tools.PreviewPart
 	if cmd.line != "" {
-		parts = append(parts, tools.Part{Name: "command line", Content: []byte(cmd.line)})
+		parts = append(parts, tools.PreviewPart{Name: "command line", Content: []byte(cmd.line)})
 	} else {
 		var quoted strings.Builder
 		for i, word := range cmd.argv {
 			fmt.Fprintf(&quoted, "argv[%d] %q\n", i, word)
 		}
-		parts = append(parts, tools.Part{Name: "command", Content: []byte(quoted.String())})
+		parts = append(parts, tools.PreviewPart{Name: "command", Content: []byte(quoted.String())})
 	}
 	parts = append(parts, part("folder", "%q of the workspace\nWhat else the command reads or starts is not shown.\n", cwd)...)
 	if stdin, ok := c.Args["stdin"].(string); ok {
-		parts = append(parts, tools.Part{Name: "standard input", Content: []byte(stdin)})
+		parts = append(parts, tools.PreviewPart{Name: "standard input", Content: []byte(stdin)})
 	}
 	places, err := placesOf(c)
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *shell) commandParts(ctx context.Context, c tools.Input, cmd command) ([
 }
 
 // placesOf returns the places of the argument needs, with links resolved.
-func placesOf(c tools.Input) (parts []tools.Part, err error) {
+func placesOf(c tools.Input) (parts []tools.PreviewPart, err error) {
 	asked, _ := c.Args["needs"].(map[string]any)
 	for _, key := range []string{policy.KindRead, policy.KindWrite} {
 		list, _ := asked[key].([]any)
@@ -141,7 +141,7 @@ var readByDefault = map[string][]string{
 const maxNamed = 256
 
 // startedFiles are the files of the workspace that a command names: programs, scripts, input.
-func (s *shell) startedFiles(ctx context.Context, c tools.Input, cwd string, cmd command) ([]tools.Part, error) {
+func (s *shell) startedFiles(ctx context.Context, c tools.Input, cwd string, cmd command) ([]tools.PreviewPart, error) {
 	words, folders := cmd.files, []string{cwd}
 	for i, word := range words {
 		words = append(words, readByDefault[path.Base(word)]...)
@@ -152,7 +152,7 @@ func (s *shell) startedFiles(ctx context.Context, c tools.Input, cwd string, cmd
 			words = append(words, value)
 		}
 	}
-	var parts []tools.Part
+	var parts []tools.PreviewPart
 	looked := 0
 	for _, word := range words {
 		if word == "" || len(word) > MaxPathBytes {
@@ -170,7 +170,7 @@ func (s *shell) startedFiles(ctx context.Context, c tools.Input, cwd string, cmd
 			if err != nil {
 				return nil, err
 			}
-			if ok && !slices.ContainsFunc(parts, func(have tools.Part) bool { return have.Name == p.Name }) {
+			if ok && !slices.ContainsFunc(parts, func(have tools.PreviewPart) bool { return have.Name == p.Name }) {
 				parts = append(parts, p)
 			}
 		}
@@ -180,20 +180,20 @@ func (s *shell) startedFiles(ctx context.Context, c tools.Input, cwd string, cmd
 
 // filePart returns a file of the workspace with all its content; false if there is no such
 // file. For a compiled program, whose bytes mean nothing to a person, it returns the hash.
-func (s *shell) filePart(ctx context.Context, c tools.Input, name string) (tools.Part, bool, error) {
+func (s *shell) filePart(ctx context.Context, c tools.Input, name string) (tools.PreviewPart, bool, error) {
 	file, info, rel, err := s.files.open(ctx, c.Root, name)
 	if ctx.Err() != nil {
-		return tools.Part{}, false, ctx.Err()
+		return tools.PreviewPart{}, false, ctx.Err()
 	}
 	if err != nil {
-		return tools.Part{}, false, nil // the command will find none there, either
+		return tools.PreviewPart{}, false, nil // the command will find none there, either
 	}
 	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, tools.MaxPreviewBytes+1))
 	if err != nil {
-		return tools.Part{}, false, failure(name, err)
+		return tools.PreviewPart{}, false, failure(name, err)
 	}
-	out := tools.Part{Name: "file " + rel, Content: content}
+	out := tools.PreviewPart{Name: "file " + rel, Content: content}
 	switch {
 	case bytes.HasPrefix(content, []byte("\x7fELF")):
 		sum, err := hash(ctx, io.MultiReader(bytes.NewReader(content), file))
@@ -229,7 +229,7 @@ func readable(name string, content []byte) error {
 }
 
 // previewScript shows the script as it will run.
-func (s *shell) previewScript(ctx context.Context, c tools.Input) ([]tools.Part, error) {
+func (s *shell) previewScript(ctx context.Context, c tools.Input) ([]tools.PreviewPart, error) {
 	call, err := s.scriptCall(ctx, c)
 	if err != nil {
 		return nil, err
@@ -243,7 +243,7 @@ func (s *shell) previewScript(ctx context.Context, c tools.Input) ([]tools.Part,
 		return nil, err
 	}
 	parts = append(parts, places...)
-	parts = append(parts, tools.Part{Name: scriptPart(call.rel), Content: call.request.Bytes})
+	parts = append(parts, tools.PreviewPart{Name: scriptPart(call.rel), Content: call.request.Bytes})
 	return parts, readable(call.rel, call.request.Bytes)
 }
 

@@ -94,8 +94,8 @@ func refuse(argument, problem string) *tools.ArgumentsError {
 	return &tools.ArgumentsError{Violations: []tools.Violation{{Path: argument, Problem: problem}}}
 }
 
-// source is what a path leads to: a file, or something stored.
-type source struct {
+// readSource is what a path leads to: a file, or something stored.
+type readSource struct {
 	body   io.ReadCloser // of the bytes that were asked for
 	size   int64         // of all bytes
 	path   string        // of the file whose bytes body has; empty for anything else
@@ -104,21 +104,21 @@ type source struct {
 }
 
 // file opens a file of the workspace, as UTF-8 text where it is text.
-func (f *files) file(ctx context.Context, c tools.Input, name string, part byteRange) (source, error) {
+func (f *files) file(ctx context.Context, c tools.Input, name string, part byteRange) (readSource, error) {
 	named, err := encodingOf(c)
 	if err != nil {
-		return source{}, err
+		return readSource{}, err
 	}
 	file, info, rel, err := f.open(ctx, c.Root, name)
 	if err != nil {
-		return source{}, err
+		return readSource{}, err
 	}
-	s := source{body: file, size: info.Size(), path: rel}
+	s := readSource{body: file, size: info.Size(), path: rel}
 	if named != nil {
 		s.coded.Encoding = *named
 	} else if s.coded.Encoding, err = detect(file, s.size); err != nil {
 		_ = file.Close() // only read from
-		return source{}, failure(name, err)
+		return readSource{}, failure(name, err)
 	}
 	if !s.coded.Plain() {
 		s.path = ""
@@ -145,7 +145,7 @@ func detect(file io.ReaderAt, size int64) (charset.Encoding, error) {
 
 // decode makes a source give text. Parts of it are counted in bytes of that text, so
 // everything in front of and behind them is read.
-func (s *source) decode(ctx context.Context, file *os.File, part byteRange) error {
+func (s *readSource) decode(ctx context.Context, file *os.File, part byteRange) error {
 	decoded := s.coded.Reader(file)
 	s.body = closing{decoded, file}
 	if part.count < 0 {
@@ -168,7 +168,7 @@ func (s *source) decode(ctx context.Context, file *os.File, part byteRange) erro
 }
 
 // result is a result with where the body can be found again.
-func (s source) result(output map[string]any, body io.ReadCloser, size int64) tools.Output {
+func (s readSource) result(output map[string]any, body io.ReadCloser, size int64) tools.Output {
 	s.coded.addTo(output)
 	r := tools.Output{Values: output, BodyKey: contentKey, Body: body, BodySize: size, BodyPaged: true}
 	switch {
@@ -182,7 +182,7 @@ func (s source) result(output map[string]any, body io.ReadCloser, size int64) to
 }
 
 // whole gives everything, as a body that is read later.
-func (s source) whole(ctx context.Context, name string) (tools.Output, error) {
+func (s readSource) whole(ctx context.Context, name string) (tools.Output, error) {
 	if s.size > MaxReadBytes {
 		_ = s.body.Close() // only read from
 		return tools.Output{}, tools.Errorf(tools.TooLarge,
@@ -198,7 +198,7 @@ func (s source) whole(ctx context.Context, name string) (tools.Output, error) {
 const contentKey = "content"
 
 // lines gives a range of lines, and where to read on.
-func (s source) lines(ctx context.Context, name string, want lineRange) (tools.Output, error) {
+func (s readSource) lines(ctx context.Context, name string, want lineRange) (tools.Output, error) {
 	// Counting the lines of a file that may be read whole costs no more than
 	// that; of a longer one it would cost any amount.
 	want.total = s.size <= MaxReadBytes
@@ -221,7 +221,7 @@ func (s source) lines(ctx context.Context, name string, want lineRange) (tools.O
 
 // bytes gives a range of bytes that ends with a whole character, and where to
 // read on.
-func (s source) bytes(ctx context.Context, name string, want byteRange) (tools.Output, error) {
+func (s readSource) bytes(ctx context.Context, name string, want byteRange) (tools.Output, error) {
 	words, err := io.ReadAll(limited(ctx, s.body))
 	if err != nil {
 		return tools.Output{}, failure(name, err)

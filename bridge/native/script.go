@@ -306,7 +306,7 @@ func (b *scriptBody) Close() error {
 }
 
 // finish fills in the answer of a script that has ended, or why there is none.
-func (c *scriptCall) finish(ctx context.Context, p *printed, out *scriptOutput, split *script.Splitter, outcome sandbox.Outcome, failed error) {
+func (c *scriptCall) finish(ctx context.Context, p *printed, out *scriptOutput, split *script.Splitter, outcome sandbox.RunOutcome, failed error) {
 	reply, err := split.Reply()
 	stderr, cut := p.stderr.text()
 	stderr = strings.ToValidUTF8(stderr, "\uFFFD")
@@ -409,7 +409,7 @@ func (c *scriptCall) failure(reply script.Reply, stdout, stderr string) error {
 }
 
 // noReply says why a script's process gave no result.
-func (c *scriptCall) noReply(err error, outcome sandbox.Outcome, stdout, stderr string) error {
+func (c *scriptCall) noReply(err error, outcome sandbox.RunOutcome, stdout, stderr string) error {
 	why := err.Error()
 	switch {
 	case errors.Is(err, script.ErrTooLong):

@@ -66,8 +66,8 @@ type shell struct {
 	gate   *egress.Gate // nil without a way out
 	allow  []string
 	lent   lendings
-	cache  *script.Cache // of the answers of scripts
-	jobs   *jobs.Jobs    // nil without any
+	cache  *script.AnswerCache // of the answers of scripts
+	jobs   *jobs.Jobs          // nil without any
 }
 
 func newShell(f *files, o ShellOptions) *shell {
@@ -178,11 +178,11 @@ type command struct {
 	files []string // words that may be the names of files, in their order
 }
 
-// reading is how a call's arguments become a command.
-type reading func(name string, list []any, may programs) (command, error)
+// commandForm is how a call's arguments become a command.
+type commandForm func(name string, list []any, may programs) (command, error)
 
 // runs is a tool that runs commands.
-func (s *shell) runs(read reading) tools.Func {
+func (s *shell) runs(read commandForm) tools.Func {
 	return func(ctx context.Context, c tools.Input) (tools.Output, error) {
 		cmd, err := s.command(ctx, c, read)
 		if err != nil {
@@ -193,7 +193,7 @@ func (s *shell) runs(read reading) tools.Func {
 }
 
 // command is what a call runs.
-func (s *shell) command(ctx context.Context, c tools.Input, read reading) (command, error) {
+func (s *shell) command(ctx context.Context, c tools.Input, read commandForm) (command, error) {
 	list, _ := c.Args["args"].([]any)
 	return read(c.String("command", ""), list, s.programs(ctx, c))
 }

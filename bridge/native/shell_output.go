@@ -21,7 +21,7 @@ type printed struct {
 	to   *io.PipeWriter
 
 	ended   chan struct{} // closed by end
-	outcome sandbox.Outcome
+	outcome sandbox.RunOutcome
 	denied  []string // connections
 	names   []string // words that may name programs
 	err     error    // why it did not run to its end
@@ -39,7 +39,7 @@ func newPrinted() *printed {
 func (p *printed) Write(b []byte) (int, error) { return p.to.Write(b) }
 
 // end says that the command has ended.
-func (p *printed) end(out sandbox.Outcome, err error) {
+func (p *printed) end(out sandbox.RunOutcome, err error) {
 	p.outcome, p.err = out, err
 	close(p.ended)
 	_ = p.to.CloseWithError(err) // nil is the end of the output; it returns nil

@@ -73,7 +73,7 @@ func (n *narrowing) refuse(key, reason string, args ...any) {
 
 // narrow returns what is left of a profile, and which keys were refused. An error is a
 // *FileError about what is no narrowing at all.
-func (n *narrowing) narrow(t table) error {
+func (n *narrowing) narrow(t rawProfile) error {
 	if t.Extends != "" {
 		n.refuse("extends", "a workspace's file has no profiles to extend")
 	}
@@ -111,7 +111,7 @@ func (n *narrowing) narrow(t table) error {
 }
 
 // inside adds protected and hidden paths.
-func (n *narrowing) inside(t table) error {
+func (n *narrowing) inside(t rawProfile) error {
 	for _, l := range []struct {
 		field   string
 		written []string

@@ -10,8 +10,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// table is a profile as a file has it. Pointers are nil where a key is missing.
-type table struct {
+// rawProfile is a profile as a file has it. Pointers are nil where a key is missing.
+type rawProfile struct {
 	Extends        string            `toml:"extends"`
 	Mode           *string           `toml:"mode"`
 	Read           []string          `toml:"read"`
@@ -76,7 +76,7 @@ func allowedKeys(key []string) string {
 	if len(key) > 1 {
 		outer = key[len(key)-2]
 	}
-	var of any = table{}
+	var of any = rawProfile{}
 	switch {
 	case outer == "limits":
 		of = limits{}

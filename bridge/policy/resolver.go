@@ -47,7 +47,7 @@ type Resolver struct {
 // file is that of a workspace, as it was read last.
 type file struct {
 	stamp stamp
-	table table
+	table rawProfile
 	doc   document
 	err   error
 }

@@ -97,8 +97,8 @@ func Parse(file string, written []byte, opts *Options) (*Set, error) {
 		o.Getenv = func(string) string { return "" }
 	}
 	var read struct {
-		Profile map[string]table `toml:"profile"`
-		Bind    []binding        `toml:"bind"`
+		Profile map[string]rawProfile `toml:"profile"`
+		Bind    []binding             `toml:"bind"`
 	}
 	d := newDocument(file, written)
 	if err := d.decode(&read, func(key []string) bool { return slices.Contains(Keys(), key[0]) }); err != nil {
@@ -107,7 +107,7 @@ func Parse(file string, written []byte, opts *Options) (*Set, error) {
 	if len(read.Profile) > MaxProfiles {
 		return nil, d.fault(profileKey, "has %d profiles, at most %d are taken", len(read.Profile), MaxProfiles)
 	}
-	r := reading{document: d, opts: o, tables: read.Profile, done: Builtin(), open: map[string]bool{}}
+	r := resolver{document: d, opts: o, tables: read.Profile, done: Builtin(), open: map[string]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(read.Profile)) {
 		delete(r.done, name)
 	}
@@ -150,18 +150,18 @@ func (s *Set) bind(d document, list []binding) error {
 	return nil
 }
 
-// reading resolves the profiles of a file.
-type reading struct {
+// resolver resolves the profiles of a file.
+type resolver struct {
 	document
 	opts   Options
-	tables map[string]table
+	tables map[string]rawProfile
 	done   map[string]Profile
 	open   map[string]bool // profiles being resolved
 	chain  []string        // in their order
 }
 
 // profile resolves a profile, after the one that it extends.
-func (r *reading) profile(name string) (Profile, error) {
+func (r *resolver) profile(name string) (Profile, error) {
 	if p, ok := r.done[name]; ok {
 		return p, nil
 	}
@@ -189,7 +189,7 @@ func (r *reading) profile(name string) (Profile, error) {
 }
 
 // base is what a profile extends. Default builtin:work.
-func (r *reading) base(key, name, extends string) (Profile, error) {
+func (r *resolver) base(key, name, extends string) (Profile, error) {
 	if extends == "" {
 		extends = builtinPrefix + Default
 	}
@@ -210,7 +210,7 @@ func (r *reading) base(key, name, extends string) (Profile, error) {
 }
 
 // extend lays a table over a profile: lists are added to, all else replaces what was there.
-func (r *reading) extend(p Profile, key string, t table) (Profile, error) {
+func (r *resolver) extend(p Profile, key string, t rawProfile) (Profile, error) {
 	if err := r.mode(&p, key, t); err != nil {
 		return p, err
 	}
@@ -261,7 +261,7 @@ func (r *reading) extend(p Profile, key string, t table) (Profile, error) {
 
 // mode reads the mode. Rules for hosts need one that has a network: without a word they
 // bring net.
-func (r *reading) mode(p *Profile, key string, t table) error {
+func (r *resolver) mode(p *Profile, key string, t rawProfile) error {
 	if t.Mode == nil {
 		if len(t.Allow) > 0 && rank(p.Mode) < rankNet {
 			p.Mode = sandbox.ModeNet
@@ -281,7 +281,7 @@ func (r *reading) mode(p *Profile, key string, t table) error {
 }
 
 // inside reads the lists of paths in the workspace.
-func (r *reading) inside(p *Profile, key string, t table) error {
+func (r *resolver) inside(p *Profile, key string, t rawProfile) error {
 	lists := []struct {
 		field   string
 		written []string
@@ -306,7 +306,7 @@ func (r *reading) inside(p *Profile, key string, t table) error {
 }
 
 // environment reads variables. env:NAME is that of the server.
-func (r *reading) environment(p *Profile, key string, written map[string]string) error {
+func (r *resolver) environment(p *Profile, key string, written map[string]string) error {
 	if len(written) == 0 {
 		return nil
 	}

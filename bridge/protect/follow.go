@@ -34,17 +34,17 @@ type Follower struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	known map[string]*known // by the name of the workspace; guarded by mu
+	known map[string]*knownWorkspace // by the name of the workspace; guarded by mu
 }
 
-// known is what was found of one workspace. The follower's lock guards it.
-type known struct {
+// knownWorkspace is what was found of one workspace. The follower's lock guards it.
+type knownWorkspace struct {
 	repositories []string // the folders below it that repositories lie in
 	looked       time.Time
 	looking      bool
 
 	named []string // what settings name
-	of    state
+	of    settingsState
 	read  time.Time
 
 	set       *commands.Set // of protected and paths
@@ -52,8 +52,8 @@ type known struct {
 	paths     []string
 }
 
-// state distinguishes states of a workspace's own settings.
-type state struct {
+// settingsState distinguishes states of a workspace's own settings.
+type settingsState struct {
 	folder, config stamp
 	own            int
 }
@@ -78,17 +78,17 @@ func NewFollower(now func() time.Time) *Follower {
 	if now == nil {
 		now = time.Now
 	}
-	return &Follower{now: now, known: map[string]*known{}}
+	return &Follower{now: now, known: map[string]*knownWorkspace{}}
 }
 
 // of returns the state of a workspace. The caller holds mu.
-func (f *Follower) of(root *os.Root) *known {
+func (f *Follower) of(root *os.Root) *knownWorkspace {
 	k, ok := f.known[root.Name()]
 	if !ok {
 		if len(f.known) >= maxWorkspaces {
 			clear(f.known)
 		}
-		k = &known{}
+		k = &knownWorkspace{}
 		f.known[root.Name()] = k
 	}
 	return k
@@ -120,7 +120,7 @@ func (f *Follower) Paths(root *os.Root, protected []string, own []sandbox.Folder
 
 // named is what the settings of a workspace name.
 func (f *Follower) named(root *os.Root, own []sandbox.Folder) []string {
-	now := state{stampOf(root, gitFolder), stampOf(root, path.Join(gitFolder, "config")), len(own)}
+	now := settingsState{stampOf(root, gitFolder), stampOf(root, path.Join(gitFolder, "config")), len(own)}
 	f.mu.Lock()
 	k := f.of(root)
 	if !k.read.IsZero() && k.of == now && f.now().Sub(k.read) < lookEvery {

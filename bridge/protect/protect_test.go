@@ -136,11 +136,11 @@ type runner struct {
 	sandbox.Runner
 	mu   sync.Mutex
 	jobs []sandbox.Job
-	out  sandbox.Outcome
+	out  sandbox.RunOutcome
 	err  error
 }
 
-func (r *runner) Run(_ context.Context, job sandbox.Job, _ sandbox.Streams) (sandbox.Outcome, error) {
+func (r *runner) Run(_ context.Context, job sandbox.Job, _ sandbox.Streams) (sandbox.RunOutcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.jobs = append(r.jobs, job)
@@ -151,7 +151,7 @@ func (r *runner) Run(_ context.Context, job sandbox.Job, _ sandbox.Streams) (san
 func TestRunner(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	root := MustWorkspace(t, map[string]string{".git/config": "[core]\nhooksPath = h\n"})
-	inner := &runner{out: sandbox.Outcome{Made: []sandbox.Folder{{Dev: 1, Ino: 2}}, Refused: []string{".envrc"}, Confinement: sandbox.Confinement{Tier: "namespaces"}}}
+	inner := &runner{out: sandbox.RunOutcome{Made: []sandbox.Folder{{Dev: 1, Ino: 2}}, Refused: []string{".envrc"}, Confinement: sandbox.Confinement{Tier: "namespaces"}}}
 	var records []audit.Record
 	failing := errors.New("no room")
 	r := protect.New(inner, &protect.Options{Always: []string{"always"}, Now: func() time.Time { return time.Unix(5, 0) }, Audit: func(_ context.Context, record audit.Record) error {
@@ -180,7 +180,7 @@ func TestRunner(t *testing.T) {
 		records[0].Tier != "namespaces" || !strings.Contains(string(records[0].Args), ".envrc") {
 		t.Errorf("the audit has %+v", records)
 	}
-	inner.out, inner.err = sandbox.Outcome{}, sandbox.ErrClosed
+	inner.out, inner.err = sandbox.RunOutcome{}, sandbox.ErrClosed
 	if _, err := r.Run(t.Context(), sandbox.Job{Root: root}, sandbox.Streams{}); !errors.Is(err, sandbox.ErrClosed) || len(records) != 2 {
 		t.Errorf("a run that failed: %v, %d records", err, len(records))
 	}

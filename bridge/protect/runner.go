@@ -66,7 +66,7 @@ func New(runner sandbox.Runner, opts *Options) *Runner {
 }
 
 // Run runs a job. Outcome.Refused names what of the workspace it was kept from.
-func (r *Runner) Run(ctx context.Context, job sandbox.Job, streams sandbox.Streams) (sandbox.Outcome, error) {
+func (r *Runner) Run(ctx context.Context, job sandbox.Job, streams sandbox.Streams) (sandbox.RunOutcome, error) {
 	paths := job.Policy.Protect
 	if paths == nil {
 		paths = sandbox.Protected()
@@ -103,7 +103,7 @@ func (r *Runner) remember(made []sandbox.Folder) {
 }
 
 // report adds the refused accesses of a program to the log and the audit.
-func (r *Runner) report(job sandbox.Job, out sandbox.Outcome) {
+func (r *Runner) report(job sandbox.Job, out sandbox.RunOutcome) {
 	if len(out.Refused) == 0 {
 		return
 	}

@@ -27,7 +27,7 @@ func readerOf(a *gather.Ask) *converter.Reader {
 // direct returns the agent's direct messages of the session, in order, within their share
 // of the tasks' cap, and the ids of messages that did not fit. A prompt without a session
 // shows messages of all sessions.
-func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []entry, left []string, err error) {
+func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []messageEntry, left []string, err error) {
 	if t.Messages == nil || a.Settings.Excludes(settings.Tasks) {
 		return nil, nil, nil
 	}
@@ -59,7 +59,7 @@ func (t *Tasks) direct(ctx context.Context, a *gather.Ask) (shown []entry, left 
 			n = a.Count(m.Content)
 		}
 		sum += n
-		shown = append(shown, entry{task.ID, task.CreateTime, m, settings.Tasks})
+		shown = append(shown, messageEntry{task.ID, task.CreateTime, m, settings.Tasks})
 	}
 	return shown, left, nil
 }

@@ -44,7 +44,7 @@ type heard struct {
 // events returns the most important events of the agent and its parent in the session,
 // oldest first. Events of other agents are not shown: as messages they would read as the
 // agent's own words.
-func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]entry, uint64, error) {
+func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]messageEntry, uint64, error) {
 	actions := a.Settings.Sources.EventActions
 	if len(actions) == 0 {
 		actions = defaultActions
@@ -117,54 +117,54 @@ func taskOf(e *events.Event) (session.Task, bool) {
 
 // chosen are the best events, one for each id, oldest first; none where there are too
 // few.
-func (t *Tasks) chosen(a *gather.Ask, all []heard) []entry {
+func (t *Tasks) chosen(a *gather.Ask, all []heard) []messageEntry {
 	slices.SortStableFunc(all, func(a, b heard) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), b.event.Time.Compare(a.event.Time))
 	})
 	reader := readerOf(a)
-	var entries []entry
+	var entries []messageEntry
 	seen := make(map[string]bool)
 	for i := range all {
 		m, ok := reader.Message(&all[i].task, all[i].event.Source)
 		if id := all[i].task.ID; ok && !seen[id] && len(entries) < mostEvents {
 			seen[id] = true
-			entries = append(entries, entry{id, all[i].event.Time, m, settings.Events})
+			entries = append(entries, messageEntry{id, all[i].event.Time, m, settings.Events})
 		}
 	}
 	if len(entries) < leastEvents {
 		return nil
 	}
-	slices.SortStableFunc(entries, func(a, b entry) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(entries, func(a, b messageEntry) int { return a.at.Compare(b.at) })
 	return entries
 }
 
 // merged are tasks and events by time, without events that are one of the tasks, by id or
 // because they say the same.
-func merged(tasks, heard, others []entry) []entry {
+func merged(tasks, heard, others []messageEntry) []messageEntry {
 	all := slices.Clone(tasks)
 	for _, e := range heard {
-		same := func(task entry) bool {
+		same := func(task messageEntry) bool {
 			return task.id == e.id || task.message.Role == e.message.Role && task.message.Content == e.message.Content
 		}
 		if !slices.ContainsFunc(tasks, same) && !slices.ContainsFunc(others, same) {
 			all = append(all, e)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b entry) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(all, func(a, b messageEntry) int { return a.at.Compare(b.at) })
 	return all
 }
 
-// node is where an event came from.
-type node uint8
+// sourceNode is where an event came from.
+type sourceNode uint8
 
 const (
-	unknownNode node = iota
+	unknownNode sourceNode = iota
 	otherNode
 	ownNode
 	parentNode
 )
 
-func nodeOf(source, agent, parent string) node {
+func nodeOf(source, agent, parent string) sourceNode {
 	switch source {
 	case "":
 		return unknownNode
@@ -187,7 +187,7 @@ const (
 
 // rank is how much an event counts, from 0 to 1: how young it is, what it is, how many of
 // the words that are searched for it has, and whose it is.
-func rank(e *events.Event, now time.Time, words float64, from node) float64 {
+func rank(e *events.Event, now time.Time, words float64, from sourceNode) float64 {
 	age := max(0, now.Sub(e.Time).Seconds())
 	action, known := map[string]float64{
 		converter.ActionThinking: 1, converter.ActionPlanning: .9, converter.ActionToolCall: .8, "node.error": .7, converter.ActionExecute: .6,
@@ -195,7 +195,7 @@ func rank(e *events.Event, now time.Time, words float64, from node) float64 {
 	if !known {
 		action = .5
 	}
-	node := map[node]float64{parentNode: 1, ownNode: .8, otherNode: .5, unknownNode: .3}[from]
+	node := map[sourceNode]float64{parentNode: 1, ownNode: .8, otherNode: .5, unknownNode: .3}[from]
 	return ageShare*math.Exp2(-age/ageHalf.Seconds()) + actionShare*action + wordsShare*words + nodeShare*node
 }
 

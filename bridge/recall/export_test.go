@@ -15,4 +15,4 @@ const (
 )
 
 // NodeOf is a node by its number.
-func NodeOf(n uint8) node { return node(n) }
+func NodeOf(n uint8) sourceNode { return sourceNode(n) }

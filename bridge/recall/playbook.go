@@ -48,13 +48,13 @@ type Playbooks struct {
 	logger *slog.Logger
 	uses   chan use
 	// standing has the playbook that stands in a session's prompts.
-	standing *cache.Cache[place, string]
+	standing *cache.Cache[playbookPlace, string]
 	stop     context.CancelFunc
 	done     sync.WaitGroup
 }
 
-// place is a session whose prompts show playbooks.
-type place struct {
+// playbookPlace is a session whose prompts show playbooks.
+type playbookPlace struct {
 	scope   kv.Scope
 	session string
 }
@@ -72,7 +72,7 @@ func NewPlaybooks(store PlaybookStore, logger *slog.Logger) *Playbooks {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Playbooks{store: store, logger: logger, uses: make(chan use, maxUses), standing: cache.New[place, string](maxStanding), stop: stop}
+	p := &Playbooks{store: store, logger: logger, uses: make(chan use, maxUses), standing: cache.New[playbookPlace, string](maxStanding), stop: stop}
 	p.done.Go(func() { p.count(ctx) })
 	return p
 }
@@ -116,7 +116,7 @@ func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask
 		scope := scopes[best.RecordID]
 		ref := refOf(scope, best.RecordID)
 		b.Items = []gather.Item{{Ref: ref, Version: hintVersion(best), Text: hint.Text, Attributes: hint.Attributes}}
-		at, stood := place{a.Scope, a.SessionID}, shows(a.Shown, ref)
+		at, stood := playbookPlace{a.Scope, a.SessionID}, shows(a.Shown, ref)
 		found.Rendered = func(refs []string) { p.rendered(at, stood, refs, use{scope, best.RecordID, a.Now}) }
 	}
 	if b.Stale, err = p.changed(ctx, view, a); err != nil {
@@ -179,7 +179,7 @@ func (p *Playbooks) changed(ctx context.Context, view memory.View, a *gather.Ask
 
 // rendered has a use counted, if the playbook has entered the session's prompts. stood says
 // that it stood there before.
-func (p *Playbooks) rendered(at place, stood bool, refs []string, u use) {
+func (p *Playbooks) rendered(at playbookPlace, stood bool, refs []string, u use) {
 	ref := refOf(u.scope, u.id)
 	if !slices.Contains(refs, ref) {
 		p.standing.Put(at, "", 1)

@@ -56,8 +56,8 @@ func (t *Tasks) Excluded(p *settings.Prompt) bool {
 	return p.Excludes(settings.Tasks) && p.Excludes(settings.Events)
 }
 
-// entry is a task or event that becomes a message.
-type entry struct {
+// messageEntry is a task or event that becomes a message.
+type messageEntry struct {
 	id      string
 	at      time.Time
 	message session.Message
@@ -67,7 +67,7 @@ type entry struct {
 // Collect returns the messages: direct ones, tasks of L2, then tasks of L1 and events by time.
 func (t *Tasks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
 	var found gather.Found
-	var important, recent []entry
+	var important, recent []messageEntry
 	var err error
 	if !a.Settings.Excludes(settings.Tasks) {
 		if important, recent, err = t.tasks(ctx, a); err != nil {
@@ -110,7 +110,7 @@ func (t *Tasks) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bo
 
 // tasks returns the tasks of L2, if the settings ask for them, and of L1, each oldest
 // first.
-func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []entry, err error) {
+func (t *Tasks) tasks(ctx context.Context, a *gather.Ask) (important, recent []messageEntry, err error) {
 	view := t.Tiers.At(a.View)
 	room, asked := recentTasks, recentTasks
 	seen := make(map[string]bool)
@@ -137,9 +137,9 @@ func byTime(a, b session.Task) int {
 }
 
 // entries are the tasks that become messages and are not seen yet.
-func entries(a *gather.Ask, tasks []session.Task, seen map[string]bool) []entry {
+func entries(a *gather.Ask, tasks []session.Task, seen map[string]bool) []messageEntry {
 	reader := readerOf(a)
-	var all []entry
+	var all []messageEntry
 	for i := range tasks {
 		task := &tasks[i]
 		if seen[task.ID] || task.Step > 0 {
@@ -151,7 +151,7 @@ func entries(a *gather.Ask, tasks []session.Task, seen map[string]bool) []entry 
 			writer = cmp.Or(task.SourceAgent, writer)
 		}
 		if m, ok := reader.Message(task, writer); ok {
-			all = append(all, entry{task.ID, task.CreateTime, m, settings.Tasks})
+			all = append(all, messageEntry{task.ID, task.CreateTime, m, settings.Tasks})
 		}
 	}
 	return all
@@ -159,7 +159,7 @@ func entries(a *gather.Ask, tasks []session.Task, seen map[string]bool) []entry 
 
 // fill makes the injections of entries: the direct messages, and of the others the newest
 // as far as the cap of the tasks goes, in their order.
-func (t *Tasks) fill(a *gather.Ask, direct, all []entry, found *gather.Found) {
+func (t *Tasks) fill(a *gather.Ask, direct, all []messageEntry, found *gather.Found) {
 	limit, sum, from := a.Settings.Cap(settings.Tasks), 0, len(all)
 	for i := range direct {
 		sum += a.Count(direct[i].message.Content)

@@ -35,9 +35,9 @@ type Head struct {
 	Names []string
 }
 
-// Elsewhere reads at the server that has the workspace of an agent, or says that it is here. It
+// RemoteRead reads at the server that has the workspace of an agent, or says that it is here. It
 // is asked for asked, the same scope.
-type Elsewhere func(ctx context.Context, scope, asked kv.Scope) (head Head, here bool, err error)
+type RemoteRead func(ctx context.Context, scope, asked kv.Scope) (head Head, here bool, err error)
 
 // AgentsFiles reads the AGENTS.md of workspaces, at the server that has them. All methods
 // are safe for concurrent use.
@@ -46,7 +46,7 @@ type AgentsFiles struct {
 	files      *native.Reader
 
 	mu        sync.Mutex
-	elsewhere Elsewhere               // guarded by mu; nil where all workspaces are here
+	elsewhere RemoteRead              // guarded by mu; nil where all workspaces are here
 	kept      map[kv.Scope]keptAgents // guarded by mu
 	rules     map[kv.Scope]rules      // guarded by mu
 }
@@ -65,7 +65,7 @@ func NewAgentsFiles(workspaces Workspaces, files *native.Reader) *AgentsFiles {
 }
 
 // Join reads at other servers from now on.
-func (a *AgentsFiles) Join(elsewhere Elsewhere) {
+func (a *AgentsFiles) Join(elsewhere RemoteRead) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.elsewhere = elsewhere
@@ -109,7 +109,7 @@ func (a *AgentsFiles) keep(scope kv.Scope, kept keptAgents) {
 }
 
 // look finds out where a workspace is, and asks the server that has it.
-func (a *AgentsFiles) look(ctx context.Context, elsewhere Elsewhere, scope kv.Scope) (kept keptAgents) {
+func (a *AgentsFiles) look(ctx context.Context, elsewhere RemoteRead, scope kv.Scope) (kept keptAgents) {
 	ctx, cancel := context.WithTimeout(ctx, agentsWait)
 	defer cancel()
 	kept.head, kept.here, kept.err = elsewhere(ctx, scope, scope)

@@ -223,7 +223,7 @@ func (full) Write([]byte) (int, error) { return 0, errFull }
 func output(b *anyRunner) {
 	r := b.start(b.Context(), nil, func(j *sandbox.Job) { j.Policy.Limits.Output = 1 << 16 }, "sh", "-c", "while :; do echo 0123456789; done")
 	if r.Limit != "output" || len(r.stdout) > 1<<16 || len(r.stdout) < 1<<15 {
-		b.Errorf("beyond the limit: %d bytes, %+v, %v", len(r.stdout), r.Outcome, r.err)
+		b.Errorf("beyond the limit: %d bytes, %+v, %v", len(r.stdout), r.RunOutcome, r.err)
 	}
 	ctx, cancel := context.WithTimeout(b.Context(), runTime)
 	defer cancel()

@@ -4,7 +4,7 @@
 // The nouns:
 //
 //   - A [Runner] runs a [Job] somewhere, with [Streams], under a [Policy], and returns the
-//     [Outcome]. [Local] is the one that runs it on this machine.
+//     [RunOutcome]. [Local] is the one that runs it on this machine.
 //   - A tier is a set of layers that stand together. Tier N, "namespaces", gives the tool
 //     a file tree, processes and its own network, and Landlock, seccomp and limits
 //     over them. Tier L, "landlock", works where namespaces can't be made, such as in

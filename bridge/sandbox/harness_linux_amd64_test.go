@@ -65,7 +65,7 @@ func must(tb testing.TB, err error) {
 
 // result is what came of a run.
 type result struct {
-	sandbox.Outcome
+	sandbox.RunOutcome
 	stdout, stderr string
 	err            error
 }

@@ -199,7 +199,7 @@ func setOff(t *testing.T, user int) {
 				}
 				got := b.run("python3", "-c", tt.script)
 				if got.err != nil && !strings.Contains(got.err.Error(), "first stage") || !slices.Contains(tt.limit, got.Limit) || got.err == nil && got.Exit == 0 {
-					t.Errorf("ended with %+v, %v, stderr %.300s", got.Outcome, got.err, got.stderr)
+					t.Errorf("ended with %+v, %v, stderr %.300s", got.RunOutcome, got.err, got.stderr)
 				}
 			})
 		}

@@ -30,45 +30,45 @@ const (
 )
 
 // Run runs a job in its own process, confined.
-func (l *Local) Run(ctx context.Context, job Job, streams Streams) (Outcome, error) {
+func (l *Local) Run(ctx context.Context, job Job, streams Streams) (RunOutcome, error) {
 	if err := l.begin(); err != nil {
-		return Outcome{}, err
+		return RunOutcome{}, err
 	}
 	defer l.running.Done()
 	policy := job.Policy.withDefaults()
 	if err := policy.check(l.opts.AllowOff); err != nil {
-		return Outcome{}, err
+		return RunOutcome{}, err
 	}
 	c := l.Describe(ctx)
 	if policy.Mode == ModeOff {
 		c = unconfined(l.opts.Setting)
 	}
 	if !c.Confined() && c.Tier != tierNone {
-		return Outcome{}, &UnavailableError{strings.Join(c.Problems, "; ")}
+		return RunOutcome{}, &UnavailableError{strings.Join(c.Problems, "; ")}
 	}
 	spec, err := l.plan(c, job, policy)
 	if err != nil {
-		return Outcome{}, err
+		return RunOutcome{}, err
 	}
 	if spec.Scratch != "" {
 		defer l.discard(spec.Scratch)
 	}
 	out, err := wayOut(&spec, job, policy)
 	if err != nil {
-		return Outcome{}, err
+		return RunOutcome{}, err
 	}
 	defer out.close()
 	report, usage, err := l.run(ctx, spec, out, streams, policy.Limits.Output)
 	if err != nil {
-		return Outcome{}, err
+		return RunOutcome{}, err
 	}
 	if report.Missing {
-		return Outcome{}, fmt.Errorf("%w: %s", ErrNoProgram, job.Argv[0])
+		return RunOutcome{}, fmt.Errorf("%w: %s", ErrNoProgram, job.Argv[0])
 	}
 	if report.Error != "" {
-		return Outcome{}, fmt.Errorf("sandbox: %s", report.Error)
+		return RunOutcome{}, fmt.Errorf("sandbox: %s", report.Error)
 	}
-	o := Outcome{Exit: report.Exit, Signal: report.Signal, Limit: report.Limit, Refused: report.Refused, Usage: usage, Confinement: c}
+	o := RunOutcome{Exit: report.Exit, Signal: report.Signal, Limit: report.Limit, Refused: report.Refused, Usage: usage, Confinement: c}
 	for _, f := range report.Made {
 		o.Made = append(o.Made, Folder{f.Dev, f.Ino, f.Born})
 	}

@@ -39,7 +39,7 @@ type Runner interface {
 	// Run runs a job to its end. When ctx ends, everything that the job started is
 	// killed before Run returns with the error of ctx. An error means that the job did
 	// not run, or not to its end; a program that fails is an Outcome.
-	Run(ctx context.Context, job Job, streams Streams) (Outcome, error)
+	Run(ctx context.Context, job Job, streams Streams) (RunOutcome, error)
 	// Close kills what still runs and waits for it.
 	Close() error
 }
@@ -86,8 +86,8 @@ type Streams struct {
 	Stdout, Stderr io.Writer
 }
 
-// Outcome is what came of a run.
-type Outcome struct {
+// RunOutcome is what came of a run.
+type RunOutcome struct {
 	// Exit is the exit code; -1 when a signal ended the program.
 	Exit int
 	// Signal is the number of that signal; 0 for none.

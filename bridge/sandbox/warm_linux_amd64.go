@@ -31,15 +31,15 @@ const (
 // another.
 type pool struct {
 	mu     sync.Mutex
-	kinds  map[string]*kind // guarded by mu; by base
-	ended  bool             // guarded by mu
-	making sync.WaitGroup   // added to under mu
-	renew  *time.Timer      // guarded by mu; nil while there are no kinds
-	mounts int              // guarded by mu; a descriptor that signals changed mounts, 0 for none yet
+	kinds  map[string]*warmKind // guarded by mu; by base
+	ended  bool                 // guarded by mu
+	making sync.WaitGroup       // added to under mu
+	renew  *time.Timer          // guarded by mu; nil while there are no kinds
+	mounts int                  // guarded by mu; a descriptor that signals changed mounts, 0 for none yet
 }
 
-// kind is what there is of one base. The pool's lock guards it.
-type kind struct {
+// warmKind is what there is of one base. The pool's lock guards it.
+type warmKind struct {
 	base   inner.Spec
 	helper *os.File
 	most   int
@@ -101,9 +101,9 @@ func (l *Local) takeWarm(key string, base inner.Spec, helper *os.File) *warm {
 			return nil
 		}
 		if m.kinds == nil {
-			m.kinds = map[string]*kind{}
+			m.kinds = map[string]*warmKind{}
 		}
-		k = &kind{base: base, helper: helper, most: l.opts.Warm}
+		k = &warmKind{base: base, helper: helper, most: l.opts.Warm}
 		m.kinds[key] = k
 		if m.renew == nil {
 			m.renew = time.AfterFunc(warmAge/2, l.tend)
@@ -186,7 +186,7 @@ func (l *Local) fill(key string) {
 }
 
 // makeWarm makes one stage. Where that fails the next job says why.
-func (l *Local) makeWarm(k *kind, round int) {
+func (l *Local) makeWarm(k *warmKind, round int) {
 	m := &l.machine.pool
 	p, err := l.prepare(k.base, k.helper)
 	if err == nil {

@@ -25,11 +25,11 @@ var special = func() (t [256]bool) {
 
 // unescaped is a view with its escapes undone, and whether there were any. Unless the end of
 // the text is that of all, an escape that is not complete there is left out.
-func (v view) unescaped(end bool) (out view, changed bool) {
+func (v unescaped) unescaped(end bool) (out unescaped, changed bool) {
 	out.size = v.size
 	first := slices.IndexFunc(v.text, func(c byte) bool { return special[c] })
 	if first < 0 {
-		return view{size: v.size}, false
+		return unescaped{size: v.size}, false
 	}
 	out.text = append(make([]byte, 0, len(v.text)), v.text[:first]...)
 	out.at = make([]int, first, len(v.text))

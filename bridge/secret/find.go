@@ -20,15 +20,15 @@ const (
 // span is a part of a text.
 type span struct{ from, to int }
 
-// view is a text with its escapes undone so many times. The byte i of it is that of the
+// unescaped is a text with its escapes undone so many times. The byte i of it is that of the
 // original from at[i] on; nil for the original itself.
-type view struct {
+type unescaped struct {
 	text []byte
 	at   []int
 	size int // of the original
 }
 
-func (v view) from(i int) int {
+func (v unescaped) from(i int) int {
 	switch {
 	case i >= len(v.text):
 		return v.size
@@ -39,7 +39,7 @@ func (v view) from(i int) int {
 }
 
 // to is where the original of the byte before i ends.
-func (v view) to(i int) int {
+func (v unescaped) to(i int) int {
 	for i < len(v.text) && i > 0 && v.at != nil && v.at[i] == v.at[i-1] {
 		i++ // several bytes of one escape
 	}
@@ -50,7 +50,7 @@ func (v view) to(i int) int {
 // beginning of one unless it is the end of all.
 func (m *Mask) find(data []byte, end bool) (found []span, open int) {
 	open = len(data)
-	v := view{text: data, size: len(data)}
+	v := unescaped{text: data, size: len(data)}
 	for escapes := 0; ; escapes++ {
 		m.look(v, &found, &open)
 		if escapes == maxEscapes {
@@ -82,7 +82,7 @@ func merged(spans []span) []span {
 
 // look looks through a view: at its bytes, and at what they are as base64 and as hexadecimal
 // digits.
-func (m *Mask) look(v view, found *[]span, open *int) {
+func (m *Mask) look(v unescaped, found *[]span, open *int) {
 	add := func(from, to int) { *found = append(*found, span{v.from(from), v.to(to)}) }
 	var plain uint64
 	for i, c := range v.text {

@@ -48,10 +48,10 @@ func (m *Mask) Reader(from io.Reader) io.Reader {
 	if m == nil {
 		return from
 	}
-	return &reader{stream: stream{mask: m}, from: from}
+	return &maskReader{stream: stream{mask: m}, from: from}
 }
 
-type reader struct {
+type maskReader struct {
 	stream
 	from io.Reader
 	in   []byte
@@ -60,7 +60,7 @@ type reader struct {
 }
 
 // Read gives more of the stream.
-func (r *reader) Read(p []byte) (int, error) {
+func (r *maskReader) Read(p []byte) (int, error) {
 	for len(r.out) == 0 && r.err == nil {
 		if r.in == nil {
 			r.in = make([]byte, readBytes)
@@ -82,19 +82,19 @@ func (m *Mask) Writer(to io.Writer) io.WriteCloser {
 	if m == nil {
 		return passing{to}
 	}
-	return &writer{stream: stream{mask: m}, to: to}
+	return &maskWriter{stream: stream{mask: m}, to: to}
 }
 
 type passing struct{ io.Writer }
 
 func (passing) Close() error { return nil }
 
-type writer struct {
+type maskWriter struct {
 	stream
 	to io.Writer
 }
 
-func (w *writer) Write(p []byte) (int, error) {
+func (w *maskWriter) Write(p []byte) (int, error) {
 	if out := w.more(p, false); len(out) > 0 {
 		if _, err := w.to.Write(out); err != nil {
 			return 0, err
@@ -103,7 +103,7 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (w *writer) Close() error {
+func (w *maskWriter) Close() error {
 	_, err := w.to.Write(w.more(nil, true))
 	return err
 }

@@ -5,7 +5,7 @@
 //
 //   - A [Pool] is so many units of one thing.
 //   - An [Owner] is who takes them: a tenant and one of its agents.
-//   - A [Place] is what an owner holds of a pool, until it leaves.
+//   - A [Holding] is what an owner holds of a pool, until it leaves.
 //
 // One owner alone may take nearly all. One sixteenth of the places free beyond an owner's
 // is kept for owners that hold less, so that a newcomer gets its first place at once. If

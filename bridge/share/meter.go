@@ -17,7 +17,7 @@ type Meter struct {
 	used, taken atomic.Int64
 
 	mu     sync.Mutex // held while taken changes
-	place  *Place     // guarded by mu; nil while nothing is taken
+	place  *Holding   // guarded by mu; nil while nothing is taken
 	closed bool       // guarded by mu
 }
 

@@ -2,9 +2,9 @@ package share
 
 import "context"
 
-// Place is a number of units that an owner holds. Its methods are safe for concurrent
+// Holding is a number of units that an owner holds. Its methods are safe for concurrent
 // use; on a nil place they do nothing.
-type Place struct {
+type Holding struct {
 	pool  *Pool
 	owner Owner
 	agent *agent
@@ -15,7 +15,7 @@ type Place struct {
 }
 
 // Leave gives the units back. Leaving twice is harmless.
-func (p *Place) Leave() {
+func (p *Holding) Leave() {
 	if p == nil {
 		return
 	}
@@ -32,7 +32,7 @@ func (p *Place) Leave() {
 
 // Move makes the place that of another agent of the same tenant, or returns an
 // *ExhaustedError and changes nothing.
-func (p *Place) Move(agent string) error {
+func (p *Holding) Move(agent string) error {
 	if p == nil {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (p *Place) Move(agent string) error {
 
 // Resize changes the number of units to n, or returns an *ExhaustedError and changes
 // nothing. A smaller number never fails.
-func (p *Place) Resize(n int64) error {
+func (p *Holding) Resize(n int64) error {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	more := n - p.n
@@ -79,7 +79,7 @@ func (p *Place) Resize(n int64) error {
 }
 
 // pause gives the units back for a while.
-func (p *Place) pause() {
+func (p *Holding) pause() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	if p.paused++; p.paused == 1 && !p.left {
@@ -89,7 +89,7 @@ func (p *Place) pause() {
 
 // resume takes the units again, even beyond the share: the call has the answer that it
 // waited for, and should not hold it while it waits again.
-func (p *Place) resume() {
+func (p *Holding) resume() {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	if p.paused--; p.paused == 0 && !p.left {
@@ -103,12 +103,12 @@ type placeKey struct{}
 
 // placed is a list of the places that a call holds, the latest first.
 type placed struct {
-	place  *Place
+	place  *Holding
 	before *placed
 }
 
 // With returns a context in which Pause finds the place, in addition to the places in ctx.
-func With(ctx context.Context, p *Place) context.Context {
+func With(ctx context.Context, p *Holding) context.Context {
 	if p == nil {
 		return ctx
 	}
@@ -133,14 +133,14 @@ func Pause(ctx context.Context) (resume func()) {
 
 // Split takes n units out of the place and returns them as a separate place; n is at most
 // all of them. The split is atomic. The place must not be paused.
-func (p *Place) Split(n int64) *Place {
+func (p *Holding) Split(n int64) *Holding {
 	p.pool.mu.Lock()
 	defer p.pool.mu.Unlock()
 	if p.left {
-		return &Place{pool: p.pool, left: true}
+		return &Holding{pool: p.pool, left: true}
 	}
 	n = min(n, p.n)
 	p.n -= n
 	p.agent.places++
-	return &Place{pool: p.pool, owner: p.owner, agent: p.agent, n: n}
+	return &Holding{pool: p.pool, owner: p.owner, agent: p.agent, n: n}
 }

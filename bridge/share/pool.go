@@ -90,7 +90,7 @@ func New(o Options) *Pool {
 }
 
 // TryTake takes n units, or returns an *ExhaustedError at once.
-func (p *Pool) TryTake(o Owner, n int64) (*Place, error) {
+func (p *Pool) TryTake(o Owner, n int64) (*Holding, error) {
 	p.opts.Presence.saw(o.Tenant)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *Pool) TryTake(o Owner, n int64) (*Place, error) {
 
 // Take takes n units, and waits for them if necessary. Errors: an *ExhaustedError if the
 // queue is full or after Options.MaxWait, and the error of ctx.
-func (p *Pool) Take(ctx context.Context, o Owner, n int64) (*Place, error) {
+func (p *Pool) Take(ctx context.Context, o Owner, n int64) (*Holding, error) {
 	p.opts.Presence.saw(o.Tenant)
 	place, w, err := p.takeOrQueue(o, n)
 	if w == nil {
@@ -185,10 +185,10 @@ func (p *Pool) forget(a *agent) {
 }
 
 // hold takes units for an agent.
-func (p *Pool) hold(a *agent, n int64) *Place {
+func (p *Pool) hold(a *agent, n int64) *Holding {
 	p.add(a, n)
 	a.places++
-	return &Place{pool: p, agent: a, owner: Owner{a.tenant.name, a.name}, n: n}
+	return &Holding{pool: p, agent: a, owner: Owner{a.tenant.name, a.name}, n: n}
 }
 
 func (p *Pool) add(a *agent, n int64) {

@@ -17,7 +17,7 @@ import (
 func owner(tenant, agent string) share.Owner { return share.Owner{Tenant: tenant, Agent: agent} }
 
 // fill takes one unit after another until no more are to be had.
-func fill(p *share.Pool, o share.Owner) (places []*share.Place, refused *share.ExhaustedError) {
+func fill(p *share.Pool, o share.Owner) (places []*share.Holding, refused *share.ExhaustedError) {
 	for {
 		place, err := p.TryTake(o, 1)
 		if err != nil {
@@ -28,7 +28,7 @@ func fill(p *share.Pool, o share.Owner) (places []*share.Place, refused *share.E
 	}
 }
 
-func leave(places []*share.Place) {
+func leave(places []*share.Holding) {
 	for _, p := range places {
 		p.Leave()
 	}
@@ -110,7 +110,7 @@ func TestOneTenant(t *testing.T) {
 func TestSharesBecomeEqual(t *testing.T) {
 	p := share.New(share.Options{Name: "calls", Total: 320})
 	first, _ := fill(p, owner("greedy", "x"))
-	held := map[string][]*share.Place{"greedy": first}
+	held := map[string][]*share.Holding{"greedy": first}
 	for range 5000 {
 		leaver := "greedy"
 		if len(held["late"]) > 0 && rand.IntN(4) == 0 {
@@ -141,7 +141,7 @@ func TestBooks(t *testing.T) {
 		type held struct {
 			o share.Owner
 			n int64
-			p *share.Place
+			p *share.Holding
 		}
 		var all []held
 		sum, byOwner, byTenant := int64(0), map[share.Owner]int64{}, map[string]int64{}

@@ -12,7 +12,7 @@ type waiter struct {
 	agent *agent
 	n     int64
 	ready chan struct{} // closed when place is set
-	place *Place
+	place *Holding
 }
 
 // patience is how long Options.Contended may delay a waiter whose agent holds nothing.
@@ -20,7 +20,7 @@ type waiter struct {
 const patience = time.Second
 
 // takeOrQueue takes units, or adds a waiter to the queue.
-func (p *Pool) takeOrQueue(o Owner, n int64) (*Place, *waiter, error) {
+func (p *Pool) takeOrQueue(o Owner, n int64) (*Holding, *waiter, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := p.agent(o)
@@ -41,7 +41,7 @@ func (p *Pool) takeOrQueue(o Owner, n int64) (*Place, *waiter, error) {
 }
 
 // await waits until the waiter is served or ctx ends.
-func (p *Pool) await(ctx context.Context, w *waiter) (*Place, error) {
+func (p *Pool) await(ctx context.Context, w *waiter) (*Holding, error) {
 	var impatient <-chan time.Time
 	if p.opts.Contended < p.opts.Total {
 		timer := time.NewTimer(patience)
@@ -123,7 +123,7 @@ func (p *Pool) part(a *agent, at int) {
 
 // giveUp removes a waiter from the queue and returns the cause, or an *ExhaustedError
 // without one. If the waiter was served meanwhile, it keeps its place.
-func (p *Pool) giveUp(w *waiter, cause error) (*Place, error) {
+func (p *Pool) giveUp(w *waiter, cause error) (*Holding, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := w.agent

@@ -38,8 +38,8 @@ type Publication[A any] struct {
 	Refused *A
 }
 
-// answer is the answer to one message of the agent.
-type answer[A any] struct {
+// agentAnswer is the answer to one message of the agent.
+type agentAnswer[A any] struct {
 	message A
 	publish bool
 }
@@ -58,7 +58,7 @@ type pending[A any] struct {
 
 	mu         sync.Mutex // guards the fields below
 	publishes  []Publication[A]
-	answers    []answer[A]
+	answers    []agentAnswer[A]
 	unanswered int // publishes, from when they are read until their answer is sent
 	bytes      int // of the publishes that are not emitted yet
 	replies    int // answers to other messages that are not sent yet
@@ -112,7 +112,7 @@ func (p *pending[A]) reply(ctx context.Context, message A) error {
 			return false
 		}
 		p.replies++
-		p.answers = append(p.answers, answer[A]{message: message})
+		p.answers = append(p.answers, agentAnswer[A]{message: message})
 		return true
 	})
 }
@@ -176,7 +176,7 @@ func (p *pending[A]) firstPublishes(empty []Publication[A]) (batch []Publication
 
 // answer queues the answers to publishes that took so many bytes; silent ones get
 // none.
-func (p *pending[A]) answer(answers []answer[A], silent, bytes int) {
+func (p *pending[A]) answer(answers []agentAnswer[A], silent, bytes int) {
 	p.mu.Lock()
 	p.answers = append(p.answers, answers...)
 	p.unanswered -= silent
@@ -191,7 +191,7 @@ func (p *pending[A]) answer(answers []answer[A], silent, bytes int) {
 
 // takeAnswers returns all answers there are, in order. The empty slice is for those
 // to come.
-func (p *pending[A]) takeAnswers(empty []answer[A]) []answer[A] {
+func (p *pending[A]) takeAnswers(empty []agentAnswer[A]) []agentAnswer[A] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.answers) == 0 {
@@ -203,7 +203,7 @@ func (p *pending[A]) takeAnswers(empty []answer[A]) []answer[A] {
 }
 
 // sent makes room for as many messages as were answered.
-func (p *pending[A]) sent(answers []answer[A]) {
+func (p *pending[A]) sent(answers []agentAnswer[A]) {
 	p.mu.Lock()
 	for i := range answers {
 		if answers[i].publish {

@@ -122,7 +122,7 @@ func TestRepliesAreBounded(t *testing.T) {
 		if err := p.publish(t.Context(), publicationOf(1)); err != nil {
 			t.Fatal(err)
 		}
-		p.answer([]answer[string]{{"emitted", true}}, 0, 1)
+		p.answer([]agentAnswer[string]{{"emitted", true}}, 0, 1)
 		if err := p.reply(t.Context(), "pong"); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 // that leaves was sent, or else with the reason why no more can be sent. Answers and
 // calls pass events that wait.
 func (s *Stream[A]) send(ctx context.Context) error {
-	var answers []answer[A]
+	var answers []agentAnswer[A]
 	for left := -1; ; {
 		if left < 0 && isClosed(s.published) {
 			left = s.Limits.LastRounds + 1
@@ -44,7 +44,7 @@ func (s *Stream[A]) send(ctx context.Context) error {
 	}
 }
 
-func (s *Stream[A]) sendAnswers(ctx context.Context, answers []answer[A]) error {
+func (s *Stream[A]) sendAnswers(ctx context.Context, answers []agentAnswer[A]) error {
 	for i := range answers {
 		if err := s.face.SendAnswer(ctx, answers[i].message); err != nil {
 			return err

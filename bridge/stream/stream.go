@@ -233,7 +233,7 @@ func (s *Stream[A]) emit(ctx context.Context) {
 type emitter[A any] struct {
 	events  []events.Event
 	opts    []events.EmitOptions
-	answers []answer[A]
+	answers []agentAnswer[A]
 }
 
 func (e *emitter[A]) emit(ctx context.Context, s *Stream[A], batch []Publication[A]) {
@@ -250,11 +250,11 @@ func (e *emitter[A]) emit(ctx context.Context, s *Stream[A], batch []Publication
 	}
 	for i := range batch {
 		if batch[i].Refused != nil {
-			e.answers = append(e.answers, answer[A]{*batch[i].Refused, true})
+			e.answers = append(e.answers, agentAnswer[A]{*batch[i].Refused, true})
 			continue
 		}
 		if message, wanted := s.face.Answer(ctx, &batch[i], results[0]); wanted {
-			e.answers = append(e.answers, answer[A]{message, true})
+			e.answers = append(e.answers, agentAnswer[A]{message, true})
 		}
 		results = results[1:]
 	}

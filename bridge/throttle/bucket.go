@@ -14,10 +14,10 @@ type bucket struct {
 }
 
 // group are the agents of a tenant that call.
-type group struct{ agents map[string]*part }
+type group struct{ agents map[string]*agentPart }
 
-// part is an agent's own: as much of half of the bucket as falls to it.
-type part struct {
+// agentPart is an agent's own: as much of half of the bucket as falls to it.
+type agentPart struct {
 	left float64
 	seen time.Time // of left, too
 	// own says that the last call was paid by the part.
@@ -78,7 +78,7 @@ func (b *bucket) until(calls, share float64) time.Duration {
 
 // part is the agent's own part as of now, nil where there are too many, and which share of
 // the rate it is. Whoever has not called for as long as the rule counts has no part.
-func (b *bucket) part(now time.Time, tenant, agent string) (*part, float64) {
+func (b *bucket) part(now time.Time, tenant, agent string) (*agentPart, float64) {
 	if now.Sub(b.swept) >= b.every/sweeps {
 		// Drops the parts of agents that do not call.
 		b.swept = now
@@ -96,7 +96,7 @@ func (b *bucket) part(now time.Time, tenant, agent string) (*part, float64) {
 	}
 	g := b.tenants[tenant]
 	if g == nil {
-		g = &group{agents: map[string]*part{}}
+		g = &group{agents: map[string]*agentPart{}}
 	}
 	p := g.agents[agent]
 	fresh := p == nil
@@ -104,7 +104,7 @@ func (b *bucket) part(now time.Time, tenant, agent string) (*part, float64) {
 		return nil, 0
 	}
 	if fresh {
-		p = &part{seen: now}
+		p = &agentPart{seen: now}
 		g.agents[agent], b.tenants[tenant] = p, g
 		b.parts++
 	}

@@ -98,7 +98,7 @@ type Call struct {
 type held struct {
 	rule  *counted
 	owner owner
-	place *share.Place
+	place *share.Holding
 }
 
 // Begin counts a call of a tool in, or returns a *LimitedError and counts nothing.

@@ -44,7 +44,7 @@ func MustWorld(tb testing.TB, engine kv.Engine, opts tiers.Options) *world {
 	if engine == nil {
 		engine = memkv.New(nil)
 	}
-	w := &world{tb: tb, engine: kvtest.Faulty(engine, kvtest.Plan{}), opts: opts}
+	w := &world{tb: tb, engine: kvtest.Faulty(engine, kvtest.FailurePlan{}), opts: opts}
 	w.start()
 	tb.Cleanup(func() {
 		w.must(w.store.Check(context.Background(), alice))
@@ -70,7 +70,7 @@ func (w *world) stop() {
 // restart is the end of the process and the next one.
 func (w *world) restart() {
 	w.stop()
-	w.engine.Replan(kvtest.Plan{})
+	w.engine.Replan(kvtest.FailurePlan{})
 	w.start()
 }
 

@@ -161,7 +161,7 @@ func pin(w *world, m *model, id string) {
 // P25: the process dies at any commit, written or not; the next one finds each task
 // that was acknowledged, and puts it where it belongs.
 func TestDeathAtAnyCommit(t *testing.T) {
-	for _, plan := range []kvtest.Plan{
+	for _, plan := range []kvtest.FailurePlan{
 		{Err: kv.ErrFull, Repeat: true},
 		{Err: kv.ErrUnknownOutcome, Repeat: false, Written: true},
 	} {
@@ -200,7 +200,7 @@ func TestNextTierTakesNothing(t *testing.T) {
 	w := MustWorld(t, nil, small)
 	m := newModel(small)
 	for n := range 30 {
-		w.engine.Replan(kvtest.Plan{Commit: 2, Err: kv.ErrFull, Repeat: true}) // the add itself is the first
+		w.engine.Replan(kvtest.FailurePlan{Commit: 2, Err: kv.ErrFull, Repeat: true}) // the add itself is the first
 		next := task("s", n, .9)
 		if _, err := w.Add(t.Context(), alice, next); err != nil {
 			t.Fatalf("the add failed with its promotion: %v", err)

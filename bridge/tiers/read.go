@@ -38,8 +38,8 @@ func (t *Tiers) Task(ctx context.Context, scope kv.Scope, sessionID, id string) 
 	return task, nil
 }
 
-// Found is a task and where it is.
-type Found struct {
+// FoundTask is a task and where it is.
+type FoundTask struct {
 	// Task is the task, as the log keeps it.
 	Task session.Task
 	// Tiers are the tiers that have it, the lowest first: 1 while it is among the last
@@ -51,19 +51,19 @@ type Found struct {
 
 // Find returns a task of any session of the agent, by its id or by the ref of its
 // summary, and where it is; session.ErrTaskNotFound when there is none.
-func (t *Tiers) Find(ctx context.Context, scope kv.Scope, id string) (Found, error) {
+func (t *Tiers) Find(ctx context.Context, scope kv.Scope, id string) (FoundTask, error) {
 	task, err := t.log.Task(ctx, scope, id)
 	if ref, ok := cutRef(id); ok && err != nil {
 		// The whole ref may be an id as well, or be too long for one.
 		task, err = t.log.Task(ctx, scope, ref)
 	}
 	if err != nil {
-		return Found{}, err
+		return FoundTask{}, err
 	}
-	found := Found{Task: task}
+	found := FoundTask{Task: task}
 	last, err := t.log.LastTasks(ctx, scope, task.SessionID, 1)
 	if err != nil {
-		return Found{}, err
+		return FoundTask{}, err
 	}
 	if len(last) > 0 && last[0].Number < task.Number+uint64(t.opts.L1) {
 		found.Tiers = append(found.Tiers, tierLog)
@@ -72,7 +72,7 @@ func (t *Tiers) Find(ctx context.Context, scope kv.Scope, id string) (Found, err
 	switch {
 	case errors.Is(err, memory.ErrNotFound):
 	case err != nil:
-		return Found{}, err
+		return FoundTask{}, err
 	default:
 		found.Tiers, found.RecordID = append(found.Tiers, record.Tier), record.ID
 	}

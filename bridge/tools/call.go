@@ -42,7 +42,7 @@ type Input struct {
 	Ask func(ctx context.Context, c policy.Capability) error
 	// Approved is what a person was shown of this call before it was allowed; nil where
 	// no person was asked. It is still the same when the tool begins.
-	Approved []Part
+	Approved []PreviewPart
 	// Report reports how far the call has come. It does not block. Nil where
 	// there is no listener.
 	Report func(p Progress)
@@ -173,9 +173,9 @@ func (r *Room) Check(files int, bytes int64) error {
 	case r == nil:
 		return nil
 	case r.Files >= 0 && files > r.Files:
-		return &LimitError{Limit: LimitFiles, Max: int64(r.MaxFiles)}
+		return &AgentLimitError{Limit: LimitFiles, Max: int64(r.MaxFiles)}
 	case r.Bytes >= 0 && bytes > r.Bytes:
-		return &LimitError{Limit: LimitBytes, Max: r.MaxBytes}
+		return &AgentLimitError{Limit: LimitBytes, Max: r.MaxBytes}
 	}
 	return nil
 }

@@ -35,20 +35,20 @@ const (
 	LimitBytes = "bytes"
 )
 
-// LimitError names a limit that an agent has used up. It is an ErrAgentLimit.
-type LimitError struct {
+// AgentLimitError names a limit that an agent has used up. It is an ErrAgentLimit.
+type AgentLimitError struct {
 	// Limit is its name.
 	Limit string
 	// Max is its value.
 	Max int64
 }
 
-func (e *LimitError) Error() string {
+func (e *AgentLimitError) Error() string {
 	return fmt.Sprintf("limit of the agent: it may have at most %d %s", e.Max, e.Limit)
 }
 
 // Is makes errors.Is(err, ErrAgentLimit) true.
-func (e *LimitError) Is(target error) bool { return target == ErrAgentLimit }
+func (e *AgentLimitError) Is(target error) bool { return target == ErrAgentLimit }
 
 // Code says why a tool failed, for programs. Empty means it did not.
 type Code string

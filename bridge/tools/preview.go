@@ -12,8 +12,8 @@ func TooLong(what string, size int64) *Error {
 		what, size, MaxPreviewBytes)
 }
 
-// Part is something that a call will use, whole, as a person sees it before it is allowed.
-type Part struct {
+// PreviewPart is something that a call will use, whole, as a person sees it before it is allowed.
+type PreviewPart struct {
 	// Name says what it is, such as "command" or "file scripts/build.sh".
 	Name string
 	// Content is all of it, byte for byte.
@@ -23,10 +23,10 @@ type Part struct {
 // Preview says what a call would use in addition to its arguments: what it would start, the files
 // that it would run, where its paths lead. It changes nothing. An *Error says that the call
 // would fail, or that it can't be shown.
-type Preview func(ctx context.Context, in Input) ([]Part, error)
+type Preview func(ctx context.Context, in Input) ([]PreviewPart, error)
 
 // PartNamed returns the content of a part; false if there is no such part.
-func PartNamed(parts []Part, name string) ([]byte, bool) {
+func PartNamed(parts []PreviewPart, name string) ([]byte, bool) {
 	for _, p := range parts {
 		if p.Name == name {
 			return p.Content, true

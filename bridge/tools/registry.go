@@ -269,7 +269,7 @@ func (t *Tool) Refuse(list ...Violation) *ArgumentsError {
 func (t *Tool) Schema() json.RawMessage { return t.descriptor.Schema }
 
 // Preview returns what a call will use in addition to its arguments, as it is now.
-func (t *Tool) Preview(ctx context.Context, c Input) ([]Part, error) {
+func (t *Tool) Preview(ctx context.Context, c Input) ([]PreviewPart, error) {
 	if t.preview == nil {
 		return nil, nil
 	}

@@ -113,7 +113,7 @@ type Assembler struct {
 	served    func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
 	depth     func(ctx context.Context, scope kv.Scope) int
 	forked    func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
-	source    *read.Source
+	source    *read.Sessions
 	gatherer  *gather.Gatherer
 	clock     func() time.Time
 	finder    *rehydrate.Finder
@@ -223,7 +223,7 @@ func (t *task) key(ctx context.Context) (reuse.Key, error) {
 	}
 	request := t.r
 	request.Settings, request.History.Prompt = &t.prompt, nil
-	last := t.a.Known.Last(t.r.Scope, t.r.SessionID).Of(record.Kind{Model: t.r.Model, Format: t.r.Format})
+	last := t.a.Known.Last(t.r.Scope, t.r.SessionID).Of(record.CacheKind{Model: t.r.Model, Format: t.r.Format})
 	return reuse.KeyOf(request, t.rules.Policy, t.rules.Name, t.rules.Literal, t.rules.Preset, t.rules.Prices, t.rules.Turns, t.window, t.rules.ResultTokens, t.working,
 		t.gathered, t.back, t.moment.End.Through, life, t.moment.Folds.Version, t.moment.Folds.Batch, t.tools.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.Basis())
 }
@@ -252,7 +252,7 @@ func (t *task) made(ctx context.Context) (Prompt, error) {
 const maxFigures = 3
 
 // drafted makes a draft within the budget, or within the window if the call has no budget.
-func (t *task) drafted(ctx context.Context, s *fold.Source) (*draft, error) {
+func (t *task) drafted(ctx context.Context, s *fold.Material) (*draft, error) {
 	fixed, err := t.fixed(ctx)
 	if err != nil {
 		return nil, err
@@ -295,7 +295,7 @@ func (t *task) report(ctx context.Context, b *fold.Batch, err error) {
 func sessionOf(id string) string { return cmp.Or(id, session.DefaultSession) }
 
 // record is the prompt for the account of it.
-func (t *task) record(s *fold.Source, d *draft) *record.Made {
+func (t *task) record(s *fold.Material, d *draft) *record.Made {
 	return &record.Made{
 		Scope: t.r.Scope, SessionID: t.r.SessionID, Model: t.r.Model, Format: t.r.Format, MaxTokens: t.r.MaxTokens, DryRun: t.r.DryRun,
 		UserID: t.prompt.UserID, Policy: t.rules.Name, Layout: t.table.Name, Prices: t.rules.Prices,

@@ -21,7 +21,7 @@ type draft struct {
 	b *render.Builder
 	// asked is the prompt as it is predicted, from last; predicted is what it
 	// will be counted as.
-	asked     tokens.Prompt
+	asked     tokens.Request
 	last      tokens.Anchor
 	predicted tokens.Prediction
 }
@@ -35,7 +35,7 @@ const maxDrafts, maxMisfits = 3, 8
 // fit makes a draft within the budget. Before a prompt is refused it is counted
 // again with less faith in what usage reports said: a session whose prompts are
 // all refused could never hear better.
-func (t *task) fit(ctx context.Context, s *fold.Source, fixed fixed) (*draft, error) {
+func (t *task) fit(ctx context.Context, s *fold.Material, fixed fixed) (*draft, error) {
 	d, err := t.fitAs(ctx, s, fixed)
 	for errors.Is(err, ErrOverflow) && t.doubts(&fixed) {
 		d, err = t.fitAs(ctx, s, fixed)
@@ -45,7 +45,7 @@ func (t *task) fit(ctx context.Context, s *fold.Source, fixed fixed) (*draft, er
 
 // fitAs makes a draft within the budget. The reserve is kept free where that is
 // possible.
-func (t *task) fitAs(ctx context.Context, s *fold.Source, fixed fixed) (*draft, error) {
+func (t *task) fitAs(ctx context.Context, s *fold.Material, fixed fixed) (*draft, error) {
 	var fits *draft
 	limit := fixed.hard
 	for n := 1; ; n++ {
@@ -86,7 +86,7 @@ func (t *task) fitAs(ctx context.Context, s *fold.Source, fixed fixed) (*draft, 
 
 // draft makes a prompt whose history takes what is left of limit tokens, as
 // they are counted here.
-func (t *task) draft(ctx context.Context, s *fold.Source, fixed fixed, limit int) (*draft, error) {
+func (t *task) draft(ctx context.Context, s *fold.Material, fixed fixed, limit int) (*draft, error) {
 	d := &draft{last: fixed.anchor}
 	var err error
 	d.Draft, err = t.folding.History(ctx, s, t.ask(), max(limit-fixed.tokens()+t.joining(s), 1))
@@ -106,7 +106,7 @@ func (t *task) draft(ctx context.Context, s *fold.Source, fixed fixed, limit int
 
 // joining is what it may save that the newest message of the user and the runtime
 // sections are one message.
-func (t *task) joining(s *fold.Source) int {
+func (t *task) joining(s *fold.Material) int {
 	if t.query(s) == nil {
 		return 0
 	}
@@ -115,7 +115,7 @@ func (t *task) joining(s *fold.Source) int {
 
 // query is the newest message of the user, if the log ends with it and the prompt's last
 // message begins with it.
-func (t *task) query(s *fold.Source) *session.Message {
+func (t *task) query(s *fold.Material) *session.Message {
 	if !t.frame.TakesQuery() || len(s.Groups) == 0 || render.Merges(t.r.Format) {
 		return nil
 	}
@@ -135,7 +135,7 @@ func deref(m *session.Message) session.Message {
 }
 
 // joined is what that does save, exactly.
-func (t *task) joined(s *fold.Source) int {
+func (t *task) joined(s *fold.Material) int {
 	query := t.query(s)
 	if query == nil {
 		return 0

@@ -15,7 +15,7 @@ func (a *Assembler) forkToolset(k *record.Fork, model string) (toolset, error) {
 	set.JSON = k.Tools
 	for _, tool := range provider.ToolsOf(k.Tools) {
 		schema := text.CanonicalJSON(tool.Schema)
-		set.Counted = append(set.Counted, tokens.Tool{Name: tool.Name, Description: tool.Description, Schema: schema})
+		set.Counted = append(set.Counted, tokens.ToolDefinition{Name: tool.Name, Description: tool.Description, Schema: schema})
 		set.costs = append(set.costs, record.ToolCost{Name: tool.Name})
 	}
 	if len(set.Counted) == 0 {

@@ -34,7 +34,7 @@ type OverflowError = render.OverflowError
 type TooLargeError = render.TooLargeError
 
 // overflow says what is too big: of the history h does.
-func (t *task) overflow(s *fold.Source, f fixed, h *history.OverflowError) error {
+func (t *task) overflow(s *fold.Material, f fixed, h *history.OverflowError) error {
 	e := &OverflowError{MaxTokens: t.r.MaxTokens}
 	largest := func(part string, tokens int) {
 		if tokens > e.PartTokens {

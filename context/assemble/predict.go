@@ -101,7 +101,7 @@ func (t *task) limits(last tokens.Anchor) (hard, soft int) {
 // probe is what a long prompt would be counted as.
 func (t *task) probe(last tokens.Anchor) tokens.Prediction {
 	model := t.a.counter.Model(t.r.Model)
-	return t.meter().Predict(tokens.Prompt{
+	return t.meter().Predict(tokens.Request{
 		Model: t.r.Model, Local: tokens.Count{Tokens: probeTokens, Exact: model.Exact},
 	}, last)
 }
@@ -118,7 +118,7 @@ func (t *task) meter() *tokens.Meter {
 // provider counted last, if it begins with that one.
 func (t *task) predict(d *draft) {
 	b := d.b
-	d.asked = tokens.Prompt{Model: t.r.Model, ID: t.promptID(d), Local: b.Total, Added: b.Total.Tokens}
+	d.asked = tokens.Request{Model: t.r.Model, ID: t.promptID(d), Local: b.Total, Added: b.Total.Tokens}
 	if at := b.EndOf(d.last); at >= 0 {
 		d.asked.Base = d.last.ID
 		d.asked.Added -= d.last.Local

@@ -18,7 +18,7 @@ import (
 const cutTries = 4
 
 // lastResort makes a draft where none fitted so far.
-func (t *task) lastResort(ctx context.Context, s *fold.Source, f fixed, d *draft, err error) (*draft, error) {
+func (t *task) lastResort(ctx context.Context, s *fold.Material, f fixed, d *draft, err error) (*draft, error) {
 	if errors.Is(err, ErrOverflow) && t.rules.Policy == session.PolicyLedger && s.Talks() {
 		t.shrunk.TalkLeaves = true
 		d, err = t.fit(ctx, s, f)

@@ -202,7 +202,7 @@ func (t *task) textTools() {
 		foreign[t.ownTools[i].Name] = false
 	}
 	for i := range t.r.Tools {
-		tool := tokens.Tool{Name: t.r.Tools[i].Name, Description: t.r.Tools[i].Description, Schema: t.r.Tools[i].Schema}
+		tool := tokens.ToolDefinition{Name: t.r.Tools[i].Name, Description: t.r.Tools[i].Description, Schema: t.r.Tools[i].Schema}
 		if foreign[tool.Name] {
 			t.others = append(t.others, tool)
 		} else {

@@ -49,7 +49,7 @@ type task struct {
 	served []Served
 	// text and others are the tools as text: the server's and the caller's, and other
 	// agents'.
-	text, others []tokens.Tool
+	text, others []tokens.ToolDefinition
 	tools        toolset
 	// shrunk is what gave way in a renewed window, swapped the active skills that it shows
 	// by name only. requestID is that of a renewal that is asked for.

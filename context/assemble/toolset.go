@@ -106,7 +106,7 @@ func newToolset(given []Tool, format Format) (toolset, error) {
 		}
 		list = append(list, provider.Tool{Name: name, Description: tool.Description, Schema: schema})
 		set.costs = append(set.costs, record.ToolCost{Name: tool.Name})
-		set.Counted = append(set.Counted, tokens.Tool{Name: name, Description: tool.Description, Schema: tool.Schema})
+		set.Counted = append(set.Counted, tokens.ToolDefinition{Name: name, Description: tool.Description, Schema: tool.Schema})
 	}
 	set.JSON = provider.Tools(format, list)
 	return set, nil

@@ -77,7 +77,7 @@ func TestResumedBodies(t *testing.T) {
 			}
 			// Of the prompt before there may be one mark more, and no room for one of these.
 			for _, m := range fresh.Marks {
-				if !slices.ContainsFunc(got.Marks, func(own formats.Mark) bool { return own.Place == m.Place }) && len(got.Marks) < formats.MaxMarks {
+				if !slices.ContainsFunc(got.Marks, func(own formats.Mark) bool { return own.BlockPlace == m.BlockPlace }) && len(got.Marks) < formats.MaxMarks {
 					t.Fatalf("format %d, prompt %d: marks %v, without what is remembered %v", format, i, got.Marks, fresh.Marks)
 				}
 			}

@@ -61,13 +61,13 @@ func BenchmarkSearch(b *testing.B) {
 	contents := map[string][]byte{"log": logOf(largeBytes), "noise": noise(2, largeBytes)}
 	patterns := []struct {
 		name string
-		make func() (*blob.Pattern, error)
+		make func() (*blob.LinePattern, error)
 	}{
-		{"literal", func() (*blob.Pattern, error) { return blob.Literal("FATAL: out of memory", false) }},
-		{"literal in either case", func() (*blob.Pattern, error) { return blob.Literal("fatal: out of memory", true) }},
-		{"regexp", func() (*blob.Pattern, error) { return blob.Regexp(`FATAL: (\w+) of memory$`, false) }},
-		{"alternatives", func() (*blob.Pattern, error) { return blob.Regexp(`(panic|FATAL|Traceback): `, false) }},
-		{"regexp without a text", func() (*blob.Pattern, error) { return blob.Regexp(`[0-9]{12}`, false) }},
+		{"literal", func() (*blob.LinePattern, error) { return blob.Literal("FATAL: out of memory", false) }},
+		{"literal in either case", func() (*blob.LinePattern, error) { return blob.Literal("fatal: out of memory", true) }},
+		{"regexp", func() (*blob.LinePattern, error) { return blob.Regexp(`FATAL: (\w+) of memory$`, false) }},
+		{"alternatives", func() (*blob.LinePattern, error) { return blob.Regexp(`(panic|FATAL|Traceback): `, false) }},
+		{"regexp without a text", func() (*blob.LinePattern, error) { return blob.Regexp(`[0-9]{12}`, false) }},
 	}
 	for _, content := range []string{"log", "noise"} {
 		f, e := large(b, contents[content])

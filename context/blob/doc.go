@@ -3,7 +3,7 @@
 //
 // A [Store] holds the blobs of all owners, each in its own scope. An [Upload]
 // takes bytes in; [Stored] is the outcome of it. An [Entry] is a path that leads to a
-// blob; equal bytes of one owner are stored once. A [Pattern] is what Search looks for
+// blob; equal bytes of one owner are stored once. A [LinePattern] is what Search looks for
 // in the lines of a blob, a [Query] what Find looks for in the archive.
 //
 // An entry comes with the commit that stages it, may be promoted or archived, expires,

@@ -42,21 +42,21 @@ func Erasure() erase.Owner {
 			sort(string([]byte{tagAlias, tagCollected, tagKind, tagLease, tagRef, tagStep, tagUsage, 'q'}), "", 0, nil),
 		},
 		Begin: func(ctx context.Context, r *erase.Run) (erase.Change, error) {
-			x := &erasing{Run: r, paths: make(map[string]bool), chunks: make(map[string]bool)}
+			x := &eraser{Run: r, paths: make(map[string]bool), chunks: make(map[string]bool)}
 			return x.change, x.learn(ctx)
 		},
 	}
 }
 
-// erasing is one run.
-type erasing struct {
+// eraser is one run.
+type eraser struct {
 	*erase.Run
 	paths  map[string]bool // of results that go
 	chunks map[string]bool // that what stays is made of
 }
 
 // learn sorts the owner's results: results of the session, and results that stay.
-func (x *erasing) learn(ctx context.Context) error {
+func (x *eraser) learn(ctx context.Context) error {
 	if x.Subject.Session == "" && len(x.Steps) == 0 {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (x *erasing) learn(ctx context.Context) error {
 	return err
 }
 
-func (x *erasing) change(_ context.Context, e erase.Entry) ([]byte, bool, error) {
+func (x *eraser) change(_ context.Context, e erase.Entry) ([]byte, bool, error) {
 	if x.Subject.Session == "" && len(x.Steps) == 0 || !x.Own(e) {
 		return e.Stays()
 	}

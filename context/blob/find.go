@@ -41,7 +41,7 @@ type Query struct {
 	// them, and the rarer, the better.
 	Words string
 	// Pattern matches a line.
-	Pattern *Pattern
+	Pattern *LinePattern
 	// Category is the archive's category, Tags are all on the blob. Default: any.
 	Category string
 	Tags     []string
@@ -52,8 +52,8 @@ type Query struct {
 	Matches int
 }
 
-// Found is an archived blob that a search found.
-type Found struct {
+// ArchiveHit is an archived blob that a search found.
+type ArchiveHit struct {
 	Entry Entry
 	// Score says how well the words fit; only its order means something. Zero
 	// without words.
@@ -67,7 +67,7 @@ type Found struct {
 // Results is what a search of the archive found, the best first, or the newest
 // where no words are asked for.
 type Results struct {
-	Found []Found
+	Found []ArchiveHit
 	// Incomplete says that the archive was not read to its end: it is too large, or
 	// the search's time was over.
 	Incomplete bool
@@ -158,7 +158,7 @@ func (f *finder) byPattern(ctx context.Context, archived []Entry) (Results, erro
 		if len(r.Found) == f.query.Limit {
 			break
 		}
-		found := Found{Entry: e}
+		found := ArchiveHit{Entry: e}
 		if f.query.Pattern != nil {
 			if r.Incomplete = !f.affords(e); r.Incomplete {
 				break
@@ -203,7 +203,7 @@ const (
 
 // document is what the words of one blob are.
 type document struct {
-	Found
+	ArchiveHit
 	counts []float64 // of each word asked for
 	length float64
 }
@@ -235,10 +235,10 @@ func (f *finder) byWords(ctx context.Context, archived []Entry) (Results, error)
 	for _, doc := range docs {
 		doc.Score = doc.score(in, float64(len(docs)), length/float64(len(docs)))
 		if doc.Score > 0 {
-			r.Found = append(r.Found, doc.Found)
+			r.Found = append(r.Found, doc.ArchiveHit)
 		}
 	}
-	slices.SortStableFunc(r.Found, func(a, b Found) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(r.Found, func(a, b ArchiveHit) int { return cmp.Compare(b.Score, a.Score) })
 	r.Found = r.Found[:min(len(r.Found), f.query.Limit)]
 	return r, nil
 }
@@ -266,7 +266,7 @@ func (f *finder) terms() map[string]int {
 
 // document counts the words of a blob, or of its beginning when the time is over.
 func (f *finder) document(ctx context.Context, e Entry, terms map[string]int) (document, error) {
-	doc := document{Found: Found{Entry: e}, counts: make([]float64, len(terms))}
+	doc := document{ArchiveHit: ArchiveHit{Entry: e}, counts: make([]float64, len(terms))}
 	for word := range f.store.opts.Words(strings.Join(append([]string{e.Path}, e.Archive.Tags...), " ")) {
 		if i, asked := terms[word]; asked {
 			doc.counts[i] += nameWeight

@@ -20,9 +20,9 @@ const (
 	maxPatternSteps = 1000
 )
 
-// Pattern is what to look for in a line. It is made by Literal or Regexp, and
+// LinePattern is what to look for in a line. It is made by Literal or Regexp, and
 // safe for concurrent use.
-type Pattern struct {
+type LinePattern struct {
 	// needed are texts of which every line that matches contains one; empty when
 	// there are none such.
 	needed [][]byte
@@ -37,7 +37,7 @@ type Pattern struct {
 
 // Literal looks for a text, in either case when ignoreCase is set. Bad input is
 // an *invalid.Error.
-func Literal(text string, ignoreCase bool) (*Pattern, error) {
+func Literal(text string, ignoreCase bool) (*LinePattern, error) {
 	if ignoreCase {
 		p, err := Regexp(regexp.QuoteMeta(text), true)
 		if err == nil && text == "" {
@@ -48,12 +48,12 @@ func Literal(text string, ignoreCase bool) (*Pattern, error) {
 	if text == "" || len(text) > MaxPatternBytes || strings.Contains(text, "\n") {
 		return nil, invalid.Field(ErrInvalid, "literal", "must be 1 to %d bytes without a line feed", MaxPatternBytes)
 	}
-	return &Pattern{needed: [][]byte{[]byte(text)}}, nil
+	return &LinePattern{needed: [][]byte{[]byte(text)}}, nil
 }
 
 // Regexp looks for a regular expression in the syntax of RE2, line by line: `^`
 // and `$` are the ends of a line. Bad input is an *invalid.Error.
-func Regexp(text string, ignoreCase bool) (*Pattern, error) {
+func Regexp(text string, ignoreCase bool) (*LinePattern, error) {
 	if text == "" || len(text) > MaxPatternBytes {
 		return nil, invalid.Field(ErrInvalid, "regexp", "must be 1 to %d bytes", MaxPatternBytes)
 	}
@@ -76,7 +76,7 @@ func Regexp(text string, ignoreCase bool) (*Pattern, error) {
 	if err != nil {
 		return nil, invalid.Field(ErrInvalid, "regexp", "can't be read: %s", err.Error())
 	}
-	p := &Pattern{expression: expression, program: program}
+	p := &LinePattern{expression: expression, program: program}
 	one := required(parsed)
 	p.fold = one.fold
 	for _, text := range one.texts {
@@ -178,7 +178,7 @@ func requiredLiteral(re *syntax.Regexp) oneOf {
 
 // places finds where a line may match in one text.
 type places struct {
-	pattern *Pattern
+	pattern *LinePattern
 	text    []byte
 	next    []int // of each needed text, from the last place asked for on
 	// automaton finds lines when no text is needed.
@@ -222,7 +222,7 @@ func (p *places) after(from int) int {
 
 // in returns where the first match of a line begins and ends. Where that takes
 // long it calls pause again and again, whose error ends it.
-func (p *Pattern) in(line []byte, pause func() error) (start, end int, ok bool, err error) {
+func (p *LinePattern) in(line []byte, pause func() error) (start, end int, ok bool, err error) {
 	if p.expression == nil {
 		at := bytes.Index(line, p.needed[0])
 		return at, at + len(p.needed[0]), at >= 0, nil

@@ -128,8 +128,8 @@ func (w watching) Get(ctx context.Context, ks kv.Keyspace, keys ...[]byte) ([][]
 }
 
 // Mentions are the sources of the keys from blobs to the entries that lead to them.
-func Mentions() []mention.Source {
-	return []mention.Source{{Keyspace: kv.Blobs, Tag: tagPath, Stage: func(tx *kv.Tx, scope kv.Scope, rest, value []byte) error {
+func Mentions() []mention.Sort {
+	return []mention.Sort{{Keyspace: kv.Blobs, Tag: tagPath, Stage: func(tx *kv.Tx, scope kv.Scope, rest, value []byte) error {
 		e, err := decodeEntry(string(rest), value)
 		if err != nil {
 			return err

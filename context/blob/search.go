@@ -75,7 +75,7 @@ func (e *UnfinishedError) Error() string {
 //
 // A search scans in turns with others. What it found in a turn it yields between
 // two turns, so that a slow caller delays no other.
-func (s *Store) Search(ctx context.Context, scope kv.Scope, e Entry, p *Pattern, from From) iter.Seq2[Match, error] {
+func (s *Store) Search(ctx context.Context, scope kv.Scope, e Entry, p *LinePattern, from From) iter.Seq2[Match, error] {
 	if from.Offset < 0 || from.Lines < 0 || from.Offset > e.Size {
 		return func(yield func(Match, error) bool) {
 			yield(Match{}, fmt.Errorf("%w: the blob has no byte %d", ErrInvalid, from.Offset))
@@ -86,7 +86,7 @@ func (s *Store) Search(ctx context.Context, scope kv.Scope, e Entry, p *Pattern,
 
 // SearchPieces is Search in content that is stored elsewhere: pieces yields it
 // from from.Offset on. Its time and its turns count for the scope.
-func (s *Store) SearchPieces(ctx context.Context, scope kv.Scope, pieces iter.Seq2[[]byte, error], p *Pattern, from From) iter.Seq2[Match, error] {
+func (s *Store) SearchPieces(ctx context.Context, scope kv.Scope, pieces iter.Seq2[[]byte, error], p *LinePattern, from From) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
 		work, err := s.searches.Enter(scope.Tenant, scope.Owner)
 		if err != nil {
@@ -99,7 +99,7 @@ func (s *Store) SearchPieces(ctx context.Context, scope kv.Scope, pieces iter.Se
 }
 
 // search looks through pieces as a part of a scan.
-func search(ctx context.Context, work *scan, pieces iter.Seq2[[]byte, error], p *Pattern, from From) iter.Seq2[Match, error] {
+func search(ctx context.Context, work *scan, pieces iter.Seq2[[]byte, error], p *LinePattern, from From) iter.Seq2[Match, error] {
 	return func(yield func(Match, error) bool) {
 		g := &grep{
 			places: places{pattern: p}, offset: from.Offset, line: from.Lines + 1, midLine: from.MidLine,

@@ -48,7 +48,7 @@ func literal(text string) func(line []byte) []int {
 	}
 }
 
-func (f *fixture) mustSearch(tb testing.TB, e blob.Entry, p *blob.Pattern, from blob.From) []blob.Match {
+func (f *fixture) mustSearch(tb testing.TB, e blob.Entry, p *blob.LinePattern, from blob.From) []blob.Match {
 	tb.Helper()
 	var found []blob.Match
 	for m, err := range f.Search(tb.Context(), alice, e, p, from) {
@@ -403,7 +403,7 @@ func TestFindInTheArchive(t *testing.T) {
 	}
 }
 
-func mustRegexp(tb testing.TB, text string) *blob.Pattern {
+func mustRegexp(tb testing.TB, text string) *blob.LinePattern {
 	tb.Helper()
 	p, err := blob.Regexp(text, false)
 	if err != nil {

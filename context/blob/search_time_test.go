@@ -13,7 +13,7 @@ import (
 )
 
 // inPieces searches again and again from where the time was over.
-func (f *fixture) inPieces(tb testing.TB, e blob.Entry, p *blob.Pattern) (found []blob.Match, pieces int) {
+func (f *fixture) inPieces(tb testing.TB, e blob.Entry, p *blob.LinePattern) (found []blob.Match, pieces int) {
 	tb.Helper()
 	var from blob.From
 	for {

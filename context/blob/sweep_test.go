@@ -255,7 +255,7 @@ func (f *fixture) checkLives(t *testing.T, bodies map[string][]byte, named map[s
 // A piece that an upload writes again while it is being swept stays: the upload
 // relies on it from then on.
 func TestOrphanWrittenAgainWhileSwept(t *testing.T) {
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	t.Cleanup(func() { engine.Close() })
 	f := newFixture(t, engine)
 	data := noise(1, blob.ChunkBytes+1)
@@ -267,7 +267,7 @@ func TestOrphanWrittenAgainWhileSwept(t *testing.T) {
 	f.now = noon.Add(24 * time.Hour)
 	upload := f.Create(t.Context(), alice)
 	var swept atomic.Bool
-	engine.Replan(kvtest.Plan{Before: func(kv.Engine, kv.Commit) {
+	engine.Replan(kvtest.FailurePlan{Before: func(kv.Engine, kv.Commit) {
 		if swept.Swap(true) {
 			return
 		}
@@ -279,7 +279,7 @@ func TestOrphanWrittenAgainWhileSwept(t *testing.T) {
 	if done := f.mustCollect(t, alice, &blob.CollectOptions{Orphans: true}); done.Orphans != 0 {
 		t.Errorf("%d pieces were swept, want none", done.Orphans)
 	}
-	engine.Replan(kvtest.Plan{})
+	engine.Replan(kvtest.FailurePlan{})
 	stored, err := upload.Finish(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@ package content
 import "strings"
 
 // anthropic reads a block of Anthropic's Messages.
-func (r *reader) anthropic(p *Part, kind string, f fields, depth int) bool {
+func (r *reader) anthropic(p *Block, kind string, f fields, depth int) bool {
 	switch kind {
 	case "tool_use":
 		p.Kind, p.Name, p.Arguments = Call, f.text("name"), string(f.get("input"))
@@ -52,7 +52,7 @@ func anthropicSource(source fields) *Media {
 }
 
 // mcp reads a block as tools give it.
-func (r *reader) mcp(p *Part, kind string, f fields, _ int) bool {
+func (r *reader) mcp(p *Block, kind string, f fields, _ int) bool {
 	switch kind {
 	case "image", "audio":
 		if f.text("data") == "" {

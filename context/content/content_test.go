@@ -13,7 +13,7 @@ import (
 )
 
 // brief is a part in a line.
-func brief(p *content.Part) string {
+func brief(p *content.Block) string {
 	kinds := []string{"other", "text", "refusal", "image", "audio", "file", "call", "result", "thought", "said"}
 	dialects := []string{"", "chat ", "responses ", "anthropic ", "gemini ", "mcp "}
 	s := dialects[p.Dialect] + kinds[p.Kind]
@@ -144,14 +144,14 @@ func TestEdits(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	dropped := content.Without(json.RawMessage(blocks), func(p *content.Part) bool { return p.Kind != content.Text })
+	dropped := content.Without(json.RawMessage(blocks), func(p *content.Block) bool { return p.Kind != content.Text })
 	if got, want := string(dropped), `[{"type" : "text","text":"a"}]`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got := content.Without(json.RawMessage(blocks), func(*content.Part) bool { return true }); got != nil {
+	if got := content.Without(json.RawMessage(blocks), func(*content.Block) bool { return true }); got != nil {
 		t.Errorf("got %s", got)
 	}
-	inner := content.Edit(json.RawMessage(blocks), func(p *content.Part) json.RawMessage {
+	inner := content.Edit(json.RawMessage(blocks), func(p *content.Block) json.RawMessage {
 		if p.Kind != content.Image {
 			return nil
 		}

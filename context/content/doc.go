@@ -5,7 +5,7 @@
 //
 //   - A [Dialect] is the format of blocks: OpenAI's of Chat and of Responses, Anthropic's,
 //     Gemini's parts, and MCP's.
-//   - A [Part] is one block, in words that all dialects share: a text, an image, a
+//   - A [Block] is one block, in words that all dialects share: a text, an image, a
 //     file, a call, the result of one, a thought. It keeps the block as it came.
 //
 // Reading never fails: an unknown block is a part of the kind Other, which has only

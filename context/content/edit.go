@@ -11,7 +11,7 @@ import (
 // WithArguments returns blocks with other arguments, a JSON object, for the calls
 // for which arguments has some. All other blocks stay byte for byte.
 func WithArguments(blocks json.RawMessage, arguments func(id string) (string, bool)) json.RawMessage {
-	return edited(blocks, func(p *Part) json.RawMessage {
+	return edited(blocks, func(p *Block) json.RawMessage {
 		if p.Kind != Call {
 			return nil
 		}
@@ -26,7 +26,7 @@ func WithArguments(blocks json.RawMessage, arguments func(id string) (string, bo
 // result has one. Results that are more than text stay, and so do all other blocks,
 // byte for byte.
 func WithResults(blocks json.RawMessage, result func(id string) (string, bool)) json.RawMessage {
-	return edited(blocks, func(p *Part) json.RawMessage {
+	return edited(blocks, func(p *Block) json.RawMessage {
 		if p.Kind != Result || !OnlyText(p.Parts) {
 			return nil
 		}
@@ -40,7 +40,7 @@ func WithResults(blocks json.RawMessage, result func(id string) (string, bool)) 
 // WithoutArguments returns blocks in which the call with an id says nothing, so that its result
 // still has a call. All other blocks stay byte for byte.
 func WithoutArguments(blocks json.RawMessage, id string) json.RawMessage {
-	return edited(blocks, func(p *Part) json.RawMessage {
+	return edited(blocks, func(p *Block) json.RawMessage {
 		switch {
 		case p.Kind != Call || p.ID != id:
 			return nil
@@ -54,7 +54,7 @@ func WithoutArguments(blocks json.RawMessage, id string) json.RawMessage {
 // WithoutResult returns blocks in which the result of a call is a text, whatever it was. All
 // other blocks stay byte for byte.
 func WithoutResult(blocks json.RawMessage, id, said string) json.RawMessage {
-	return edited(blocks, func(p *Part) json.RawMessage {
+	return edited(blocks, func(p *Block) json.RawMessage {
 		if p.Kind != Result || p.ID != id {
 			return nil
 		}
@@ -64,7 +64,7 @@ func WithoutResult(blocks json.RawMessage, id, said string) json.RawMessage {
 
 // WithID returns the block of a call or a result under another id of the call. Only
 // Gemini's call has none: it stays.
-func (p *Part) WithID(id string) json.RawMessage {
+func (p *Block) WithID(id string) json.RawMessage {
 	f := fieldsOf(p.Raw)
 	switch name := map[bool]string{true: "tool_use_id", false: "id"}[p.Kind == Result]; {
 	case p.Dialect == Responses:
@@ -81,8 +81,8 @@ func (p *Part) WithID(id string) json.RawMessage {
 
 // Identified returns blocks in which calls and results that came without an id have the
 // one that id gives, unless that is empty. All other blocks stay byte for byte.
-func Identified(blocks json.RawMessage, id func(*Part) string) json.RawMessage {
-	return edited(blocks, func(p *Part) json.RawMessage {
+func Identified(blocks json.RawMessage, id func(*Block) string) json.RawMessage {
+	return edited(blocks, func(p *Block) json.RawMessage {
 		if p.Unnamed {
 			if s := id(p); s != "" {
 				return p.WithID(s)
@@ -98,7 +98,7 @@ func Joined(a, b json.RawMessage) json.RawMessage {
 }
 
 // WithArguments returns the block of a call with other arguments.
-func (p *Part) WithArguments(s string) json.RawMessage {
+func (p *Block) WithArguments(s string) json.RawMessage {
 	f := fieldsOf(p.Raw)
 	switch {
 	case p.Dialect == Anthropic:
@@ -113,7 +113,7 @@ func (p *Part) WithArguments(s string) json.RawMessage {
 	return withField(p.Raw, json.RawMessage(s), "function_call", "args")
 }
 
-func (p *Part) withText(s string) json.RawMessage {
+func (p *Block) withText(s string) json.RawMessage {
 	f := fieldsOf(p.Raw)
 	response := map[string]any{"output": s}
 	if p.Failed {
@@ -157,7 +157,7 @@ func withField(raw json.RawMessage, value any, path ...string) json.RawMessage {
 // WithTexts returns blocks with other texts for those for which change gives one. All
 // other blocks stay byte for byte.
 func WithTexts(blocks json.RawMessage, change func(string) string) json.RawMessage {
-	return edited(blocks, func(p *Part) json.RawMessage {
+	return edited(blocks, func(p *Block) json.RawMessage {
 		if p.Kind != Text || p.Text == "" || fieldsOf(p.Raw).get("text") == nil {
 			return nil
 		}
@@ -171,7 +171,7 @@ func WithTexts(blocks json.RawMessage, change func(string) string) json.RawMessa
 // WithOutputs returns blocks with other texts in results of calls where change gives one.
 // All other blocks stay byte for byte.
 func WithOutputs(blocks json.RawMessage, change func(string) string) json.RawMessage {
-	return edited(blocks, func(p *Part) json.RawMessage {
+	return edited(blocks, func(p *Block) json.RawMessage {
 		if p.Kind != Result {
 			return nil
 		}
@@ -180,7 +180,7 @@ func WithOutputs(blocks json.RawMessage, change func(string) string) json.RawMes
 }
 
 // withOutput is a result with other texts; nil where change changes none.
-func (p *Part) withOutput(change func(string) string) json.RawMessage {
+func (p *Block) withOutput(change func(string) string) json.RawMessage {
 	for _, name := range []string{"content", "output"} {
 		inner := fieldsOf(p.Raw).get(name)
 		if len(inner) == 0 || inner[0] != '[' {
@@ -203,11 +203,11 @@ func (p *Part) withOutput(change func(string) string) json.RawMessage {
 
 // Without returns the blocks for which drop is false, nil if there are none. All others
 // stay byte for byte.
-func Without(blocks json.RawMessage, drop func(*Part) bool) json.RawMessage {
+func Without(blocks json.RawMessage, drop func(*Block) bool) json.RawMessage {
 	raw := elements(blocks)
 	r := newReader()
 	kept := slices.DeleteFunc(slices.Clone(raw), func(text json.RawMessage) bool {
-		p := Part{Raw: text}
+		p := Block{Raw: text}
 		r.block(&p, fieldsOf(text), 0)
 		return drop(&p)
 	})
@@ -222,15 +222,15 @@ func Without(blocks json.RawMessage, drop func(*Part) bool) json.RawMessage {
 
 // Edit returns blocks with others in the place of those for which change returns one,
 // within results of calls and messages, too. All others stay byte for byte.
-func Edit(blocks json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
+func Edit(blocks json.RawMessage, change func(*Block) json.RawMessage) json.RawMessage {
 	return edit(blocks, 0, change)
 }
 
-func edit(blocks json.RawMessage, depth int, change func(*Part) json.RawMessage) json.RawMessage {
+func edit(blocks json.RawMessage, depth int, change func(*Block) json.RawMessage) json.RawMessage {
 	if depth > maxDepth {
 		return blocks
 	}
-	return edited(blocks, func(p *Part) json.RawMessage {
+	return edited(blocks, func(p *Block) json.RawMessage {
 		if own := change(p); own != nil {
 			return own
 		}
@@ -257,7 +257,7 @@ func (d Dialect) TextBlock(s string) json.RawMessage {
 }
 
 // WithoutField is the block without a field; nil if it has none of that name.
-func (p *Part) WithoutField(name string) json.RawMessage {
+func (p *Block) WithoutField(name string) json.RawMessage {
 	if fieldsOf(p.Raw).get(name) == nil {
 		return nil
 	}
@@ -271,12 +271,12 @@ func (p *Part) WithoutField(name string) json.RawMessage {
 }
 
 // HasOthers reports whether the block has fields other than the named ones.
-func (p *Part) HasOthers(names ...string) bool {
-	return slices.ContainsFunc(fieldsOf(p.Raw), func(f field) bool { return !slices.Contains(names, f.name) })
+func (p *Block) HasOthers(names ...string) bool {
+	return slices.ContainsFunc(fieldsOf(p.Raw), func(f blockField) bool { return !slices.Contains(names, f.name) })
 }
 
 // FieldText is a field of the block that is a text, or empty.
-func (p *Part) FieldText(name string) string { return fieldsOf(p.Raw).text(name) }
+func (p *Block) FieldText(name string) string { return fieldsOf(p.Raw).text(name) }
 
 // elements returns the elements of a JSON array; nil for other values.
 func elements(blocks json.RawMessage) []json.RawMessage {
@@ -289,7 +289,7 @@ func elements(blocks json.RawMessage) []json.RawMessage {
 
 // edited returns blocks in which some are others. change returns nil for a block
 // that stays.
-func edited(blocks json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
+func edited(blocks json.RawMessage, change func(*Block) json.RawMessage) json.RawMessage {
 	r := newReader()
 	if own := r.edited(blocks, change); own != nil {
 		return own
@@ -298,7 +298,7 @@ func edited(blocks json.RawMessage, change func(*Part) json.RawMessage) json.Raw
 }
 
 // edited is nil if nothing changes.
-func (r *reader) edited(blocks json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
+func (r *reader) edited(blocks json.RawMessage, change func(*Block) json.RawMessage) json.RawMessage {
 	raw, changed := elements(blocks), false
 	for i := range raw {
 		if own := r.changed(raw[i], change); own != nil {
@@ -312,7 +312,7 @@ func (r *reader) edited(blocks json.RawMessage, change func(*Part) json.RawMessa
 }
 
 // changed changes one block; a whole content of Gemini by its parts.
-func (r *reader) changed(raw json.RawMessage, change func(*Part) json.RawMessage) json.RawMessage {
+func (r *reader) changed(raw json.RawMessage, change func(*Block) json.RawMessage) json.RawMessage {
 	f := fieldsOf(raw)
 	if inner := f.get("parts"); inner != nil && f.get("type") == nil {
 		if own := r.edited(inner, change); own != nil {
@@ -320,7 +320,7 @@ func (r *reader) changed(raw json.RawMessage, change func(*Part) json.RawMessage
 		}
 		return nil
 	}
-	p := Part{Raw: raw}
+	p := Block{Raw: raw}
 	r.block(&p, f, 0)
 	return change(&p)
 }

@@ -6,9 +6,9 @@ import (
 )
 
 // fields are the fields of a block, in its order.
-type fields []field
+type fields []blockField
 
-type field struct {
+type blockField struct {
 	name  string
 	value json.RawMessage
 }
@@ -29,7 +29,7 @@ func fieldsOf(raw json.RawMessage) fields {
 		name := plainText(rest[:n])
 		rest = bytes.TrimLeft(rest[n:], blanks+":")
 		n = valueEnd(rest)
-		f = append(f, field{name, bytes.TrimRight(rest[:n], blanks)})
+		f = append(f, blockField{name, bytes.TrimRight(rest[:n], blanks)})
 		rest = rest[n:]
 	}
 	return f

@@ -6,7 +6,7 @@ import (
 )
 
 // gemini reads a part of Gemini, or a block that says nothing of its type.
-func (r *reader) gemini(p *Part, f fields, depth int) {
+func (r *reader) gemini(p *Block, f fields, depth int) {
 	p.Signature = f.text("thoughtSignature")
 	if p.Signature == "" {
 		p.Signature = f.text("thought_signature")
@@ -69,19 +69,19 @@ func kindOf(mediaType string) Kind {
 
 // responseParts is what a response says: the text under "output", "result" or
 // "error", or else all of it.
-func responseParts(response json.RawMessage) (parts []Part, failed bool) {
+func responseParts(response json.RawMessage) (parts []Block, failed bool) {
 	f := fieldsOf(response)
 	if len(f) == 1 {
 		for _, name := range []string{"output", "result", "error"} {
 			if raw := f.get(name); raw != nil {
-				return []Part{{Kind: Text, Text: textOf(raw)}}, name == "error"
+				return []Block{{Kind: Text, Text: textOf(raw)}}, name == "error"
 			}
 		}
 	}
 	if len(response) == 0 || len(f) == 0 && isObject(response) {
 		return nil, false
 	}
-	return []Part{{Kind: Text, Text: string(response)}}, false
+	return []Block{{Kind: Text, Text: string(response)}}, false
 }
 
 // textOf is a JSON value as text: what a string says, or the JSON of another value.

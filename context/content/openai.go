@@ -8,7 +8,7 @@ import (
 )
 
 // chat reads a block of OpenAI's Chat Completions.
-func (r *reader) chat(p *Part, kind string, f fields, _ int) bool {
+func (r *reader) chat(p *Block, kind string, f fields, _ int) bool {
 	switch kind {
 	case "image_url":
 		image := f.object("image_url")
@@ -41,7 +41,7 @@ func audioType(format string) string {
 }
 
 // responses reads an item of OpenAI's Responses, or a block of a message there.
-func (r *reader) responses(p *Part, kind string, f fields, depth int) bool {
+func (r *reader) responses(p *Block, kind string, f fields, depth int) bool {
 	p.Dialect = Responses
 	switch kind {
 	case "input_text", "output_text":
@@ -77,7 +77,7 @@ func (r *reader) responses(p *Part, kind string, f fields, depth int) bool {
 
 // hosted reads an item of a tool that OpenAI runs itself: only Responses knows what
 // to do with it.
-func (r *reader) hosted(p *Part, kind string, f fields) bool {
+func (r *reader) hosted(p *Block, kind string, f fields) bool {
 	if kind == "compaction" && f.get("content") != nil {
 		p.Kind, p.Dialect = Other, Anthropic // OpenAI's is encrypted
 		return true

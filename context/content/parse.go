@@ -10,7 +10,7 @@ import (
 const maxDepth = 8
 
 // Parse reads a JSON array of blocks. What is no array has no parts.
-func Parse(blocks json.RawMessage) []Part {
+func Parse(blocks json.RawMessage) []Block {
 	r := newReader()
 	parts := r.list(blocks, 0)
 	adopt(parts)
@@ -18,7 +18,7 @@ func Parse(blocks json.RawMessage) []Part {
 }
 
 // adopt gives unknown blocks to the dialect of all others, if that is one.
-func adopt(parts []Part) {
+func adopt(parts []Block) {
 	own := Shared
 	for i := range parts {
 		switch d := parts[i].Dialect; {
@@ -44,12 +44,12 @@ type reader struct {
 	calls, results map[string]int
 }
 
-func (r *reader) list(blocks json.RawMessage, depth int) []Part {
+func (r *reader) list(blocks json.RawMessage, depth int) []Block {
 	var raw []json.RawMessage
 	if len(blocks) == 0 || depth > maxDepth || json.Unmarshal(blocks, &raw) != nil {
 		return nil
 	}
-	parts := make([]Part, 0, len(raw))
+	parts := make([]Block, 0, len(raw))
 	for _, text := range raw {
 		parts = r.add(parts, text, depth)
 	}
@@ -57,24 +57,24 @@ func (r *reader) list(blocks json.RawMessage, depth int) []Part {
 }
 
 // add appends one block. A whole content of Gemini is its parts.
-func (r *reader) add(parts []Part, raw json.RawMessage, depth int) []Part {
+func (r *reader) add(parts []Block, raw json.RawMessage, depth int) []Block {
 	f := fieldsOf(raw)
 	if inner := f.get("parts"); inner != nil && f.get("type") == nil {
 		return append(parts, r.list(inner, depth+1)...)
 	}
-	p := Part{Raw: raw}
+	p := Block{Raw: raw}
 	r.block(&p, f, depth)
 	return append(parts, p)
 }
 
-func (r *reader) block(p *Part, f fields, depth int) {
+func (r *reader) block(p *Block, f fields, depth int) {
 	kind := f.text("type")
 	p.Type = kind
 	if kind == "" {
 		r.gemini(p, f, depth)
 		return
 	}
-	for _, read := range []func(*Part, string, fields, int) bool{r.plain, r.anthropic, r.chat, r.responses, r.mcp} {
+	for _, read := range []func(*Block, string, fields, int) bool{r.plain, r.anthropic, r.chat, r.responses, r.mcp} {
 		if read(p, kind, f, depth) {
 			return
 		}
@@ -83,7 +83,7 @@ func (r *reader) block(p *Part, f fields, depth int) {
 }
 
 // plain reads what several dialects write alike.
-func (r *reader) plain(p *Part, kind string, f fields, _ int) bool {
+func (r *reader) plain(p *Block, kind string, f fields, _ int) bool {
 	switch kind {
 	case "text":
 		p.Kind, p.Text = Text, f.text("text")
@@ -99,22 +99,22 @@ func (r *reader) plain(p *Part, kind string, f fields, _ int) bool {
 }
 
 // content reads what is a text or blocks.
-func (r *reader) content(raw json.RawMessage, depth int) []Part {
+func (r *reader) content(raw json.RawMessage, depth int) []Block {
 	var text string
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
 	if json.Unmarshal(raw, &text) == nil {
-		return []Part{{Kind: Text, Text: text}}
+		return []Block{{Kind: Text, Text: text}}
 	}
 	if depth >= maxDepth || raw[0] != '[' {
-		return []Part{{Kind: Text, Text: string(raw)}}
+		return []Block{{Kind: Text, Text: string(raw)}}
 	}
 	return r.list(raw, depth+1)
 }
 
 // called names a call, or its result, that has no id.
-func (p *Part) called(id, name string, before map[string]int) {
+func (p *Block) called(id, name string, before map[string]int) {
 	if p.ID = id; id == "" {
 		before[name]++
 		p.ID, p.Unnamed = name+"-"+strconv.Itoa(before[name]), true

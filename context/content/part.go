@@ -49,8 +49,8 @@ const (
 	Said
 )
 
-// Part is one content block.
-type Part struct {
+// Block is one content block.
+type Block struct {
 	// Kind says which of the fields below are set.
 	Kind Kind
 	// Dialect is whose block it is.
@@ -74,7 +74,7 @@ type Part struct {
 	// Arguments are the arguments of a Call, as its dialect has them: JSON, or any text.
 	Arguments string
 	// Parts are the content of a Result, and of a Said.
-	Parts []Part
+	Parts []Block
 	// Failed says of a Result that the tool failed.
 	Failed bool
 	// Signature is the thoughtSignature of a part of Gemini, or empty.
@@ -82,7 +82,7 @@ type Part struct {
 }
 
 // Media is that of an Image, Audio or File, and empty of others.
-func (p *Part) Media() Media {
+func (p *Block) Media() Media {
 	if p.media == nil {
 		return Media{}
 	}
@@ -106,7 +106,7 @@ type Media struct {
 
 // Texts is what parts say, results included, one below the other. Thoughts are left
 // out.
-func Texts(parts []Part) []string {
+func Texts(parts []Block) []string {
 	var texts []string
 	for i := range parts {
 		p := &parts[i]
@@ -124,7 +124,7 @@ func Texts(parts []Part) []string {
 }
 
 // OnlyText reports whether all parts are texts.
-func OnlyText(parts []Part) bool {
+func OnlyText(parts []Block) bool {
 	for i := range parts {
 		if parts[i].Kind != Text {
 			return false

@@ -36,9 +36,9 @@ type Reader struct{ log Log }
 // New returns a reader of a log.
 func New(log Log) *Reader { return &Reader{log} }
 
-// Item is a message, a step or a task: exactly one of the three is set. It belongs
+// Entry is a message, a step or a task: exactly one of the three is set. It belongs
 // to the receiver.
-type Item struct {
+type Entry struct {
 	session.Entry
 	// Task is a unit of work; Position is that of the entry before it then, 0 for
 	// none, and Time is when it was taken up.
@@ -47,12 +47,12 @@ type Item struct {
 	// full.
 	Batch uint64
 	// Place is where a reading goes on behind it.
-	Place Place
+	Place Position
 }
 
-// Place is a place in a reading: the last entry and the last task that it has met.
+// Position is a place in a reading: the last entry and the last task that it has met.
 // The zero Place is before all of it.
-type Place struct{ Position, Task uint64 }
+type Position struct{ Position, Task uint64 }
 
 // Sessions yields a summary of each session of the scope that has an entry or a
 // task and comes behind an id, in byte order of the ids; closed ones only if closed is set.
@@ -104,14 +104,14 @@ func union(one, other iter.Seq2[string, error]) iter.Seq2[string, error] {
 
 // Items yields what is in a session behind a place, oldest first, or newest first.
 // An error comes last, with a zero Item.
-func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Place) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
+func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Position) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
 		folds, err := r.log.Folds(ctx, scope, sessionID)
-		if err == nil && newestFirst && from == (Place{}) {
+		if err == nil && newestFirst && from == (Position{}) {
 			from, err = r.end(ctx, scope, sessionID)
 		}
 		if err != nil {
-			yield(Item{}, err)
+			yield(Entry{}, err)
 			return
 		}
 		entries, tasks := newPeek(r.entries(ctx, scope, sessionID, newestFirst, from)), newPeek(r.tasks(ctx, scope, sessionID, newestFirst, from))
@@ -120,14 +120,14 @@ func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, ne
 		batches := batchesOf(folds.Live)
 		for place := from; entries.ok || tasks.ok; {
 			if err := first(entries.err, tasks.err); err != nil {
-				yield(Item{}, fmt.Errorf("conversation: %w", err))
+				yield(Entry{}, fmt.Errorf("conversation: %w", err))
 				return
 			}
-			var item Item
+			var item Entry
 			if taskNext(entries, tasks, newestFirst) {
 				task := tasks.next()
 				place.Task = task.Number
-				item = Item{Entry: session.Entry{Position: task.After, Time: task.CreateTime}, Task: &task}
+				item = Entry{Entry: session.Entry{Position: task.After, Time: task.CreateTime}, Task: &task}
 			} else {
 				item.Entry = entries.next()
 				place.Position, item.Batch = item.Position, batches[item.Position]
@@ -141,13 +141,13 @@ func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, ne
 
 // end returns the place behind the whole session: later additions do not appear in a
 // reading from there.
-func (r *Reader) end(ctx context.Context, scope kv.Scope, sessionID string) (Place, error) {
+func (r *Reader) end(ctx context.Context, scope kv.Scope, sessionID string) (Position, error) {
 	sum, err := r.log.Summary(ctx, scope, sessionID)
 	if err != nil {
-		return Place{}, err
+		return Position{}, err
 	}
 	tally, err := r.log.Tally(ctx, scope, sessionID)
-	return Place{Position: sum.Last + 1, Task: tally.Last + 1}, err
+	return Position{Position: sum.Last + 1, Task: tally.Last + 1}, err
 }
 
 // taskNext reports whether a task comes next, and not an entry.
@@ -161,7 +161,7 @@ func taskNext(entries *peek[session.Entry], tasks *peek[session.Task], newestFir
 	return tasks.value.After < entries.value.Position
 }
 
-func (r *Reader) entries(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Place) iter.Seq2[session.Entry, error] {
+func (r *Reader) entries(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Position) iter.Seq2[session.Entry, error] {
 	if !newestFirst {
 		return r.log.Range(ctx, scope, sessionID, from.Position+1, math.MaxUint64)
 	}
@@ -169,7 +169,7 @@ func (r *Reader) entries(ctx context.Context, scope kv.Scope, sessionID string, 
 }
 
 // tasks yields the tasks behind a place.
-func (r *Reader) tasks(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Place) iter.Seq2[session.Task, error] {
+func (r *Reader) tasks(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Position) iter.Seq2[session.Task, error] {
 	read := r.log.TasksAfter
 	if newestFirst {
 		read = r.log.TasksBefore

@@ -38,12 +38,12 @@ func ExampleLedger() {
 // stay.
 func ExampleCompactor_Show() {
 	words := func(text string) int { return len(strings.Fields(text)) }
-	var parts []history.Part
+	var parts []history.Chunk
 	for i, s := range shellSteps(6) {
 		if i == 2 {
-			parts = append(parts, history.Part{Tokens: 4})
+			parts = append(parts, history.Chunk{Tokens: 4})
 		}
-		parts = append(parts, history.Part{Acts: []history.Act{{Step: s}}, Text: true})
+		parts = append(parts, history.Chunk{Acts: []history.Act{{Step: s}}, Text: true})
 	}
 	design, _ := history.Named("design")
 	layout := history.NewCompactor(words, design).Show(history.Conversation{Parts: parts, Literal: true}, nil)

@@ -8,9 +8,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 )
 
-// Part is what a preset shows as lines all at once or not at all: the calls of one
+// Chunk is what a preset shows as lines all at once or not at all: the calls of one
 // turn with their results. One without acts is a message, which always stays.
-type Part struct {
+type Chunk struct {
 	// Acts are its calls, in order.
 	Acts []Act
 	// Text says that no message asked for the calls. In full, too, they are text
@@ -34,7 +34,7 @@ type Part struct {
 }
 
 // full are the acts in full.
-func (p *Part) full() []Act {
+func (p *Chunk) full() []Act {
 	if p.Load != nil {
 		return p.Load()
 	}
@@ -44,7 +44,7 @@ func (p *Part) full() []Act {
 // Brief returns a part without the texts of its acts, with their lines and sizes
 // instead: what it takes to show the part as lines, and to weigh whether to. Give
 // it a Load to have it shown in full, too.
-func (c *Compactor) Brief(p Part, messageTokens int) Part {
+func (c *Compactor) Brief(p Chunk, messageTokens int) Chunk {
 	p = c.weighed(p, messageTokens)
 	brief := make([]Act, len(p.Acts))
 	for i := range p.Acts {
@@ -58,7 +58,7 @@ func (c *Compactor) Brief(p Part, messageTokens int) Part {
 }
 
 // weighed is a part with the sizes of its texts.
-func (c *Compactor) weighed(p Part, messageTokens int) Part {
+func (c *Compactor) weighed(p Chunk, messageTokens int) Chunk {
 	if !p.Text || p.Tokens > 0 {
 		return p
 	}
@@ -72,7 +72,7 @@ func (c *Compactor) weighed(p Part, messageTokens int) Part {
 // Conversation is what a preset lays out.
 type Conversation struct {
 	// Parts are all of a session, in order. They belong to the Compactor.
-	Parts []Part
+	Parts []Chunk
 	// Mark is where the preset's boundary stands.
 	Mark Mark
 	// Literal lets the boundary move with every call, as the preset is written.
@@ -157,8 +157,8 @@ func (c *Compactor) Show(conv Conversation, opts *Options) Layout {
 	return out
 }
 
-// view is one call of Show.
-type view struct {
+// showing is one call of Show.
+type showing struct {
 	c    *Compactor
 	conv Conversation
 	l    *Ledger
@@ -166,8 +166,8 @@ type view struct {
 	before []int
 }
 
-func newView(c *Compactor, conv Conversation, opts *Options) *view {
-	v := &view{c: c, conv: conv, l: New(c.count, opts)}
+func newView(c *Compactor, conv Conversation, opts *Options) *showing {
+	v := &showing{c: c, conv: conv, l: New(c.count, opts)}
 	v.before = make([]int, len(conv.Parts)+1)
 	for i := range conv.Parts {
 		p := &conv.Parts[i]
@@ -178,19 +178,19 @@ func newView(c *Compactor, conv Conversation, opts *Options) *view {
 }
 
 // message is what a text takes as a message.
-func (v *view) message(text string) int { return v.c.count(text) + v.l.opts.MessageTokens }
+func (v *showing) message(text string) int { return v.c.count(text) + v.l.opts.MessageTokens }
 
 // acts is how many acts there are.
-func (v *view) acts() int { return v.before[len(v.conv.Parts)] }
+func (v *showing) acts() int { return v.before[len(v.conv.Parts)] }
 
 // older reports whether a part is shown as lines.
-func (v *view) older(i int, m Mark) bool {
+func (v *showing) older(i int, m Mark) bool {
 	p := &v.conv.Parts[i]
 	return len(p.Acts) > 0 && !p.Stays && m.Whole < v.before[i+1] && v.before[i+1] <= m.Older
 }
 
 // form is how a part is shown that is no line.
-func (v *view) form(i int, m Mark) Form {
+func (v *showing) form(i int, m Mark) Form {
 	switch {
 	case len(v.conv.Parts[i].Acts) == 0:
 	case v.before[i+1] <= m.Whole:
@@ -202,7 +202,7 @@ func (v *view) form(i int, m Mark) Form {
 }
 
 // size is what a part takes that is no line.
-func (v *view) size(i int, m Mark) int {
+func (v *showing) size(i int, m Mark) int {
 	p := &v.conv.Parts[i]
 	switch v.form(i, m) {
 	case Bare:
@@ -223,7 +223,7 @@ type stretch struct {
 
 // stretches are all of them at a mark, each with its text. One that would not be
 // shorter so stays as it is.
-func (v *view) stretches(m Mark) []stretch {
+func (v *showing) stretches(m Mark) []stretch {
 	var all []stretch
 	for i := range v.conv.Parts {
 		if !v.older(i, m) {
@@ -254,9 +254,9 @@ func (v *view) stretches(m Mark) []stretch {
 }
 
 // layout is the conversation at a mark.
-func (v *view) layout(m Mark) Layout {
+func (v *showing) layout(m Mark) Layout {
 	out := Layout{Mark: m}
-	w := &writing{view: v, mark: m}
+	w := &writing{showing: v, mark: m}
 	all := v.stretches(m)
 	for i := 0; i < len(v.conv.Parts); i++ {
 		if len(all) > 0 && all[0].first == i {
@@ -277,7 +277,7 @@ func (v *view) layout(m Mark) Layout {
 
 // writing puts a layout together.
 type writing struct {
-	*view
+	*showing
 	mark  Mark
 	shown []Shown
 	// text is the message written last, if more may be added to it: the text of a literal

@@ -151,8 +151,8 @@ type History struct {
 	Originals func(first, last uint64) ([]Entry, error)
 }
 
-// Item is one part of a history as a prompt shows it.
-type Item struct {
+// ShownItem is one part of a history as a prompt shows it.
+type ShownItem struct {
 	// Entry is the entry, or nil.
 	Entry *Entry
 	// Output stands for the output of the entry: without what is shown already,
@@ -169,7 +169,7 @@ type Item struct {
 // given ones.
 type View struct {
 	// Items are in order.
-	Items []Item
+	Items []ShownItem
 	// Tokens is the size of them all, Original what they would take with nothing
 	// folded, and every line shown again that is only referred to.
 	Tokens, Original int

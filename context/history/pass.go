@@ -16,7 +16,7 @@ type pass struct {
 	sizes, wholes []int
 	asked         []int
 
-	items           []Item
+	items           []ShownItem
 	total, original int
 	made            []Fold
 	decision        Decision
@@ -30,7 +30,7 @@ func (p *pass) render() {
 	p.entries = unfolded(p.h.Entries, p.live)
 	p.atoms = atoms(p.entries)
 	p.sizes, p.wholes, p.asked = make([]int, len(p.entries)), make([]int, len(p.entries)), make([]int, len(p.entries))
-	p.items, p.total, p.original = make([]Item, 0, len(p.entries)+len(p.live)), 0, 0
+	p.items, p.total, p.original = make([]ShownItem, 0, len(p.entries)+len(p.live)), 0, 0
 	lines := &shown{places: make(map[string][]origin)}
 	next := 0
 	for i := range p.entries {
@@ -44,7 +44,7 @@ func (p *pass) render() {
 		output, saved := p.output(e, lines)
 		p.sizes[i], p.asked[i] = p.l.size(e, output)
 		p.wholes[i] = p.sizes[i] + saved
-		p.show(Item{Entry: e, Output: output, Tokens: p.sizes[i], Original: p.wholes[i]})
+		p.show(ShownItem{Entry: e, Output: output, Tokens: p.sizes[i], Original: p.wholes[i]})
 	}
 	for ; next < len(p.live); next++ {
 		p.showFold(&p.live[next])
@@ -52,10 +52,10 @@ func (p *pass) render() {
 }
 
 func (p *pass) showFold(f *Fold) {
-	p.show(Item{Fold: f, Tokens: f.Tokens, Original: max(f.Original, f.Before)})
+	p.show(ShownItem{Fold: f, Tokens: f.Tokens, Original: max(f.Original, f.Before)})
 }
 
-func (p *pass) show(it Item) {
+func (p *pass) show(it ShownItem) {
 	p.items = append(p.items, it)
 	p.total += it.Tokens
 	p.original += it.Original

@@ -44,10 +44,10 @@ func MustTokens(tb testing.TB) func(string) int {
 }
 
 // partsOf are steps that no message asked for.
-func partsOf(steps []step.Step) []history.Part {
-	parts := make([]history.Part, len(steps))
+func partsOf(steps []step.Step) []history.Chunk {
+	parts := make([]history.Chunk, len(steps))
 	for i := range steps {
-		parts[i] = history.Part{Acts: []history.Act{{Step: steps[i]}}, Text: true, Position: uint64(i + 1), Stays: steps[i].Pinned}
+		parts[i] = history.Chunk{Acts: []history.Act{{Step: steps[i]}}, Text: true, Position: uint64(i + 1), Stays: steps[i].Pinned}
 	}
 	return parts
 }

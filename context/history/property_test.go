@@ -82,7 +82,7 @@ func checkView(t *testing.T, g *random, v history.View) {
 // checkStaying: what must not be folded stands there as it was.
 func checkStaying(t *testing.T, g *random, v history.View, folded map[uint64]int) {
 	t.Helper()
-	shown := make(map[uint64]history.Item)
+	shown := make(map[uint64]history.ShownItem)
 	for _, it := range v.Items {
 		if it.Entry != nil {
 			shown[it.Entry.Position] = it

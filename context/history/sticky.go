@@ -52,7 +52,7 @@ const lowWater = 80
 // last KeepRecent once there are more than triggerSteps or triggerTokens, none
 // before; and no turn in part. forced takes those, too, that a message may still
 // ask for.
-func (v *view) boundary(forced bool) int {
+func (v *showing) boundary(forced bool) int {
 	n := v.acts()
 	if n <= triggerSteps && v.fullTokens() <= triggerTokens {
 		return 0
@@ -68,7 +68,7 @@ func (v *view) boundary(forced bool) int {
 }
 
 // fullTokens is what all acts take in full.
-func (v *view) fullTokens() int {
+func (v *showing) fullTokens() int {
 	n := 0
 	for i := range v.conv.Parts {
 		for _, a := range v.conv.Parts[i].full() {
@@ -80,7 +80,7 @@ func (v *view) fullTokens() int {
 
 // whole is a mark that ends between two parts. One may end within a part where
 // steps became lines before the message came that asked for them.
-func (v *view) whole(m Mark) Mark {
+func (v *showing) whole(m Mark) Mark {
 	for _, n := range []*int{&m.Older, &m.Bare, &m.Whole} {
 		at, _ := slices.BinarySearch(v.before, *n+1)
 		*n = v.before[max(at-1, 0)]
@@ -90,7 +90,7 @@ func (v *view) whole(m Mark) Mark {
 
 // within is a mark as whole says, nowhere past the boundary of the preset: its rules
 // may be others than when the mark was set.
-func (v *view) within(m Mark) Mark {
+func (v *showing) within(m Mark) Mark {
 	m = v.whole(m)
 	if m.Older > 0 {
 		m.Older = min(m.Older, v.boundary(true))
@@ -99,7 +99,7 @@ func (v *view) within(m Mark) Mark {
 }
 
 // settle moves the boundary of a layout if that is due.
-func (v *view) settle(before Layout) Layout {
+func (v *showing) settle(before Layout) Layout {
 	at := before.Mark
 	over := v.over(before.Tokens)
 	if to := v.boundary(over); to > at.Older {
@@ -118,11 +118,11 @@ func (v *view) settle(before Layout) Layout {
 	return before
 }
 
-func (v *view) over(tokens int) bool { return v.conv.Budget > 0 && tokens > v.conv.Budget }
+func (v *showing) over(tokens int) bool { return v.conv.Budget > 0 && tokens > v.conv.Budget }
 
 // due compares what leaving the boundary has cost since it moved last with what
 // moving it costs, as a ledger does with a batch; see Ledger.
-func (v *view) due(at Mark, before Layout, after *Layout) bool {
+func (v *showing) due(at Mark, before Layout, after *Layout) bool {
 	o := &v.l.opts
 	rent, saved, turns, next := 0.0, 0.0, 0, 0
 	for i := range v.conv.Parts {
@@ -156,7 +156,7 @@ func (v *view) due(at Mark, before Layout, after *Layout) bool {
 }
 
 // lineTokens is what a part takes as lines.
-func (v *view) lineTokens(i int) int {
+func (v *showing) lineTokens(i int) int {
 	n := 0
 	acts := v.conv.Parts[i].Acts
 	for k := range acts {
@@ -181,7 +181,7 @@ func rewritten(before, after Layout) int {
 
 // fit makes a layout fit the budget: the oldest results that are shown are left
 // out, then the oldest lines.
-func (v *view) fit(out Layout) Layout {
+func (v *showing) fit(out Layout) Layout {
 	aim := v.conv.Budget
 	if !v.conv.Literal {
 		aim = aim * lowWater / 100
@@ -200,7 +200,7 @@ func (v *view) fit(out Layout) Layout {
 
 // withoutLines leaves the oldest lines out until a layout takes no more than aim.
 // Where that is not enough and the conversation fits as it is, that is shown.
-func (v *view) withoutLines(out Layout, aim int) Layout {
+func (v *showing) withoutLines(out Layout, aim int) Layout {
 	m := out.Mark
 	m.Omitted += sort.Search(max(m.Older-m.Omitted, 0), func(more int) bool {
 		less := m
@@ -218,14 +218,14 @@ func (v *view) withoutLines(out Layout, aim int) Layout {
 }
 
 // hasWhole reports whether all parts can be shown as they are.
-func (v *view) hasWhole() bool {
-	return !slices.ContainsFunc(v.conv.Parts, func(p Part) bool { return len(p.Acts) > 0 && p.Whole == 0 })
+func (v *showing) hasWhole() bool {
+	return !slices.ContainsFunc(v.conv.Parts, func(p Chunk) bool { return len(p.Acts) > 0 && p.Whole == 0 })
 }
 
 // withoutResults leaves the results of the oldest calls out until the layout takes
 // no more than aim. Once it fits, it stops before the newest turn, whose results the model
 // has not seen yet, and before a result much larger than the remaining excess.
-func (v *view) withoutResults(out Layout, aim int) Mark {
+func (v *showing) withoutResults(out Layout, aim int) Mark {
 	m, left := out.Mark, out.Tokens
 	newest := v.newest()
 	for i := range v.conv.Parts {
@@ -244,7 +244,7 @@ func (v *view) withoutResults(out Layout, aim int) Mark {
 }
 
 // newest is the last part with calls.
-func (v *view) newest() int {
+func (v *showing) newest() int {
 	for i := len(v.conv.Parts) - 1; i >= 0; i-- {
 		if len(v.conv.Parts[i].Acts) > 0 {
 			return i
@@ -254,7 +254,7 @@ func (v *view) newest() int {
 }
 
 // refs name the acts that two marks show otherwise.
-func (v *view) refs(from, to Mark) []string {
+func (v *showing) refs(from, to Mark) []string {
 	var refs []string
 	for i := range v.conv.Parts {
 		p := &v.conv.Parts[i]

@@ -76,7 +76,7 @@ func (r *Reader) Lookup(ctx context.Context, scope kv.Scope, sessionID, name str
 
 // LookupView is Lookup for another form of the result of the step that a name
 // belongs to. index chooses one of several media.
-func (r *Reader) LookupView(ctx context.Context, scope kv.Scope, sessionID, name string, view step.View, index int) (blob.Entry, error) {
+func (r *Reader) LookupView(ctx context.Context, scope kv.Scope, sessionID, name string, view step.ResultView, index int) (blob.Entry, error) {
 	if view == step.ViewDefault {
 		return r.Lookup(ctx, scope, sessionID, name)
 	}
@@ -96,7 +96,7 @@ func (r *Reader) LookupView(ctx context.Context, scope kv.Scope, sessionID, name
 		t.number = number
 	}
 	t.index = index
-	t.form = map[step.View]form{
+	t.form = map[step.ResultView]form{
 		step.ViewText: formText, step.ViewStdout: formStdout, step.ViewStderr: formStderr, step.ViewMedia: formMedia,
 	}[view]
 	if t.form == formResult {
@@ -181,7 +181,7 @@ func (r *Reader) Read(ctx context.Context, scope kv.Scope, e blob.Entry, offset,
 
 // Search yields the lines of what Lookup found that match, as blob.Store.Search
 // does.
-func (r *Reader) Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob.Pattern, from blob.From) iter.Seq2[blob.Match, error] {
+func (r *Reader) Search(ctx context.Context, scope kv.Scope, e blob.Entry, p *blob.LinePattern, from blob.From) iter.Seq2[blob.Match, error] {
 	if _, ok := parseTarget(e.Path); e.Ref != "" || !ok {
 		return r.blobs.Search(ctx, ownerOf(scope, e), e, p, from)
 	}

@@ -26,7 +26,7 @@ func TestStoredBytes(t *testing.T) {
 		Policy: PolicyPreset, Preset: "design", Literal: &literal, Prices: history.Prices{Input: 1.5, CachedInput: 2, CacheWrite: 0.75},
 		ExpectedTurns: 7, ResultTokens: 300, Model: "o3", MaxTokens: 8192,
 	}
-	taken := &change{before: 2, entries: 3, superseded: []uint64{1, 301}, batch: 5, through: 9}
+	taken := &undoneChange{before: 2, entries: 3, superseded: []uint64{1, 301}, batch: 5, through: 9}
 	state := foldState{
 		version: 300, live: []uint64{1, 3, 5, 155}, marks: map[string]history.Mark{"b": {Seen: 2}, "a": {Older: 1, Bare: 4, Omitted: 5, Whole: 6}},
 		batch: 5, through: 9, since: 11, change: 12,
@@ -53,7 +53,7 @@ func TestStoredBytes(t *testing.T) {
 		{"anchor", encodeAnchor(tokens.Anchor{Model: "o3", ID: "p", Local: 7, Real: 300, Answer: 1}), "0a026f33" + "120170" + "1807" + "20ac02" + "2801"},
 		{"journal, a fold", encodeJournalEntry(journalEntry{kind: kindFold, time: at, body: []byte("b"), change: taken}), "0801" + "108280f28183898506" + "1a0162" + "220d" + "0802" + "1003" + "1a0301ac02" + "2005" + "2809"},
 		{"journal, a later fold of its batch", encodeJournalEntry(journalEntry{kind: kindFold, time: at, body: []byte("b")}), "0801" + "108280f28183898506" + "1a0162"},
-		{"journal, a mark", encodeJournalEntry(journalEntry{kind: kindMark, body: encodeMark("chat", history.Mark{Older: 3, Seen: 8}), change: &change{entries: 1, mark: &history.Mark{Older: 1}}}), "0802" + "1a0a" + "0a0463686174" + "1003" + "1808" + "2206" + "1001" + "3202" + "1001"},
+		{"journal, a mark", encodeJournalEntry(journalEntry{kind: kindMark, body: encodeMark("chat", history.Mark{Older: 3, Seen: 8}), change: &undoneChange{entries: 1, mark: &history.Mark{Older: 1}}}), "0802" + "1a0a" + "0a0463686174" + "1003" + "1808" + "2206" + "1001" + "3202" + "1001"},
 		{"journal, an undo", encodeJournalEntry(journalEntry{kind: kindUndo, body: encodeCounter(300)}), "0803" + "1a03" + "08ac02"},
 		{"folds", encodeState(state), "0802" + "10ac02" + "1a05010202" + "9601" + "220b" + "0a0161" + "1001" + "2004" + "2805" + "3006" + "2205" + "0a0162" + "1802" + "2805" + "3009" + "380b" + "400c"},
 		{"no folds", encodeState(foldState{}), "0801"},

@@ -23,12 +23,12 @@ type foldState struct {
 }
 
 // begin returns a change of so many entries, which are the next ones.
-func (s *foldState) begin(entries int) *change {
-	return &change{before: s.change, entries: entries, batch: s.batch, through: s.through}
+func (s *foldState) begin(entries int) *undoneChange {
+	return &undoneChange{before: s.change, entries: entries, batch: s.batch, through: s.through}
 }
 
 // fold takes a batch in, whose entries were written.
-func (s *foldState) fold(c *change, made []history.Fold) {
+func (s *foldState) fold(c *undoneChange, made []history.Fold) {
 	s.change = s.version + 1 - uint64(len(made))
 	s.live = without(s.live, c.superseded)
 	for i := range made {

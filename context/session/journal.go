@@ -34,11 +34,11 @@ type journalEntry struct {
 	body   []byte
 	// change is what it takes to undo the change that begins with this entry; nil
 	// in all others.
-	change *change
+	change *undoneChange
 }
 
-// change is what a batch or a moved mark took away.
-type change struct {
+// undoneChange is what a batch or a moved mark took away.
+type undoneChange struct {
 	before         uint64 // first entry of the change before it, 0 for none
 	entries        int    // how many entries it has
 	superseded     []uint64
@@ -47,7 +47,7 @@ type change struct {
 }
 
 // first is the change for its first entry, and nil for all others.
-func (c *change) first(i int) *change {
+func (c *undoneChange) first(i int) *undoneChange {
 	if i > 0 {
 		return nil
 	}

@@ -153,7 +153,7 @@ func decodeJournalEntry(value []byte) (journalEntry, error) {
 // maxChangeEntries is more than the folds that MaxFoldsBytes has room for.
 const maxChangeEntries = MaxFoldsBytes / 8
 
-func changeOf(m *storev1.Taken) (*change, error) {
+func changeOf(m *storev1.Taken) (*undoneChange, error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -161,7 +161,7 @@ func changeOf(m *storev1.Taken) (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &change{before: m.Previous, entries: count(m.Entries), superseded: superseded, batch: m.LastBatch, through: m.Decided}
+	c := &undoneChange{before: m.Previous, entries: count(m.Entries), superseded: superseded, batch: m.LastBatch, through: m.Decided}
 	if c.entries < 1 || c.entries > maxChangeEntries {
 		return nil, fmt.Errorf("%w: a change of %d entries", ErrDamaged, c.entries)
 	}

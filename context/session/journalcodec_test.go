@@ -51,8 +51,8 @@ func FuzzDecodeState(f *testing.F) {
 func FuzzDecodeJournalEntry(f *testing.F) {
 	mark := history.Mark{Older: 1, Seen: 2, Bare: 3, Omitted: 1}
 	for _, e := range []journalEntry{
-		{kind: kindFold, time: time.UnixMicro(5).UTC(), body: []byte("b"), change: &change{before: 2, entries: 3, superseded: []uint64{1, 300}, batch: 5, through: 9}},
-		{kind: kindMark, body: encodeMark("chat", mark), change: &change{entries: 1, mark: &mark}},
+		{kind: kindFold, time: time.UnixMicro(5).UTC(), body: []byte("b"), change: &undoneChange{before: 2, entries: 3, superseded: []uint64{1, 300}, batch: 5, through: 9}},
+		{kind: kindMark, body: encodeMark("chat", mark), change: &undoneChange{entries: 1, mark: &mark}},
 		{kind: kindUndo, body: encodeCounter(7)},
 		{kind: kindUndo + 1},
 	} {
@@ -68,7 +68,7 @@ func FuzzDecodeJournalEntry(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(e, again, cmp.AllowUnexported(journalEntry{}, change{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(e, again, cmp.AllowUnexported(journalEntry{}, undoneChange{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Fatal(diff)
 		}
 		if preset, m, err := decodeMark(e.body); err == nil {

@@ -298,7 +298,7 @@ func mediaBytes(blocks json.RawMessage) int {
 	return mediaOf(content.Parse(blocks))
 }
 
-func mediaOf(parts []content.Part) int {
+func mediaOf(parts []content.Block) int {
 	n := 0
 	for i := range parts {
 		n += len(parts[i].Media().Data) + mediaOf(parts[i].Parts)

@@ -198,12 +198,12 @@ func namesIn(value []byte) []mention.Name {
 }
 
 // Mentions are the sources of the mentions in the log.
-func Mentions() []mention.Source {
+func Mentions() []mention.Sort {
 	session := func(rest []byte) (string, error) {
 		id, _, err := kv.CutEscaped(rest)
 		return id, err
 	}
-	return []mention.Source{
+	return []mention.Sort{
 		mention.Texts(kv.Log, tagEntry, namesIn, session),
 		mention.Texts(kv.Log, tagJournal, namesIn, session),
 		mention.Texts(kv.Log, tagTask, namesIn, session),

@@ -38,8 +38,8 @@ var (
 	ErrTooLong = errors.New("session: too long to be moved")
 )
 
-// Part is a stored value of a session.
-type Part struct {
+// StoredPart is a stored value of a session.
+type StoredPart struct {
 	// Kind says what it is, such as entry or task.
 	Kind string
 	// Number distinguishes parts of the same kind: the position of an entry, the number in
@@ -87,7 +87,7 @@ func (k kindOfPart) prefix(scope kv.Scope, session string) []byte {
 	return kv.AppendEscaped(scope.Key(k.tag), session)
 }
 
-func (p Part) key(scope kv.Scope, session string) ([]byte, error) {
+func (p StoredPart) key(scope kv.Scope, session string) ([]byte, error) {
 	for _, k := range partKinds {
 		switch {
 		case k.name != p.Kind:
@@ -106,7 +106,7 @@ func (p Part) key(scope kv.Scope, session string) ([]byte, error) {
 // folds with their journal, settings, working state, renewals and tasks. None is a session
 // that is not there. Answers of requests, the provider's count and recorded prompts are
 // left out. A session of more than MaxPartsBytes is an ErrTooLong.
-func (l *Log) Parts(ctx context.Context, scope kv.Scope, session string) ([]Part, error) {
+func (l *Log) Parts(ctx context.Context, scope kv.Scope, session string) ([]StoredPart, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
 		return nil, err
@@ -136,13 +136,13 @@ func (l *Log) PartSessions(ctx context.Context, scope kv.Scope) ([]string, error
 }
 
 // isThere reports whether parts are more than what is left of a session that was deleted.
-func isThere(all []Part) bool {
-	return slices.ContainsFunc(all, func(p Part) bool {
+func isThere(all []StoredPart) bool {
+	return slices.ContainsFunc(all, func(p StoredPart) bool {
 		return slices.ContainsFunc(partKinds, func(k kindOfPart) bool { return k.name == p.Kind && !k.counts })
 	})
 }
 
-func parts(ctx context.Context, from kv.Getter, scope kv.Scope, session string) (all []Part, err error) {
+func parts(ctx context.Context, from kv.Getter, scope kv.Scope, session string) (all []StoredPart, err error) {
 	size := 0
 	for _, k := range partKinds {
 		prefix := k.prefix(scope, session)
@@ -154,7 +154,7 @@ func parts(ctx context.Context, from kv.Getter, scope kv.Scope, session string) 
 			if err != nil {
 				return nil, fmt.Errorf("session: read %s: %w", k.name, err)
 			}
-			p := Part{Kind: k.name, Value: bytes.Clone(pair.Value)}
+			p := StoredPart{Kind: k.name, Value: bytes.Clone(pair.Value)}
 			if rest := pair.Key[len(prefix):]; k.numbered && len(rest) == 8 {
 				p.Number = binary.BigEndian.Uint64(rest)
 			} else if k.numbered || len(rest) > 0 {
@@ -170,7 +170,7 @@ func parts(ctx context.Context, from kv.Getter, scope kv.Scope, session string) 
 }
 
 // PathsIn are the paths of the offloaded results that the steps of some parts lead to.
-func PathsIn(all []Part) (paths []string) {
+func PathsIn(all []StoredPart) (paths []string) {
 	for _, p := range all {
 		if p.Kind != partEntry {
 			continue
@@ -187,7 +187,7 @@ func PathsIn(all []Part) (paths []string) {
 }
 
 // CheckImport says why Import would refuse parts, and writes nothing.
-func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, all []Part) error {
+func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, all []StoredPart) error {
 	m, err := newImporting(ctx, scope, session, all)
 	if err == nil {
 		_, err = m.fits(ctx, l.engine)
@@ -198,7 +198,7 @@ func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, a
 // Import stores the parts of a session as Parts returned them, in one commit: whole or not at
 // all. It reports whether the session was there already with the same parts. Errors, with nothing
 // written: ErrPart, ErrTooLong, ErrExists.
-func (l *Log) Import(ctx context.Context, scope kv.Scope, session string, all []Part) (there bool, err error) {
+func (l *Log) Import(ctx context.Context, scope kv.Scope, session string, all []StoredPart) (there bool, err error) {
 	m, err := newImporting(ctx, scope, session, all)
 	if err != nil {
 		return false, err
@@ -223,7 +223,7 @@ func (l *Log) Import(ctx context.Context, scope kv.Scope, session string, all []
 type importing struct {
 	scope   kv.Scope
 	session string
-	parts   []Part
+	parts   []StoredPart
 	keys    [][]byte          // of parts, in order
 	values  map[string][]byte // by key: parts and places
 	numbers []uint64          // of the steps of parts, zero for others
@@ -234,7 +234,7 @@ type importing struct {
 }
 
 // newImporting checks parts.
-func newImporting(ctx context.Context, scope kv.Scope, session string, all []Part) (*importing, error) {
+func newImporting(ctx context.Context, scope kv.Scope, session string, all []StoredPart) (*importing, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
 		return nil, err
@@ -299,15 +299,15 @@ func (m *importing) check(ctx context.Context) error {
 }
 
 // partOrder compares where two parts stand.
-func partOrder(a, b Part) int {
-	at := func(p Part) int {
+func partOrder(a, b StoredPart) int {
+	at := func(p StoredPart) int {
 		return slices.IndexFunc(partKinds, func(k kindOfPart) bool { return k.name == p.Kind })
 	}
 	return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.Number, b.Number))
 }
 
 // index notes the step or the task of a part, whose texts it checks.
-func (m *importing) index(p Part) error {
+func (m *importing) index(p StoredPart) error {
 	switch p.Kind {
 	case partEntry:
 		e, err := decodeEntry(p.Value)
@@ -403,7 +403,9 @@ func (m *importing) fits(ctx context.Context, from kv.Getter) (there bool, err e
 	if err != nil {
 		return false, err
 	}
-	same := func(a, b Part) bool { return a.Kind == b.Kind && a.Number == b.Number && bytes.Equal(a.Value, b.Value) }
+	same := func(a, b StoredPart) bool {
+		return a.Kind == b.Kind && a.Number == b.Number && bytes.Equal(a.Value, b.Value)
+	}
 	if slices.EqualFunc(had, m.parts, same) {
 		return true, nil
 	}
@@ -436,8 +438,8 @@ func (m *importing) fits(ctx context.Context, from kv.Getter) (there bool, err e
 // begun is how many parts, up to an entry, are there of a session that a program imported in
 // several commits and did not end: its head and its first entries, and nothing else. Zero is
 // something else.
-func (m *importing) begun(had []Part) int {
-	first := slices.IndexFunc(m.parts, func(p Part) bool { return p.Kind == partEntry })
+func (m *importing) begun(had []StoredPart) int {
+	first := slices.IndexFunc(m.parts, func(p StoredPart) bool { return p.Kind == partEntry })
 	if first < 0 || len(had) < 2 || had[0].Kind != m.parts[0].Kind || len(had)-1 > len(m.parts)-first {
 		return 0
 	}

@@ -46,8 +46,8 @@ func (l *Log) Unfolded(ctx context.Context, scope kv.Scope, session string, fold
 	}
 }
 
-// reading reads a session's entries as far as they are not known.
-type reading struct {
+// tailReader reads a session's entries as far as they are not known.
+type tailReader struct {
 	log   *Log
 	of    journal
 	known *cachedEntries
@@ -58,7 +58,7 @@ type reading struct {
 }
 
 // reading begins to read a session, up to where its head says that it ends.
-func (l *Log) reading(ctx context.Context, scope kv.Scope, session string) (*reading, error) {
+func (l *Log) reading(ctx context.Context, scope kv.Scope, session string) (*tailReader, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
 		return nil, err
@@ -68,15 +68,15 @@ func (l *Log) reading(ctx context.Context, scope kv.Scope, session string) (*rea
 		return nil, err
 	}
 	j := journal{scope, session}
-	return &reading{log: l, of: j, known: l.entryCache.of(j), last: h.last, gone: h.gone}, nil
+	return &tailReader{log: l, of: j, known: l.entryCache.of(j), last: h.last, gone: h.gone}, nil
 }
 
 // keep remembers what was read.
-func (r *reading) keep(folded []history.Span) { r.log.entryCache.keep(r.of, r.known, folded) }
+func (r *tailReader) keep(folded []history.Span) { r.log.entryCache.keep(r.of, r.known, folded) }
 
 // stretch yields the entries of a stretch, and reports whether to go on. The last of them
 // may be left wanted.
-func (r *reading) stretch(ctx context.Context, s history.Span, yield func(Entry, error) bool) bool {
+func (r *tailReader) stretch(ctx context.Context, s history.Span, yield func(Entry, error) bool) bool {
 	for p := s.First; p <= s.Last; p++ {
 		if e, known := r.known.at(p); known {
 			if !r.fetch(ctx, yield) || !yield(e, nil) {
@@ -95,13 +95,13 @@ func (r *reading) stretch(ctx context.Context, s history.Span, yield func(Entry,
 	return true
 }
 
-func (r *reading) knows(position uint64) bool {
+func (r *tailReader) knows(position uint64) bool {
 	_, known := r.known.at(position)
 	return known
 }
 
 // missing yields a stretch that is not known, or leaves it wanted.
-func (r *reading) missing(ctx context.Context, s history.Span, yield func(Entry, error) bool) bool {
+func (r *tailReader) missing(ctx context.Context, s history.Span, yield func(Entry, error) bool) bool {
 	if s.Last-s.First >= shortStretch {
 		return r.fetch(ctx, yield) && all(r.log.scan(ctx, r.of.scope, r.of.session, s, r.known), yield)
 	}
@@ -122,7 +122,7 @@ func all(entries iter.Seq2[Entry, error], yield func(Entry, error) bool) bool {
 }
 
 // fetch yields the wanted entries that are there, and reports whether to go on.
-func (r *reading) fetch(ctx context.Context, yield func(Entry, error) bool) bool {
+func (r *tailReader) fetch(ctx context.Context, yield func(Entry, error) bool) bool {
 	if len(r.wanted) == 0 {
 		return true
 	}

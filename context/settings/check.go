@@ -27,7 +27,7 @@ func (p *Prompt) Check(path string) error {
 	if p == nil {
 		return nil
 	}
-	c := checker{path: path}
+	c := settingsChecker{path: path}
 	c.choices(p)
 	c.tools(p.Tools)
 	c.sources(&p.Sources)
@@ -41,18 +41,18 @@ func (p *Prompt) Check(path string) error {
 	return c.err
 }
 
-type checker struct {
+type settingsChecker struct {
 	path string
 	err  error
 }
 
-func (c *checker) add(field, format string, args ...any) {
+func (c *settingsChecker) add(field, format string, args ...any) {
 	if c.err == nil {
 		c.err = invalid.Field(ErrInvalid, c.path+"."+field, format, args...)
 	}
 }
 
-func (c *checker) text(field, value string, limit int) {
+func (c *settingsChecker) text(field, value string, limit int) {
 	switch {
 	case len(value) > limit:
 		c.add(field, "is %d bytes, over the limit of %d", len(value), limit)
@@ -62,26 +62,26 @@ func (c *checker) text(field, value string, limit int) {
 }
 
 // plain is text without NUL: it is no text file, and can't be a key.
-func (c *checker) plain(field, value string, limit int) {
+func (c *settingsChecker) plain(field, value string, limit int) {
 	c.text(field, value, limit)
 	if strings.IndexByte(value, 0) >= 0 {
 		c.add(field, "holds a NUL character")
 	}
 }
 
-func (c *checker) count(field string, n, limit int) {
+func (c *settingsChecker) count(field string, n, limit int) {
 	if n > limit {
 		c.add(field, "has %d items, over the limit of %d", n, limit)
 	}
 }
 
-func (c *checker) number(field string, n, limit int) {
+func (c *settingsChecker) number(field string, n, limit int) {
 	if n < 0 || n > limit {
 		c.add(field, "is %d, it must be from 0 to %d", n, limit)
 	}
 }
 
-func (c *checker) choices(p *Prompt) {
+func (c *settingsChecker) choices(p *Prompt) {
 	if p.Layout != "" && !slices.Contains(Layouts(), p.Layout) {
 		c.add("layout", "is not a layout; give three_phase, task_context, partitioned or react")
 	}
@@ -99,7 +99,7 @@ func (c *checker) choices(p *Prompt) {
 	}
 }
 
-func (c *checker) tools(t *Tools) {
+func (c *settingsChecker) tools(t *Tools) {
 	if t == nil {
 		return
 	}
@@ -118,20 +118,20 @@ func (c *checker) tools(t *Tools) {
 	}
 }
 
-func (c *checker) named(field, name string, limit int) {
+func (c *settingsChecker) named(field, name string, limit int) {
 	c.plain(field, name, limit)
 	c.required(field, name, limit)
 }
 
 // required is text that is not blank.
-func (c *checker) required(field, value string, limit int) {
+func (c *settingsChecker) required(field, value string, limit int) {
 	c.text(field, value, limit)
 	if strings.TrimSpace(value) == "" {
 		c.add(field, "is required")
 	}
 }
 
-func (c *checker) sources(s *Sources) {
+func (c *settingsChecker) sources(s *Sources) {
 	c.count("sources.exclude", len(s.Exclude), MaxExcluded)
 	for i, name := range s.Exclude {
 		if !Optional(name) {
@@ -159,7 +159,7 @@ func (c *checker) sources(s *Sources) {
 	}
 }
 
-func (c *checker) examples(list []Example) {
+func (c *settingsChecker) examples(list []Example) {
 	c.count("few_shot", len(list), MaxExamples)
 	for i := range list {
 		field := fmt.Sprintf("few_shot[%d].", i)
@@ -171,7 +171,7 @@ func (c *checker) examples(list []Example) {
 	}
 }
 
-func (c *checker) skills(list []Skill) {
+func (c *settingsChecker) skills(list []Skill) {
 	c.count("skills", len(list), MaxSkills)
 	known := make(map[string]bool, len(list))
 	for i := range list {
@@ -186,12 +186,12 @@ func (c *checker) skills(list []Skill) {
 
 // CheckSkill returns an *invalid.Error for a skill that breaks a rule, or nil.
 func CheckSkill(path string, s Skill) error {
-	c := checker{path: path}
+	c := settingsChecker{path: path}
 	c.skill("", &s)
 	return c.err
 }
 
-func (c *checker) skill(field string, s *Skill) {
+func (c *settingsChecker) skill(field string, s *Skill) {
 	c.named(field+"name", s.Name, MaxSkillNameBytes)
 	if strings.ContainsAny(s.Name, "\r\n") {
 		c.add(field+"name", "must be one line")
@@ -207,7 +207,7 @@ func (c *checker) skill(field string, s *Skill) {
 	}
 }
 
-func (c *checker) limits(p *Prompt) {
+func (c *settingsChecker) limits(p *Prompt) {
 	c.number("limits.total", p.Limits.Total, MaxCapTokens)
 	c.count("limits.sections", len(p.Limits.Sections), MaxCaps)
 	for _, name := range slices.Sorted(maps.Keys(p.Limits.Sections)) {
@@ -224,7 +224,7 @@ func (c *checker) limits(p *Prompt) {
 	}
 }
 
-func (c *checker) injections(list []Injection) {
+func (c *settingsChecker) injections(list []Injection) {
 	c.count("injections", len(list), MaxInjections)
 	known := make(map[string]bool, len(list))
 	for i := range list {
@@ -243,7 +243,7 @@ func (c *checker) injections(list []Injection) {
 	}
 }
 
-func (c *checker) injection(field string, in *Injection) {
+func (c *settingsChecker) injection(field string, in *Injection) {
 	if in.Phase < 1 || in.Phase > 3 {
 		c.add(field+"phase", "is required: system, user_context or runtime")
 	}

@@ -41,7 +41,7 @@ func isStub(text string) bool { return strings.HasSuffix(text, ", "+pathMark+"]"
 func blocksText(value any) (string, bool) { return media.BlocksText(value, isStub) }
 
 // found notes bytes that are not shown.
-func (rd *reading) found(all []media.Info) {
+func (rd *finding) found(all []media.Info) {
 	if len(all) == 0 {
 		return
 	}
@@ -53,7 +53,7 @@ func (rd *reading) found(all []media.Info) {
 }
 
 // describe adds the properties of bytes to the figures.
-func (rd *reading) describe(info media.Info) {
+func (rd *finding) describe(info media.Info) {
 	rd.figure(figureMedia, info.Type)
 	if info.Width > 0 && info.Height > 0 {
 		rd.figure(figureWidth, info.Width)
@@ -62,7 +62,7 @@ func (rd *reading) describe(info media.Info) {
 }
 
 // showText shows a text, unless it is bytes written as text.
-func (rd *reading) showText(text string) {
+func (rd *finding) showText(text string) {
 	if url, ok := media.ParseDataURL(text); ok {
 		rd.found([]media.Info{url.Info()})
 		rd.shown, rd.printed = shownText(stub(url.Info())), false
@@ -79,7 +79,7 @@ func (rd *reading) showText(text string) {
 
 // noText looks whether a body is bytes, as they are or written as text, and says
 // so in their place.
-func (rd *reading) noText(result *Result, b body) {
+func (rd *finding) noText(result *Result, b body) {
 	if !b.binary && int64(len(b.text)) == b.size {
 		if url, ok := media.ParseDataURL(b.text); ok {
 			rd.found([]media.Info{url.Info()})

@@ -155,7 +155,7 @@ func (s *Step) set(f wire.Field) {
 	case fieldForm:
 		s.Given.Form = Form(min(f.Value, uint64(FormBytes)+1))
 	case fieldSource:
-		s.Given.Source = Source(min(f.Value, uint64(SourceBlob)+1))
+		s.Given.Source = ResultSource(min(f.Value, uint64(SourceBlob)+1))
 	case fieldGiven:
 		s.Given.Data = append([]byte(nil), f.Bytes...)
 	default:

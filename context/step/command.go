@@ -110,7 +110,7 @@ func (p *printed) take(key string) string {
 }
 
 // read fills in everything but what an observation says.
-func (p *printed) read(rd *reading) {
+func (p *printed) read(rd *finding) {
 	whole := int64(len(p.stdout.text)) == p.stdout.size
 	log := p.stdout.text
 	if whole {
@@ -157,7 +157,7 @@ func (p *printed) holes() []hole {
 }
 
 // binaryLog says of a log that is no text how long it is.
-func (rd *reading) binaryLog(p *printed) {
+func (rd *finding) binaryLog(p *printed) {
 	if !p.stdout.binary {
 		return
 	}
@@ -207,10 +207,10 @@ func (p *printed) headline() string {
 }
 
 // command reads the result of a command, whatever it has.
-func (r *Reducer) command(c Call) reading {
+func (r *Reducer) command(c Call) finding {
 	p := readPrinted(&c.Result)
 	if c.Result.Refused {
-		return reading{words: map[string]string{"short": shortCommand(c)}}
+		return finding{words: map[string]string{"short": shortCommand(c)}}
 	}
 	if strings.TrimSpace(p.stderr) == "" || len(c.Result.ErrorText) > MaxErrorBytes {
 		// A caller may know what was said to the user as the error alone.
@@ -222,7 +222,7 @@ func (r *Reducer) command(c Call) reading {
 			*p.exit, p.onlyComplaint = unknownExit, true
 		}
 	}
-	rd := reading{words: map[string]string{"short": shortCommand(c)}}
+	rd := finding{words: map[string]string{"short": shortCommand(c)}}
 	p.read(&rd)
 	if !p.short() {
 		rd.text = nil
@@ -264,7 +264,7 @@ func shortCommand(c Call) string {
 
 // complain is the rule for commands that failed: what they said stays below the
 // observation.
-func (r *Reducer) complain(c Call, rule *rule, rd *reading, out *Reduced) {
+func (r *Reducer) complain(c Call, rule *rule, rd *finding, out *Reduced) {
 	said, cut := text.TailChars(*rd.complaint, complaintChars)
 	out.Outcome = Failed
 	out.Observation = r.observe(c, rule, *rd)

@@ -12,8 +12,8 @@ import (
 const resultChars = 200
 
 // anything reads a result as it comes: what a program printed, a text, or JSON.
-func (r *Reducer) anything(c Call) reading {
-	var rd reading
+func (r *Reducer) anything(c Call) finding {
+	var rd finding
 	printed, isOutput := outputOf(&c.Result)
 	switch {
 	case emptyResult(&c.Result):
@@ -37,7 +37,7 @@ func (r *Reducer) anything(c Call) reading {
 }
 
 // body reads a result that is a text and little else.
-func (rd *reading) body(result *Result) {
+func (rd *finding) body(result *Result) {
 	b := fileBody(result)
 	rd.size = size{bytes: b.size, text: b.text}
 	rd.text = &heldText{ext: "txt"}
@@ -59,7 +59,7 @@ func (rd *reading) body(result *Result) {
 }
 
 // readJSON reads a result as JSON.
-func (rd *reading) readJSON(result *Result) {
+func (rd *finding) readJSON(result *Result) {
 	value := resultValue(result)
 	rd.size.bytes = int64(len(rd.jsonText(result)))
 	if text, only := onlyText(value); only {
@@ -72,7 +72,7 @@ func (rd *reading) readJSON(result *Result) {
 }
 
 // showJSON shows a value as JSON, but for bytes that no prompt shows.
-func (rd *reading) showJSON(value any) {
+func (rd *finding) showJSON(value any) {
 	value, found := withoutBytes(value)
 	rd.found(found)
 	if s, ok := blocksText(value); ok {
@@ -106,7 +106,7 @@ func onlyText(value any) (string, bool) {
 }
 
 // figure adds known figures to the metadata.
-func (rd *reading) figure(name string, value any) {
+func (rd *finding) figure(name string, value any) {
 	if value == "" {
 		return
 	}
@@ -117,7 +117,7 @@ func (rd *reading) figure(name string, value any) {
 }
 
 // failure is the rule for the failures of every tool except tools that run commands.
-func (r *Reducer) failure(c Call, rd *reading, out *Reduced) {
+func (r *Reducer) failure(c Call, rd *finding, out *Reduced) {
 	reason := c.Result.ErrorText
 	if strings.TrimSpace(reason) == "" {
 		reason = unmarked(rd.shown.lastLine())
@@ -142,7 +142,7 @@ func (r *Reducer) failure(c Call, rd *reading, out *Reduced) {
 }
 
 // full is what a call gave in addition to its error, all of it, for below the error.
-func (rd *reading) full(result *Result) string {
+func (rd *finding) full(result *Result) string {
 	switch {
 	case rd.empty:
 		return ""

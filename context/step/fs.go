@@ -10,10 +10,10 @@ import (
 )
 
 // file reads a file's content.
-func (r *Reducer) file(c Call) reading {
+func (r *Reducer) file(c Call) finding {
 	path, b := plainText(c.Args["path"]), fileBody(&c.Result)
 	kind := contentType(path, b)
-	rd := reading{
+	rd := finding{
 		size:    size{bytes: b.size, text: b.text},
 		text:    &heldText{ext: bodyExt(kind)},
 		unshown: b.binary && b.size > 0,
@@ -152,7 +152,7 @@ func hashText(text string) string {
 }
 
 // written reads what came of writing a file.
-func (r *Reducer) written(c Call) reading {
+func (r *Reducer) written(c Call) finding {
 	content, known := c.Args["content"].(string)
 	size := int64(len(content))
 	for _, key := range []string{"bytes", "bytes_written"} {
@@ -160,7 +160,7 @@ func (r *Reducer) written(c Call) reading {
 			size = n
 		}
 	}
-	rd := reading{}
+	rd := finding{}
 	rd.asJSON(&c.Result)
 	rd.figure("size", size)
 	rd.figure("bytes", size)
@@ -171,8 +171,8 @@ func (r *Reducer) written(c Call) reading {
 }
 
 // listing reads the entries of a folder.
-func (r *Reducer) listing(c Call) reading {
-	rd := reading{words: map[string]string{}}
+func (r *Reducer) listing(c Call) finding {
+	rd := finding{words: map[string]string{}}
 	if path, given := c.Args["path"].(string); !given || path == "" {
 		rd.words["path"] = "."
 	}

@@ -26,14 +26,14 @@ func (f Form) String() string {
 	return names[min(int(f), len(names)-1)]
 }
 
-// Source says where the bytes of a result are. The numbers are part of the stored
+// ResultSource says where the bytes of a result are. The numbers are part of the stored
 // format.
-type Source uint8
+type ResultSource uint8
 
 // The sources.
 const (
 	// SourceUnknown: not recorded. The zero value.
-	SourceUnknown Source = iota
+	SourceUnknown ResultSource = iota
 	// SourceInline: Step.Inline is all of it.
 	SourceInline
 	// SourceStep: Given.Data is all of it.
@@ -56,7 +56,7 @@ type Given struct {
 	// such as "image/png"; empty for text and JSON.
 	MediaType string
 	// Source says where the bytes are.
-	Source Source
+	Source ResultSource
 	// Data are the bytes, or a frame; nil for other sources.
 	Data []byte
 	// Path is the path of the blob; empty for other sources.
@@ -89,7 +89,7 @@ func (r *Reducer) holds(result *Result) bool {
 }
 
 // keepGiven notes where the result is as it was given.
-func (r *Reducer) keepGiven(c Call, rd *reading, out *Reduced) {
+func (r *Reducer) keepGiven(c Call, rd *finding, out *Reduced) {
 	result := &c.Result
 	out.Given = Given{Form: result.Form, MediaType: result.MediaType}
 	if result.Form != FormJSON {
@@ -114,7 +114,7 @@ func (r *Reducer) keepGiven(c Call, rd *reading, out *Reduced) {
 
 // frame tries to describe a JSON result as a frame around the text that goes into
 // the blob, so that the text need not be stored twice.
-func (r *Reducer) frame(result *Result, rd *reading, out *Reduced) bool {
+func (r *Reducer) frame(result *Result, rd *finding, out *Reduced) bool {
 	frame, ok := frameOf(result.JSON, rd.text.holes)
 	if ok {
 		out.Given.Source, out.Given.Data = SourceFrame, frame

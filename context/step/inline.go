@@ -22,7 +22,7 @@ type shown struct {
 	isError bool
 	// place is where the text begins in one that can be read on, nil for any other
 	// text.
-	place *Place
+	place *Offset
 	// taken says that the text was taken out of the result, which says it otherwise.
 	taken bool
 	// quoted says that the text is JSON.
@@ -208,9 +208,9 @@ func (s Step) Beginning() int {
 	return len(s.Inline)
 }
 
-// Place is where a text begins in the one that a call of fs:read_file reads, in
+// Offset is where a text begins in the one that a call of fs:read_file reads, in
 // the numbers that such calls count with.
-type Place struct {
+type Offset struct {
 	// Line is its first line, from 1; zero when the call counted bytes.
 	Line int64
 	// Byte is its first byte; it is known of Line 0 and 1.
@@ -219,22 +219,22 @@ type Place struct {
 
 // PlaceOf returns where the text begins that a call of fs:read_file with these
 // arguments gives.
-func PlaceOf(args map[string]any) Place {
+func PlaceOf(args map[string]any) Offset {
 	_, limited := args["limit_bytes"]
 	if first, byBytes := integer(args["offset_bytes"]); byBytes || limited {
-		return Place{Byte: max(first, 0)}
+		return Offset{Byte: max(first, 0)}
 	}
 	line, ok := integer(args["offset"])
 	if !ok {
 		line, _ = integer(args["start_line"])
 	}
-	return Place{Line: max(line, 1)}
+	return Offset{Line: max(line, 1)}
 }
 
 // Next says how to read on behind the beginning of a text that begins at p, such
 // as "offset 12", or nothing when that is not known. ended says that the
 // beginning ends with its line.
-func (p Place) Next(beginning string, ended bool) string {
+func (p Offset) Next(beginning string, ended bool) string {
 	lines := int64(strings.Count(beginning, "\n"))
 	if ended {
 		lines++

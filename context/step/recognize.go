@@ -87,7 +87,7 @@ func (s *survey) add(line string) {
 }
 
 // figures adds what was found to a reading's own figures, which come first.
-func (s *survey) figures(rd *reading) {
+func (s *survey) figures(rd *finding) {
 	for name, value := range s.found {
 		if _, known := rd.figures[name]; !known {
 			rd.figure(name, value)

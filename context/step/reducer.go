@@ -250,7 +250,7 @@ func (r *Reducer) Reduce(c Call) Reduced {
 }
 
 // read reads the result as the rule says, and that of a failure as it comes.
-func (r *Reducer) read(rule *rule, c Call) reading {
+func (r *Reducer) read(rule *rule, c Call) finding {
 	if c.Result.Failed && !rule.shape.failures {
 		return r.anything(c)
 	}
@@ -258,7 +258,7 @@ func (r *Reducer) read(rule *rule, c Call) reading {
 }
 
 // show fills in what a prompt shows, and what stands for the rest.
-func (r *Reducer) show(c Call, rule *rule, rd *reading, out *Reduced) {
+func (r *Reducer) show(c Call, rule *rule, rd *finding, out *Reduced) {
 	var found survey
 	if rd.printed {
 		found = recognize(commandOf(c), rd.shown)
@@ -276,7 +276,7 @@ func (r *Reducer) show(c Call, rule *rule, rd *reading, out *Reduced) {
 }
 
 // observe is the line of a call that did its work.
-func (r *Reducer) observe(c Call, rule *rule, rd reading) string {
+func (r *Reducer) observe(c Call, rule *rule, rd finding) string {
 	line := r.line(rule, rd.empty)
 	return text.OneLine(line.fill(func(name string) string { return rd.value(name, c) }))
 }
@@ -294,7 +294,7 @@ func (r *Reducer) line(rule *rule, empty bool) template {
 
 // offloadResult decides what goes into a blob: what the rule says, whatever is too
 // long to be shown, and what can't be kept otherwise.
-func (r *Reducer) offloadResult(c Call, rule *rule, rd *reading, out *Reduced) {
+func (r *Reducer) offloadResult(c Call, rule *rule, rd *finding, out *Reduced) {
 	long := rd.unshown || rd.shown.bytes() > int64(r.opts.InlineBytes) || !r.holds(&c.Result)
 	if rule.offload == offloadNever && !long || out.Offload || emptyResult(&c.Result) && rd.size.bytes == 0 {
 		return

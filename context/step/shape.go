@@ -10,7 +10,7 @@ import (
 type shape struct {
 	// figures are the names of what a reading has for the observation.
 	figures []string
-	read    func(r *Reducer, c Call) reading
+	read    func(r *Reducer, c Call) finding
 	// failures says that it reads what a call gave that failed, too.
 	failures bool
 	// complete reports whether a result has what the line needs; nil is always.
@@ -31,8 +31,8 @@ func shapes() map[string]shape {
 	}
 }
 
-// reading is what a shape finds in a result.
-type reading struct {
+// finding is what a shape finds in a result.
+type finding struct {
 	// figures become the step's metadata, and values of its observation.
 	figures map[string]any
 	// words are values of the observation alone.
@@ -79,7 +79,7 @@ type heldText struct {
 }
 
 // jsonText is the whole result as JSON text: as it was given, or canonical.
-func (rd *reading) jsonText(result *Result) []byte {
+func (rd *finding) jsonText(result *Result) []byte {
 	switch {
 	case rd.json != nil:
 	case result.JSON != nil:
@@ -91,7 +91,7 @@ func (rd *reading) jsonText(result *Result) []byte {
 }
 
 // value is what stands in an observation for a name.
-func (rd *reading) value(name string, c Call) string {
+func (rd *finding) value(name string, c Call) string {
 	switch name {
 	case "tool":
 		return c.Tool
@@ -120,7 +120,7 @@ func plainText(v any) string {
 }
 
 // metadata is the step's.
-func (rd *reading) metadata() json.RawMessage {
+func (rd *finding) metadata() json.RawMessage {
 	if len(rd.figures) == 0 {
 		return json.RawMessage("{}")
 	}

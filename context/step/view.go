@@ -10,13 +10,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// View is a form in which a result can be read.
-type View uint8
+// ResultView is a form in which a result can be read.
+type ResultView uint8
 
 // The views.
 const (
 	// ViewDefault is what a name leads to.
-	ViewDefault View = iota
+	ViewDefault ResultView = iota
 	// ViewOriginal is every byte as it was given.
 	ViewOriginal
 	// ViewText is the result for reading (see Original.Text).

@@ -8,8 +8,8 @@ import (
 )
 
 // results reads the hits of a search.
-func (r *Reducer) results(c Call) reading {
-	rd := reading{}
+func (r *Reducer) results(c Call) finding {
+	rd := finding{}
 	hits, _ := hitsOf(&c.Result)
 	rd.size.items = hits
 	rd.figure("count", hits)
@@ -18,7 +18,7 @@ func (r *Reducer) results(c Call) reading {
 }
 
 // search reads the result of a search as it comes, and counts its hits.
-func (r *Reducer) search(c Call) reading {
+func (r *Reducer) search(c Call) finding {
 	rd := r.anything(c)
 	if hits, ok := hitsOf(&c.Result); ok {
 		rd.figure("count", hits)
@@ -53,7 +53,7 @@ func hasStatus(result *Result) bool {
 }
 
 // asJSON shows a result as JSON, whose size is the result's.
-func (rd *reading) asJSON(result *Result) {
+func (rd *finding) asJSON(result *Result) {
 	switch {
 	case emptyResult(result):
 		return
@@ -68,11 +68,11 @@ func (rd *reading) asJSON(result *Result) {
 }
 
 // page reads a page of the web: its text, then its links.
-func (r *Reducer) page(c Call) reading {
+func (r *Reducer) page(c Call) finding {
 	url, _ := c.Args["url"].(string)
 	status, _ := wholeNumber(c.Result.Output["status"])
 	b, rest := pageText(&c.Result)
-	rd := reading{words: map[string]string{"site": text.Head(withoutScheme(url), MaxPathBytes)}}
+	rd := finding{words: map[string]string{"site": text.Head(withoutScheme(url), MaxPathBytes)}}
 	rd.size = size{bytes: b.size, text: b.text}
 	rd.figure("size", b.size)
 	rd.figure("status", status)
@@ -117,7 +117,7 @@ func withoutScheme(url string) string {
 }
 
 // jsonLine is a value as a line of JSON, without the bytes that it holds.
-func (rd *reading) jsonLine(value any) string {
+func (rd *finding) jsonLine(value any) string {
 	value, found := withoutBytes(value)
 	rd.found(found)
 	return string(text.SpacedJSON(value))

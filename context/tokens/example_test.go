@@ -29,10 +29,10 @@ func ExampleMeter() {
 		fmt.Println(err)
 		return
 	}
-	first := tokens.Prompt{Model: "my-own", ID: "first", Local: tokens.Count{Tokens: 1000, Counter: "estimate"}}
+	first := tokens.Request{Model: "my-own", ID: "first", Local: tokens.Count{Tokens: 1000, Counter: "estimate"}}
 	anchor := meter.Report(first, tokens.Anchor{}, tokens.Usage{Prompt: 1250, Completion: 50})
 
-	next := tokens.Prompt{Model: "my-own", ID: "next", Base: "first", Local: tokens.Count{Tokens: 1240, Counter: "estimate"}, Added: 200}
+	next := tokens.Request{Model: "my-own", ID: "next", Base: "first", Local: tokens.Count{Tokens: 1240, Counter: "estimate"}, Added: 200}
 	predicted := meter.Predict(next, anchor)
 	fmt.Println(predicted.Tokens, predicted.Anchored)
 	// Output: 1500 true

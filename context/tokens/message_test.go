@@ -57,33 +57,33 @@ func TestTools(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		model string
-		tools []tokens.Tool
+		tools []tokens.ToolDefinition
 		want  int
 		exact bool
 	}{
 		{"none", "gpt-4o", nil, 0, true},
-		{"bare", "gpt-4o", []tokens.Tool{{Name: "f", Description: "d."}}, 7 + n("f:d") + 12, true},
-		{"older model", "gpt-4", []tokens.Tool{{Name: "f", Description: "d."}}, 10 + n("f:d") + 12, true},
-		{"one", "gpt-4o", []tokens.Tool{{"weather", "Tells the weather.", json.RawMessage(weather)}}, one + 12, true},
-		{"two", "gpt-4o", []tokens.Tool{{"weather", "Tells the weather.", json.RawMessage(weather)}, {Name: "f", Description: "d"}}, one + 7 + n("f:d") + 12, true},
+		{"bare", "gpt-4o", []tokens.ToolDefinition{{Name: "f", Description: "d."}}, 7 + n("f:d") + 12, true},
+		{"older model", "gpt-4", []tokens.ToolDefinition{{Name: "f", Description: "d."}}, 10 + n("f:d") + 12, true},
+		{"one", "gpt-4o", []tokens.ToolDefinition{{"weather", "Tells the weather.", json.RawMessage(weather)}}, one + 12, true},
+		{"two", "gpt-4o", []tokens.ToolDefinition{{"weather", "Tells the weather.", json.RawMessage(weather)}, {Name: "f", Description: "d"}}, one + 7 + n("f:d") + 12, true},
 		{
 			"nested", "gpt-4o",
-			[]tokens.Tool{{"f", "d", json.RawMessage(nested)}},
+			[]tokens.ToolDefinition{{"f", "d", json.RawMessage(nested)}},
 			7 + n("f:d") + 3 + 3 + n("a:object:A") + 3 + 3 + n("b:integer:B") + 12, false,
 		},
 		{
 			"nested in a list", "gpt-4o",
-			[]tokens.Tool{{"f", "d", json.RawMessage(list)}},
+			[]tokens.ToolDefinition{{"f", "d", json.RawMessage(list)}},
 			7 + n("f:d") + 3 + 3 + n("a:array:A") + 3 + 3 + n("b:integer:B") + 12, false,
 		},
 		{
 			"types", "gpt-4o",
-			[]tokens.Tool{{"f", "d", json.RawMessage(`{"properties":{"a":{"type":["string","null"]}}}`)}},
+			[]tokens.ToolDefinition{{"f", "d", json.RawMessage(`{"properties":{"a":{"type":["string","null"]}}}`)}},
 			7 + n("f:d") + 3 + 3 + n(`a:["string","null"]:`) + 12, true,
 		},
-		{"no type", "gpt-4o", []tokens.Tool{{"f", "d", json.RawMessage(`{"properties":{"a":{}}}`)}}, 7 + n("f:d") + 3 + 3 + n("a::") + 12, false},
-		{"no object", "gpt-4o", []tokens.Tool{{"f", "d", json.RawMessage(`[1]`)}}, 7 + n("f:d") + n("[1]") + 12, false},
-		{"no property", "gpt-4o", []tokens.Tool{{"f", "d", json.RawMessage(`{"properties":{"a":1}}`)}}, 7 + n("f:d") + 3 + n("a:1") + 12, false},
+		{"no type", "gpt-4o", []tokens.ToolDefinition{{"f", "d", json.RawMessage(`{"properties":{"a":{}}}`)}}, 7 + n("f:d") + 3 + 3 + n("a::") + 12, false},
+		{"no object", "gpt-4o", []tokens.ToolDefinition{{"f", "d", json.RawMessage(`[1]`)}}, 7 + n("f:d") + n("[1]") + 12, false},
+		{"no property", "gpt-4o", []tokens.ToolDefinition{{"f", "d", json.RawMessage(`{"properties":{"a":1}}`)}}, 7 + n("f:d") + 3 + n("a:1") + 12, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := c.Tools(tt.model, tt.tools)
@@ -146,7 +146,7 @@ func TestAnthropicBlocks(t *testing.T) {
 // P31
 func TestToolsByCounter(t *testing.T) {
 	c := MustCounter(t, nil)
-	list := []tokens.Tool{{Name: "f", Description: "does it", Schema: json.RawMessage(`{ "type": "object" }`)}}
+	list := []tokens.ToolDefinition{{Name: "f", Description: "does it", Schema: json.RawMessage(`{ "type": "object" }`)}}
 	for _, tt := range []struct {
 		model  string
 		prompt int

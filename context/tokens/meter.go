@@ -16,8 +16,8 @@ type Usage struct {
 	Reasoning int
 }
 
-// Prompt is a prompt as a caller knows it before it is sent.
-type Prompt struct {
+// Request is a prompt as a caller knows it before it is sent.
+type Request struct {
 	// Model is the model it is for.
 	Model string
 	// ID names the prompt, for instance by its hash.
@@ -45,7 +45,7 @@ type Anchor struct {
 }
 
 // holds reports whether a prompt begins with the anchored one and its answer.
-func (a Anchor) holds(p Prompt) bool {
+func (a Anchor) holds(p Request) bool {
 	return a.Real > 0 && a.ID != "" && a.ID == p.Base && a.Model == p.Model
 }
 
@@ -153,7 +153,7 @@ func (a *average) learn(real, counted float64) {
 // it is what the provider reported, and only the rest is counted. Any other
 // anchor of the same model still gives the ratio of the session; without one
 // the ratio of the model is used.
-func (m *Meter) Predict(p Prompt, last Anchor) Prediction {
+func (m *Meter) Predict(p Request, last Anchor) Prediction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := m.calibration(p.Model)
@@ -181,7 +181,7 @@ func (m *Meter) Predict(p Prompt, last Anchor) Prediction {
 // Report learns from the usage of a prompt that was sent, and returns the anchor
 // for the next one. Last is the anchor the prompt was predicted with. Usage
 // without prompt tokens teaches nothing and anchors nothing.
-func (m *Meter) Report(p Prompt, last Anchor, u Usage) Anchor {
+func (m *Meter) Report(p Request, last Anchor, u Usage) Anchor {
 	if u.Prompt <= 0 {
 		return Anchor{}
 	}

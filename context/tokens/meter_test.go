@@ -22,9 +22,9 @@ func estimated(n int) tokens.Count { return tokens.Count{Tokens: n, Counter: "es
 
 func TestPredictFromAnchor(t *testing.T) {
 	m := MustMeter(t)
-	first := tokens.Prompt{Model: "x", ID: "1", Local: estimated(1000)}
+	first := tokens.Request{Model: "x", ID: "1", Local: estimated(1000)}
 	anchor := m.Report(first, tokens.Anchor{}, tokens.Usage{Prompt: 1300, Completion: 90, Reasoning: 40})
-	next := tokens.Prompt{Model: "x", ID: "2", Base: "1", Local: estimated(1200), Added: 150}
+	next := tokens.Request{Model: "x", ID: "2", Base: "1", Local: estimated(1200), Added: 150}
 	got := m.Predict(next, anchor)
 	if got.Tokens != 1300+50+150 || !got.Anchored || got.Exact || got.Counter != "estimate" || got.Reserve <= 0 {
 		t.Errorf("got %+v", got)
@@ -35,8 +35,8 @@ func TestPredictFromAnchor(t *testing.T) {
 // it does not change what the session's tokens are worth.
 func TestRetiredAnchor(t *testing.T) {
 	m := MustMeter(t)
-	anchor := m.Report(tokens.Prompt{Model: "x", ID: "1", Local: estimated(1000)}, tokens.Anchor{}, tokens.Usage{Prompt: 1300, Completion: 90})
-	for name, p := range map[string]tokens.Prompt{
+	anchor := m.Report(tokens.Request{Model: "x", ID: "1", Local: estimated(1000)}, tokens.Anchor{}, tokens.Usage{Prompt: 1300, Completion: 90})
+	for name, p := range map[string]tokens.Request{
 		"folded":        {Model: "x", ID: "2", Local: estimated(500), Added: 100},
 		"another base":  {Model: "x", ID: "2", Base: "0", Local: estimated(500), Added: 100},
 		"without a key": {Model: "x", Local: estimated(500)},
@@ -45,11 +45,11 @@ func TestRetiredAnchor(t *testing.T) {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
-	if got := m.Predict(tokens.Prompt{Model: "y", ID: "2", Base: "1", Local: estimated(500)}, anchor); got.Tokens != 500 || got.Anchored {
+	if got := m.Predict(tokens.Request{Model: "y", ID: "2", Base: "1", Local: estimated(500)}, anchor); got.Tokens != 500 || got.Anchored {
 		t.Errorf("another model: got %+v", got)
 	}
-	unnamed := m.Report(tokens.Prompt{Model: "x", Local: estimated(1000)}, tokens.Anchor{}, tokens.Usage{Prompt: 1300})
-	if got := m.Predict(tokens.Prompt{Model: "x", ID: "2", Local: estimated(500)}, unnamed); got.Anchored {
+	unnamed := m.Report(tokens.Request{Model: "x", Local: estimated(1000)}, tokens.Anchor{}, tokens.Usage{Prompt: 1300})
+	if got := m.Predict(tokens.Request{Model: "x", ID: "2", Local: estimated(500)}, unnamed); got.Anchored {
 		t.Errorf("prompts without names anchored each other: %+v", got)
 	}
 }
@@ -58,10 +58,10 @@ func TestRetiredAnchor(t *testing.T) {
 func TestPredictWithoutReports(t *testing.T) {
 	m := MustMeter(t)
 	known := tokens.Count{Tokens: 500, Counter: "o200k_base", Exact: true}
-	if got := m.Predict(tokens.Prompt{Model: "gpt-4o", Local: known}, tokens.Anchor{}); got.Count != known || got.Reserve != 0 {
+	if got := m.Predict(tokens.Request{Model: "gpt-4o", Local: known}, tokens.Anchor{}); got.Count != known || got.Reserve != 0 {
 		t.Errorf("known: got %+v", got)
 	}
-	if got := m.Predict(tokens.Prompt{Model: "x", Local: estimated(500)}, tokens.Anchor{}); got.Count != estimated(500) || got.Reserve < 50 {
+	if got := m.Predict(tokens.Request{Model: "x", Local: estimated(500)}, tokens.Anchor{}); got.Count != estimated(500) || got.Reserve < 50 {
 		t.Errorf("unknown: got %+v", got)
 	}
 }
@@ -70,7 +70,7 @@ func TestPredictWithoutReports(t *testing.T) {
 // and their agreement makes the reserve small.
 func TestCalibration(t *testing.T) {
 	m := MustMeter(t)
-	p := tokens.Prompt{Model: "x", Local: estimated(4000)}
+	p := tokens.Request{Model: "x", Local: estimated(4000)}
 	before := m.Predict(p, tokens.Anchor{}).Reserve
 	for range 20 {
 		m.Report(p, tokens.Anchor{}, tokens.Usage{Prompt: 6000})
@@ -95,8 +95,8 @@ func TestMeterOfManyModels(t *testing.T) {
 	m := MustMeter(t)
 	for i := range 3000 {
 		model := fmt.Sprintf("model-%d", i)
-		m.Report(tokens.Prompt{Model: model, Local: estimated(100)}, tokens.Anchor{}, tokens.Usage{Prompt: 150})
-		if got := m.Predict(tokens.Prompt{Model: model, Local: estimated(100)}, tokens.Anchor{}); got.Tokens < 100 || got.Tokens > 150 {
+		m.Report(tokens.Request{Model: model, Local: estimated(100)}, tokens.Anchor{}, tokens.Usage{Prompt: 150})
+		if got := m.Predict(tokens.Request{Model: model, Local: estimated(100)}, tokens.Anchor{}); got.Tokens < 100 || got.Tokens > 150 {
 			t.Fatalf("%s: got %+v", model, got)
 		}
 	}
@@ -109,7 +109,7 @@ func replay(tb testing.TB, model string, anchored bool, step func(got tokens.Pre
 	tb.Helper()
 	c, m := MustCounter(tb, nil), MustMeter(tb)
 	for _, run := range MustRuns(tb, "mini_swe_dev.jsonl") {
-		p := tokens.Prompt{Model: model, Local: tokens.Count{Counter: "x"}}
+		p := tokens.Request{Model: model, Local: tokens.Count{Counter: "x"}}
 		var anchor tokens.Anchor
 		responses := 0
 		for _, recorded := range run {

@@ -17,8 +17,8 @@ const (
 	maxSchemaDepth = 32
 )
 
-// Tool is what counts of one tool definition.
-type Tool struct {
+// ToolDefinition is what counts of one tool definition.
+type ToolDefinition struct {
 	// Name is the name the model calls it by.
 	Name string
 	// Description says what it does.
@@ -32,7 +32,7 @@ type Tool struct {
 // same rule and make the count an estimate, and so does a schema that is no object or a
 // property that names no type. For the other counters the schema counts as the JSON that it
 // is.
-func (c *Counter) Tools(model string, tools []Tool) (Count, error) {
+func (c *Counter) Tools(model string, tools []ToolDefinition) (Count, error) {
 	s := c.sum(model)
 	for _, tool := range tools {
 		if s.model.Counter == OpenAI {
@@ -50,7 +50,7 @@ func (c *Counter) Tools(model string, tools []Tool) (Count, error) {
 	return s.result()
 }
 
-func (s *sum) function(tool Tool) {
+func (s *sum) function(tool ToolDefinition) {
 	s.flat(s.model.FunctionTokens)
 	s.texts(tool.Name + ":" + strings.TrimSuffix(tool.Description, "."))
 	s.schema(tool.Schema, 0)

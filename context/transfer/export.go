@@ -91,7 +91,7 @@ func (m *Mover) export(ctx context.Context, scope kv.Scope, id string, do func([
 	}
 	defer m.release(size)
 	lines := 0
-	write := func(l line) error {
+	write := func(l jsonLine) error {
 		lines++
 		text, err := l.encode()
 		if err == nil {
@@ -99,11 +99,11 @@ func (m *Mover) export(ctx context.Context, scope kv.Scope, id string, do func([
 		}
 		return err
 	}
-	if err := write(line{Kind: kindSession, Format: format, Session: id}); err != nil {
+	if err := write(jsonLine{Kind: kindSession, Format: format, Session: id}); err != nil {
 		return err
 	}
 	for _, p := range parts {
-		if err := write(line{Kind: kindPart, Part: p.Kind, Number: p.Number, Stored: p.Value}); err != nil {
+		if err := write(jsonLine{Kind: kindPart, Part: p.Kind, Number: p.Number, Stored: p.Value}); err != nil {
 			return err
 		}
 	}
@@ -116,10 +116,10 @@ func (m *Mover) export(ctx context.Context, scope kv.Scope, id string, do func([
 			return err
 		}
 	}
-	return write(line{Kind: kindEnd, Session: id, Lines: lines})
+	return write(jsonLine{Kind: kindEnd, Session: id, Lines: lines})
 }
 
-func (m *Mover) parts(ctx context.Context, scope kv.Scope, id string) (_ []session.Part, err error) {
+func (m *Mover) parts(ctx context.Context, scope kv.Scope, id string) (_ []session.StoredPart, err error) {
 	view, err := m.view(ctx)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (m *Mover) parts(ctx context.Context, scope kv.Scope, id string) (_ []sessi
 
 // results returns the offloaded results of a session, and results of other sessions that
 // its steps refer to, by their original paths.
-func (m *Mover) results(ctx context.Context, scope kv.Scope, id string, parts []session.Part) (map[string]blob.Entry, error) {
+func (m *Mover) results(ctx context.Context, scope kv.Scope, id string, parts []session.StoredPart) (map[string]blob.Entry, error) {
 	found := make(map[string]blob.Entry)
 	for after := ""; ; {
 		page, err := m.blobs.List(ctx, scope, blob.Filter{SessionID: id}, after, 0)
@@ -157,8 +157,8 @@ func (m *Mover) results(ctx context.Context, scope kv.Scope, id string, parts []
 	return found, nil
 }
 
-func (m *Mover) exportResult(ctx context.Context, scope kv.Scope, e blob.Entry, write func(line) error) error {
-	if err := write(line{Kind: kindResult, Result: resultOf(e)}); err != nil {
+func (m *Mover) exportResult(ctx context.Context, scope kv.Scope, e blob.Entry, write func(jsonLine) error) error {
+	if err := write(jsonLine{Kind: kindResult, Result: resultOf(e)}); err != nil {
 		return err
 	}
 	rest := []byte(nil)
@@ -167,7 +167,7 @@ func (m *Mover) exportResult(ctx context.Context, scope kv.Scope, e blob.Entry, 
 			return err
 		}
 		for rest = append(rest, piece...); len(rest) >= pieceBytes; rest = rest[pieceBytes:] {
-			if err := write(line{Kind: kindBytes, Bytes: rest[:pieceBytes]}); err != nil {
+			if err := write(jsonLine{Kind: kindBytes, Bytes: rest[:pieceBytes]}); err != nil {
 				return err
 			}
 		}
@@ -175,5 +175,5 @@ func (m *Mover) exportResult(ctx context.Context, scope kv.Scope, e blob.Entry, 
 	if len(rest) == 0 {
 		return nil
 	}
-	return write(line{Kind: kindBytes, Bytes: rest})
+	return write(jsonLine{Kind: kindBytes, Bytes: rest})
 }

@@ -59,7 +59,7 @@ type Importer struct {
 
 	id      string // of the session; empty between two
 	begun   int    // the line it began with
-	parts   []session.Part
+	parts   []session.StoredPart
 	size    int
 	waiting []restoring
 	held    int64 // bytes of the waiting ones
@@ -104,7 +104,7 @@ func (i *Importer) Take(ctx context.Context, text []byte) error {
 	return &LineError{i.line, err}
 }
 
-func (i *Importer) take(ctx context.Context, l line) error {
+func (i *Importer) take(ctx context.Context, l jsonLine) error {
 	switch {
 	case l.Kind == kindSession && i.id == "":
 		if l.Format != format {
@@ -131,7 +131,7 @@ func (i *Importer) take(ctx context.Context, l line) error {
 	return nil
 }
 
-func (i *Importer) part(l line) error {
+func (i *Importer) part(l jsonLine) error {
 	if i.size+len(l.Stored) > session.MaxPartsBytes {
 		return fmt.Errorf("%w: session %q has more than %d bytes", session.ErrTooLong, i.id, session.MaxPartsBytes)
 	}
@@ -142,7 +142,7 @@ func (i *Importer) part(l line) error {
 	if i.secret(l.Stored, maxDepth) {
 		return ErrSecret
 	}
-	i.parts = append(i.parts, session.Part{Kind: l.Part, Number: l.Number, Value: l.Stored})
+	i.parts = append(i.parts, session.StoredPart{Kind: l.Part, Number: l.Number, Value: l.Stored})
 	return nil
 }
 

@@ -42,8 +42,8 @@ const (
 	kindEnd     = "end"
 )
 
-// line is its form in JSON; which fields it has depends on the kind.
-type line struct {
+// jsonLine is its form in JSON; which fields it has depends on the kind.
+type jsonLine struct {
 	Kind    string  `json:"kind"`
 	Format  int     `json:"format,omitempty"`
 	Session string  `json:"session,omitempty"`
@@ -113,11 +113,11 @@ func (r *result) entry() (blob.Entry, error) {
 		}
 		e.TTL = ttl
 	}
-	came, err := line{Result: r}.encode()
+	came, err := jsonLine{Result: r}.encode()
 	if err != nil {
 		return e, err
 	}
-	if again, err := (line{Result: resultOf(e)}).encode(); err != nil || !bytes.Equal(came, again) {
+	if again, err := (jsonLine{Result: resultOf(e)}).encode(); err != nil || !bytes.Equal(came, again) {
 		return e, errOtherwise
 	}
 	return e, nil
@@ -139,7 +139,7 @@ func kept(t time.Time) time.Time {
 }
 
 // encode returns the line without a newline. Equal lines give equal bytes.
-func (l line) encode() ([]byte, error) {
+func (l jsonLine) encode() ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -151,7 +151,7 @@ func (l line) encode() ([]byte, error) {
 
 // parse reads a line, which must be as encode writes it: what an import dropped could not
 // be exported again.
-func parse(text []byte) (l line, err error) {
+func parse(text []byte) (l jsonLine, err error) {
 	if len(text) > MaxLineBytes {
 		return l, fmt.Errorf("%w: it has %d bytes, more than %d", ErrLine, len(text), MaxLineBytes)
 	}
@@ -171,18 +171,18 @@ func parse(text []byte) (l line, err error) {
 }
 
 // own is the line with the fields of its kind alone.
-func (l line) own() line {
+func (l jsonLine) own() jsonLine {
 	switch l.Kind {
 	case kindSession:
-		return line{Kind: l.Kind, Format: l.Format, Session: l.Session}
+		return jsonLine{Kind: l.Kind, Format: l.Format, Session: l.Session}
 	case kindPart:
-		return line{Kind: l.Kind, Part: l.Part, Number: l.Number, Stored: l.Stored}
+		return jsonLine{Kind: l.Kind, Part: l.Part, Number: l.Number, Stored: l.Stored}
 	case kindResult:
-		return line{Kind: l.Kind, Result: l.Result}
+		return jsonLine{Kind: l.Kind, Result: l.Result}
 	case kindBytes:
-		return line{Kind: l.Kind, Bytes: l.Bytes}
+		return jsonLine{Kind: l.Kind, Bytes: l.Bytes}
 	case kindEnd:
-		return line{Kind: l.Kind, Session: l.Session, Lines: l.Lines}
+		return jsonLine{Kind: l.Kind, Session: l.Session, Lines: l.Lines}
 	}
-	return line{Kind: l.Kind}
+	return jsonLine{Kind: l.Kind}
 }

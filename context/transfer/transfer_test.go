@@ -384,7 +384,7 @@ func TestImportOfALongSession(t *testing.T) {
 	}
 	to.held.Store(0)
 	big := all[0:1:1]
-	line := line{Kind: kindPart, Part: "entry", Stored: make([]byte, kv.MaxValueBytes)}
+	line := jsonLine{Kind: kindPart, Part: "entry", Stored: make([]byte, kv.MaxValueBytes)}
 	for line.Number = 1; line.Number <= session.MaxPartsBytes/kv.MaxValueBytes+1; line.Number++ {
 		text, err := line.encode()
 		must(t, err)

@@ -100,8 +100,8 @@ func (p *presser) touchable(s *State) map[uint64]bool {
 	return out
 }
 
-// place is a result in its unit.
-type place struct {
+// resultPlace is a result in its unit.
+type resultPlace struct {
 	unit   *Unit
 	result int
 }
@@ -110,8 +110,8 @@ type place struct {
 // is marked stays so.
 func (p *presser) micro(s *State) []Marker {
 	marked := slices.Clone(s.Marked)
-	newest := make(map[string]place) // by the id of the call
-	same := make(map[string]string)  // by name and content: the id of the first
+	newest := make(map[string]resultPlace) // by the id of the call
+	same := make(map[string]string)        // by name and content: the id of the first
 	for i := range p.units {
 		u := &p.units[i]
 		if s.Hidden(u.Position) {
@@ -139,7 +139,7 @@ func (p *presser) micro(s *State) []Marker {
 			if _, again := same[key]; !again {
 				same[key] = callID(r.ID, len(same))
 			}
-			newest[r.ID] = place{u, k}
+			newest[r.ID] = resultPlace{u, k}
 		}
 	}
 	slices.SortFunc(marked, func(a, b Marker) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.ID, b.ID)) })
@@ -150,7 +150,7 @@ func (r *Result) marker(u *Unit, from string) Marker {
 	return Marker{Unit: u.Position, At: r.Position, ID: r.ID, From: from}
 }
 
-func (p place) content() string { return p.unit.Results[p.result].Content }
+func (p resultPlace) content() string { return p.unit.Results[p.result].Content }
 
 // collapse makes one text of the messages between the first and the last.
 func (p *presser) collapse(s State) State {

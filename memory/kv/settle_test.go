@@ -20,15 +20,15 @@ func marked(sequence, token uint64, value string) kv.Commit {
 }
 
 func TestSettle(t *testing.T) {
-	unknown := kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome}
+	unknown := kvtest.FailurePlan{Commit: 1, Err: kv.ErrUnknownOutcome}
 	written := unknown
 	written.Written = true
 	for name, c := range map[string]struct {
-		plan   kvtest.Plan
+		plan   kvtest.FailurePlan
 		commit kv.Commit
-		after  []kv.Commit // by others, before anybody asks
-		later  kvtest.Plan // when it is asked
-		want   error       // nil: written
+		after  []kv.Commit        // by others, before anybody asks
+		later  kvtest.FailurePlan // when it is asked
+		want   error              // nil: written
 		value  string
 	}{
 		"it was written":                 {plan: written, commit: marked(0, 7, "mine"), value: "mine"},
@@ -51,15 +51,15 @@ func TestSettle(t *testing.T) {
 			commit: kv.Commit{Token: 7, Batch: marked(0, 7, "mine").Batch, Guards: []kv.Guard{{Ref: counterRef, Any: true}}},
 		},
 		"the store takes no commits any more": {
-			plan: unknown, commit: marked(0, 7, "mine"), later: kvtest.Plan{Commit: 1, Repeat: true, Err: kv.ErrFailed},
+			plan: unknown, commit: marked(0, 7, "mine"), later: kvtest.FailurePlan{Commit: 1, Repeat: true, Err: kv.ErrFailed},
 			want: kv.ErrUnknownOutcome,
 		},
 		"nobody answers": {
-			plan: unknown, commit: marked(0, 7, "mine"), later: kvtest.Plan{Read: 1, Repeat: true},
+			plan: unknown, commit: marked(0, 7, "mine"), later: kvtest.FailurePlan{Read: 1, Repeat: true},
 			want: kv.ErrUnknownOutcome,
 		},
 		"the next tries end so, too": {
-			plan: unknown, commit: marked(0, 7, "mine"), later: kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: true},
+			plan: unknown, commit: marked(0, 7, "mine"), later: kvtest.FailurePlan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: true},
 			value: "mine",
 		},
 	} {
@@ -94,12 +94,12 @@ func TestSettle(t *testing.T) {
 // is neither lost nor made twice.
 func TestAWriterSettlesUnknownOutcomes(t *testing.T) {
 	for _, written := range []bool{false, true} {
-		engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		w := newWriter(t, engine, nil)
 		for n := range 20 {
-			engine.Replan(kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: written})
+			engine.Replan(kvtest.FailurePlan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: written})
 			if n%3 == 0 { // somebody else comes in between
-				engine.Replan(kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: written, Before: func(behind kv.Engine, _ kv.Commit) {
+				engine.Replan(kvtest.FailurePlan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: written, Before: func(behind kv.Engine, _ kv.Commit) {
 					if commits, _ := engine.Calls(); commits > 1 {
 						return
 					}

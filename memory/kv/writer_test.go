@@ -545,7 +545,7 @@ func TestStagesThatFindTheirSnapshotTooOld(t *testing.T) {
 
 // The first commit to a ref reads its sequence along with the snapshot.
 func TestAWriterReadsSequencesWithItsSnapshot(t *testing.T) {
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	w := newWriter(t, engine, nil)
 	for range 2 {
 		err := w.Do(t.Context(), kv.Request{Refs: []kv.Ref{counterRef, otherRef}, Stage: func(_ context.Context, tx *kv.Tx) error {

@@ -516,7 +516,7 @@ func TestOutdatedIndexIsRefused(t *testing.T) {
 		}
 	}
 	// Documents 2 and 5; those between died before.
-	source := lexical.Source{Documents: func(_ context.Context, _ kv.Reader, after uint32) iter.Seq2[lexical.Numbered, error] {
+	source := lexical.Feed{Documents: func(_ context.Context, _ kv.Reader, after uint32) iter.Seq2[lexical.Numbered, error] {
 		return func(yield func(lexical.Numbered, error) bool) {
 			for _, o := range []uint32{2, 5} {
 				if o > after && !yield(lexical.Numbered{Ordinal: o, Document: segment.NewDocument(fmt.Sprint("id", o))}, nil) {

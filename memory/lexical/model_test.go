@@ -89,7 +89,7 @@ type gambler struct {
 
 func mustGambler(tb testing.TB, rng *rand.Rand) *gambler {
 	tb.Helper()
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	g := &gambler{tb: tb, index: New(nil), engine: engine, writer: kv.NewWriter(engine, nil), rng: rng, naive: &naive{}}
 	tb.Cleanup(func() { _ = g.writer.Close() })
 	return g
@@ -174,8 +174,8 @@ func (g *gambler) change() {
 	}
 	c.Delete = killed
 	if g.rng.IntN(10) == 0 {
-		g.engine.Replan(kvtest.Plan{Commit: 1})
-		defer g.engine.Replan(kvtest.Plan{})
+		g.engine.Replan(kvtest.FailurePlan{Commit: 1})
+		defer g.engine.Replan(kvtest.FailurePlan{})
 	}
 	err := g.writer.Do(g.tb.Context(), kv.Request{Refs: []kv.Ref{Ref(modelScope)}, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		first, s, err := g.index.Apply(ctx, tx, modelScope, c)
@@ -223,8 +223,8 @@ func (g *gambler) churn() {
 // shape packs or merges; a fault must change nothing that counts.
 func (g *gambler) shape() {
 	if g.rng.IntN(3) == 0 {
-		g.engine.Replan(kvtest.Plan{Commit: 1 + g.rng.IntN(3)})
-		defer g.engine.Replan(kvtest.Plan{})
+		g.engine.Replan(kvtest.FailurePlan{Commit: 1 + g.rng.IntN(3)})
+		defer g.engine.Replan(kvtest.FailurePlan{})
 	}
 	var err error
 	if g.rng.IntN(2) == 0 {

@@ -27,8 +27,8 @@ const (
 	maxRestarts = 64
 )
 
-// Source gives a rebuilding its documents.
-type Source struct {
+// Feed gives a rebuilding its documents.
+type Feed struct {
 	// Documents yields those whose ordinal is greater than after, in the order
 	// of their ordinals. The view may go on to a later moment, at which the
 	// documents are the same. An ordinal that is left out is that of a deleted one.
@@ -45,7 +45,7 @@ type Source struct {
 // ErrOutdated to readers and writers of documents; so none may be lost. Commits
 // are small, and the old index is deleted by Merge. For an index that needs no
 // rebuilding it does nothing.
-func (x *Index) Rebuild(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope, from Source) error {
+func (x *Index) Rebuild(ctx context.Context, engine kv.Engine, writer *kv.Writer, scope kv.Scope, from Feed) error {
 	r := &rebuilding{index: x, engine: engine, writer: writer, scope: scope, source: from}
 	for range maxRestarts {
 		err := r.run(ctx)
@@ -66,7 +66,7 @@ type rebuilding struct {
 	engine kv.Engine
 	writer *kv.Writer
 	scope  kv.Scope
-	source Source
+	source Feed
 
 	last    uint32 // the last ordinal that the new index has
 	waiting []numbered

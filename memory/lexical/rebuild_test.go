@@ -13,8 +13,8 @@ import (
 )
 
 // sourceOf gives a rebuilding documents with those ordinals.
-func sourceOf(ordinals ...uint32) lexical.Source {
-	return lexical.Source{Documents: func(_ context.Context, _ kv.Reader, after uint32) iter.Seq2[lexical.Numbered, error] {
+func sourceOf(ordinals ...uint32) lexical.Feed {
+	return lexical.Feed{Documents: func(_ context.Context, _ kv.Reader, after uint32) iter.Seq2[lexical.Numbered, error] {
 		return func(yield func(lexical.Numbered, error) bool) {
 			for _, o := range ordinals {
 				if o > after && !yield(lexical.Numbered{Ordinal: o, Document: segment.NewDocument(fmt.Sprint("id", o))}, nil) {
@@ -31,7 +31,7 @@ func (l *library) speak(analysis string) {
 }
 
 // mustAgree checks that the index has those documents.
-func (l *library) mustAgree(tb testing.TB, want lexical.Source) {
+func (l *library) mustAgree(tb testing.TB, want lexical.Feed) {
 	tb.Helper()
 	found, err := l.Check(tb.Context(), l.engine, scope, want.Documents(tb.Context(), l.engine, 0))
 	if err != nil || found.Total > 0 {

@@ -12,8 +12,8 @@ import (
 // waits for its next save.
 const MaxWaiting = 4096
 
-// List holds scopes that wait for a goroutine, each once.
-type List struct {
+// Waiting holds scopes that wait for a goroutine, each once.
+type Waiting struct {
 	scopes chan kv.Scope
 
 	mu      sync.Mutex // guards the fields below
@@ -22,12 +22,12 @@ type List struct {
 }
 
 // NewList returns an empty list.
-func NewList() *List {
-	return &List{scopes: make(chan kv.Scope, MaxWaiting), waiting: make(map[kv.Scope]struct{})}
+func NewList() *Waiting {
+	return &Waiting{scopes: make(chan kv.Scope, MaxWaiting), waiting: make(map[kv.Scope]struct{})}
 }
 
 // Add lets a scope wait, unless it does or too many do.
-func (w *List) Add(scope kv.Scope) {
+func (w *Waiting) Add(scope kv.Scope) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, ok := w.waiting[scope]; ok {
@@ -42,7 +42,7 @@ func (w *List) Add(scope kv.Scope) {
 }
 
 // AddAfter lets a scope wait after a pause, as one that waits already.
-func (w *List) AddAfter(scope kv.Scope, pause time.Duration) {
+func (w *Waiting) AddAfter(scope kv.Scope, pause time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, ok := w.waiting[scope]; ok {
@@ -63,7 +63,7 @@ func (w *List) AddAfter(scope kv.Scope, pause time.Duration) {
 
 // Missed reports whether the list is empty and has had no room for some scope
 // since it was asked last.
-func (w *List) Missed() bool {
+func (w *Waiting) Missed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.dropped || len(w.waiting) > 0 {
@@ -74,7 +74,7 @@ func (w *List) Missed() bool {
 }
 
 // Run does the work until ctx ends.
-func (w *List) Run(ctx context.Context, work func(context.Context, kv.Scope)) {
+func (w *Waiting) Run(ctx context.Context, work func(context.Context, kv.Scope)) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -42,7 +42,7 @@ type Packer struct {
 	logger    *slog.Logger
 	packAfter int
 
-	packs, merges *List
+	packs, merges *Waiting
 	stop          context.CancelFunc
 	running       sync.WaitGroup
 

@@ -27,8 +27,8 @@ type Text struct {
 	Value float64
 }
 
-// Part is the part of a text that is shown.
-type Part struct {
+// Excerpt is the part of a text that is shown.
+type Excerpt struct {
 	// Whole: all of it.
 	Whole bool
 	// Passages are the shown passages of a text that is not shown whole, in order; they do
@@ -39,7 +39,7 @@ type Part struct {
 }
 
 // Given reports whether anything is.
-func (p *Part) Given() bool { return p.Whole || len(p.Passages) > 0 }
+func (p *Excerpt) Given() bool { return p.Whole || len(p.Passages) > 0 }
 
 // Filler chooses what to give.
 type Filler struct {
@@ -53,7 +53,7 @@ type Filler struct {
 
 // Fill returns what to show of each text; together it never exceeds budget tokens. It ends
 // early with the error of the context.
-func (f *Filler) Fill(ctx context.Context, texts []Text, budget int) ([]Part, error) {
+func (f *Filler) Fill(ctx context.Context, texts []Text, budget int) ([]Excerpt, error) {
 	if parts := f.all(texts, budget); parts != nil {
 		return parts, nil
 	}
@@ -88,7 +88,7 @@ func (f *Filler) Passages(text string, budget int) []Passage {
 }
 
 // all gives all texts whole, or nil where they do not fit.
-func (f *Filler) all(texts []Text, budget int) []Part {
+func (f *Filler) all(texts []Text, budget int) []Excerpt {
 	size := 0
 	for _, t := range texts {
 		size += len(t.Text)
@@ -96,9 +96,9 @@ func (f *Filler) all(texts []Text, budget int) []Part {
 	if size/mostBytesPerToken > budget {
 		return nil
 	}
-	parts := make([]Part, len(texts))
+	parts := make([]Excerpt, len(texts))
 	for i, t := range texts {
-		parts[i] = Part{Whole: true, Tokens: f.Count(t.Text)}
+		parts[i] = Excerpt{Whole: true, Tokens: f.Count(t.Text)}
 		if budget -= parts[i].Tokens; budget < 0 {
 			return nil
 		}
@@ -216,8 +216,8 @@ func (g *filling) give(o offer) {
 }
 
 // parts returns the chosen part of each text.
-func (g *filling) parts() []Part {
-	parts := make([]Part, len(g.texts))
+func (g *filling) parts() []Excerpt {
+	parts := make([]Excerpt, len(g.texts))
 	for i, chosen := range g.chosen {
 		slices.SortFunc(chosen, func(a, b offer) int { return a.From - b.From })
 		parts[i] = g.part(g.texts[i].Text, chosen)
@@ -226,9 +226,9 @@ func (g *filling) parts() []Part {
 }
 
 // part joins the chosen passages of a text where that takes no more tokens.
-func (g *filling) part(text string, chosen []offer) (p Part) {
+func (g *filling) part(text string, chosen []offer) (p Excerpt) {
 	if len(chosen) == 1 && chosen[0].Passage == (Passage{0, len(text)}) {
-		return Part{Whole: true, Tokens: chosen[0].tokens}
+		return Excerpt{Whole: true, Tokens: chosen[0].tokens}
 	}
 	for _, o := range chosen {
 		if n := len(p.Passages); n > 0 && skipSpace(text, p.Passages[n-1].To) == o.From {
@@ -251,13 +251,13 @@ func (g *filling) part(text string, chosen []offer) (p Part) {
 }
 
 // wholePart makes a part that is all but the spaces at its ends the whole, if that fits.
-func (g *filling) wholePart(text string, p Part) Part {
+func (g *filling) wholePart(text string, p Excerpt) Excerpt {
 	more := g.Count(text) - p.Tokens
 	if more > g.left {
 		return p
 	}
 	g.left -= more
-	return Part{Whole: true, Tokens: p.Tokens + more}
+	return Excerpt{Whole: true, Tokens: p.Tokens + more}
 }
 
 // offers is a heap with the best first; of equals the one that was ranked first.

@@ -27,7 +27,7 @@ func byWords(asked ...string) *passage.Filler {
 	return f
 }
 
-func mustFill(tb testing.TB, f *passage.Filler, budget int, texts ...string) []passage.Part {
+func mustFill(tb testing.TB, f *passage.Filler, budget int, texts ...string) []passage.Excerpt {
 	tb.Helper()
 	var found []passage.Text
 	for i, text := range texts {
@@ -46,7 +46,7 @@ func long(told string) string {
 	return filler + "\n\n" + told + "\n\n" + filler
 }
 
-func given(texts []string, parts []passage.Part) (all []string) {
+func given(texts []string, parts []passage.Excerpt) (all []string) {
 	for i, p := range parts {
 		if p.Whole {
 			all = append(all, texts[i])
@@ -163,7 +163,7 @@ func TestCountsFew(t *testing.T) {
 }
 
 // checkParts checks what holds of every answer.
-func checkParts(tb testing.TB, f *passage.Filler, texts []string, parts []passage.Part, budget int) {
+func checkParts(tb testing.TB, f *passage.Filler, texts []string, parts []passage.Excerpt, budget int) {
 	tb.Helper()
 	sum := 0
 	for i, p := range parts {
@@ -225,7 +225,7 @@ func TestFillHoldsForAnyTexts(t *testing.T) {
 			budget := rng.IntN(1 << rng.IntN(12))
 			parts := mustFill(t, f, budget, texts...)
 			checkParts(t, f, texts, parts, budget)
-			if again := mustFill(t, f, budget, texts...); !slices.EqualFunc(parts, again, func(a, b passage.Part) bool {
+			if again := mustFill(t, f, budget, texts...); !slices.EqualFunc(parts, again, func(a, b passage.Excerpt) bool {
 				return a.Whole == b.Whole && slices.Equal(a.Passages, b.Passages)
 			}) {
 				t.Fatalf("%s: the same texts give %+v, then %+v", name, parts, again)

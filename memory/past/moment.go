@@ -91,8 +91,8 @@ type Found struct {
 	Lost int
 }
 
-// Source is where a Moment looks.
-type Source struct {
+// Present is where a Moment looks.
+type Present struct {
 	View   kv.Reader
 	Scope  kv.Scope
 	Reader *lexical.Reader
@@ -106,7 +106,7 @@ type Source struct {
 
 // Find reads what has changed since the moment. More than MaxReread records, or too much of
 // them, is an *invalid.Error.
-func (m Moment) Find(ctx context.Context, from Source) (found Found, err error) {
+func (m Moment) Find(ctx context.Context, from Present) (found Found, err error) {
 	if m.IsNow() {
 		return found, nil
 	}
@@ -150,7 +150,7 @@ func (m Moment) tooMuch(format string, args ...any) error {
 
 // suspects are the documents that may not match the state at the moment: documents of
 // records rewritten or replaced since.
-func (m Moment) suspects(from Source) (ordinals []uint32) {
+func (m Moment) suspects(from Present) (ordinals []uint32) {
 	f := from.Reader.Frame()
 	for i := range f.Slots() {
 		slot := i + 1
@@ -166,7 +166,7 @@ func (m Moment) suspects(from Source) (ordinals []uint32) {
 }
 
 // look decides on one record, and returns how many bytes it has read for that.
-func (m Moment) look(ctx context.Context, from Source, found *Found, ordinal uint32, now record.Record) (read int, err error) {
+func (m Moment) look(ctx context.Context, from Present, found *Found, ordinal uint32, now record.Record) (read int, err error) {
 	then := now
 	if !m.AsOf.IsZero() && changed(now).After(m.AsOf) {
 		var ok bool
@@ -209,7 +209,7 @@ func (m Moment) Show(r *record.Record) {
 }
 
 // start is when what replaced a record became valid.
-func (m Moment) start(ctx context.Context, from Source, r record.Record) (at time.Time, read int, err error) {
+func (m Moment) start(ctx context.Context, from Present, r record.Record) (at time.Time, read int, err error) {
 	by, ok, err := record.Read(ctx, from.View, from.Scope, r.SupersededBy)
 	if err != nil || !ok {
 		return r.SupersededTime, 0, err

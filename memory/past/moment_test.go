@@ -207,7 +207,7 @@ func (m *memory) looked(t *testing.T, moment past.Moment, replaced bool) ([]stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := moment.Find(t.Context(), past.Source{View: m.engine, Scope: scope, Reader: reader, Version: m.version, Replaced: replaced})
+	found, err := moment.Find(t.Context(), past.Present{View: m.engine, Scope: scope, Reader: reader, Version: m.version, Replaced: replaced})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestTooMuch(t *testing.T) {
 		r, _, ok, err := m.version(ctx, now, moment)
 		return r, 65 << 20, ok, err
 	}
-	from := past.Source{View: m.engine, Scope: scope, Reader: reader, Version: large}
+	from := past.Present{View: m.engine, Scope: scope, Reader: reader, Version: large}
 	_, err = past.Moment{AsOf: at(1)}.Find(t.Context(), from)
 	var refused *invalid.Error
 	if !errors.As(err, &refused) || refused.Field != "as_of" || !errors.Is(err, record.ErrInvalid) {

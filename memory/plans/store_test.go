@@ -160,7 +160,7 @@ func testAnswerLimit(t *testing.T, engine kv.Engine) {
 
 // Whatever fails leaves nothing behind, and comes back as what it is.
 func testFailures(t *testing.T, engine kv.Engine) {
-	faulty := kvtest.Faulty(engine, kvtest.Plan{})
+	faulty := kvtest.Faulty(engine, kvtest.FailurePlan{})
 	r := MustRig(t, faulty, nil)
 	appends := map[string]func() error{
 		"plan":      func() error { return r.SavePlan(t.Context(), tenant, session, plans.Plan{}) },
@@ -168,21 +168,21 @@ func testFailures(t *testing.T, engine kv.Engine) {
 		"line":      func() error { return r.AppendLine(t.Context(), tenant, session, 1, "k", "s") },
 	}
 	for what, add := range appends {
-		for _, plan := range []kvtest.Plan{{Commit: 1}, {Read: 1, Repeat: true}} {
+		for _, plan := range []kvtest.FailurePlan{{Commit: 1}, {Read: 1, Repeat: true}} {
 			faulty.Replan(plan)
 			if err := add(); !errors.Is(err, kvtest.ErrFault) || errors.Is(err, plans.ErrTooLarge) {
 				t.Errorf("%s: got %v", what, err)
 			}
 		}
 	}
-	faulty.Replan(kvtest.Plan{})
+	faulty.Replan(kvtest.FailurePlan{})
 	r.mustBeEmpty(t, tenant, session)
 	for _, add := range appends {
 		must(t, add())
 	}
 	for what, read := range r.reads(t, session) {
 		for n := 1; ; n++ {
-			faulty.Replan(kvtest.Plan{Read: n})
+			faulty.Replan(kvtest.FailurePlan{Read: n})
 			err := read()
 			if _, reads := faulty.Calls(); reads < n {
 				must(t, err)
@@ -193,7 +193,7 @@ func testFailures(t *testing.T, engine kv.Engine) {
 			}
 		}
 	}
-	faulty.Replan(kvtest.Plan{})
+	faulty.Replan(kvtest.FailurePlan{})
 }
 
 // reads are all ways to read a session.
@@ -345,10 +345,10 @@ func testDamagedEntries(t *testing.T, engine kv.Engine) {
 // full, and reading all of a ring is one lookup and one scan. Searching all
 // sessions costs a few reads for each scope that there is, not for each record.
 func testConstantWork(t *testing.T, engine kv.Engine) {
-	faulty := kvtest.Faulty(engine, kvtest.Plan{})
+	faulty := kvtest.Faulty(engine, kvtest.FailurePlan{})
 	r := MustRig(t, faulty, nil)
 	calls := func(do func() error) (commits, reads int) {
-		faulty.Replan(kvtest.Plan{})
+		faulty.Replan(kvtest.FailurePlan{})
 		must(t, do())
 		return faulty.Calls()
 	}

@@ -24,11 +24,11 @@ func packedBytes(dimension int) int {
 	return paddedLength(dimension)/8 + entryBytes + fineBytes(dimension)
 }
 
-// block is vectors packed for scanning. With u a vector rotated and of length
+// packedVectors is vectors packed for scanning. With u a vector rotated and of length
 // one, and c the block's centre, it keeps of r = u - c the signs, r·c, and the
 // factor that makes an estimate of r·y from the signs for any y: |r|² / Σ|rj|.
 // The estimate is that of RaBitQ (Gao and Long 2024).
-type block struct {
+type packedVectors struct {
 	words    int // of 64 bits, of each code
 	centre   []float32
 	square   float32 // centre·centre
@@ -42,14 +42,14 @@ type block struct {
 }
 
 // bytes is about what a block takes in memory.
-func (b *block) bytes() int {
+func (b *packedVectors) bytes() int {
 	const fixed = 200
 	return fixed + 4*len(b.centre) + len(b.ordinals)*(entryBytes+2+8*b.words)
 }
 
 // newBlock packs rotated unit vectors. It needs at least one.
-func newBlock(ordinals []uint32, rotated [][]float32) *block {
-	b := &block{
+func newBlock(ordinals []uint32, rotated [][]float32) *packedVectors {
+	b := &packedVectors{
 		words:    len(rotated[0]) / 64,
 		ordinals: ordinals,
 		offsets:  make([]float32, len(rotated)),
@@ -72,7 +72,7 @@ func newBlock(ordinals []uint32, rotated [][]float32) *block {
 	return b
 }
 
-func (b *block) countOnes() {
+func (b *packedVectors) countOnes() {
 	b.ones = make([]uint16, len(b.ordinals))
 	for i := range b.ones {
 		for _, word := range b.codes[i*b.words : (i+1)*b.words] {
@@ -83,7 +83,7 @@ func (b *block) countOnes() {
 
 // pack writes the code of vector i, which differs from the centre by r, and
 // returns the standard deviation of its estimates.
-func (b *block) pack(i int, r []float32) float32 {
+func (b *packedVectors) pack(i int, r []float32) float32 {
 	code := b.codes[i*b.words : (i+1)*b.words]
 	var sum, square float64
 	for j, x := range r {
@@ -136,7 +136,7 @@ func product(a, b []float32) float32 {
 
 // encode returns the first two stored parts of a block: the centre, which chooses
 // the block, and the codes. The fine codes are the third.
-func (b *block) encode() (centre, codes []byte) {
+func (b *packedVectors) encode() (centre, codes []byte) {
 	centre = binary.AppendUvarint(nil, format)
 	centre = appendSingles(centre, []float32{b.sigma})
 	centre = appendSingles(centre, b.centre)
@@ -170,7 +170,7 @@ func cutFormat(what string, b []byte) ([]byte, error) {
 }
 
 // decodeCentre reads the stored centre of a block of that dimension.
-func decodeCentre(stored []byte, dimension int) (*block, error) {
+func decodeCentre(stored []byte, dimension int) (*packedVectors, error) {
 	rest, err := cutFormat("centre of a block", stored)
 	if err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func decodeCentre(stored []byte, dimension int) (*block, error) {
 	if len(rest) != 4*(1+length) {
 		return nil, fmt.Errorf("%w: centre of %d bytes", ErrDamaged, len(stored))
 	}
-	b := &block{words: length / 64, sigma: singles(rest, 1)[0], centre: singles(rest[4:], length)}
+	b := &packedVectors{words: length / 64, sigma: singles(rest, 1)[0], centre: singles(rest[4:], length)}
 	b.square = product(b.centre, b.centre)
 	return b, nil
 }
@@ -187,7 +187,7 @@ func decodeCentre(stored []byte, dimension int) (*block, error) {
 // decodeCodes reads the stored codes into a block with its centre. Each number
 // in it is as good as any: damage that the length does not show makes estimates
 // wrong, never the exact cosines.
-func (b *block) decodeCodes(stored []byte) error {
+func (b *packedVectors) decodeCodes(stored []byte) error {
 	rest, err := cutFormat("block", stored)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 )
 
 // clustered packs vectors so that neighbours come into the same block (k-means).
-func clustered(ordinals []uint32, rotated [][]float32, capacity int) []*block {
+func clustered(ordinals []uint32, rotated [][]float32, capacity int) []*packedVectors {
 	if len(ordinals) == 0 {
 		return nil
 	}
@@ -32,7 +32,7 @@ func clustered(ordinals []uint32, rotated [][]float32, capacity int) []*block {
 		c := nearestCentre(centres, v)
 		groups[c] = append(groups[c], i)
 	}
-	var blocks []*block
+	var blocks []*packedVectors
 	for _, group := range groups {
 		for len(group) > 0 {
 			n := min(len(group), capacity)
@@ -43,7 +43,7 @@ func clustered(ordinals []uint32, rotated [][]float32, capacity int) []*block {
 	return blocks
 }
 
-func gather(ordinals []uint32, rotated [][]float32, group []int) *block {
+func gather(ordinals []uint32, rotated [][]float32, group []int) *packedVectors {
 	members, vectors := make([]uint32, len(group)), make([][]float32, len(group))
 	for i, n := range group {
 		members[i], vectors[i] = ordinals[n], rotated[n]

@@ -204,7 +204,7 @@ func FuzzVector(f *testing.F) {
 	})
 }
 
-func benchBlock(n int) (*block, []float32) {
+func benchBlock(n int) (*packedVectors, []float32) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	var ordinals []uint32
 	var rotated [][]float32

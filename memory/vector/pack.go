@@ -110,7 +110,7 @@ type packing struct {
 	from      []blockInfo // blocks to make anew
 	cluster   bool        // put neighbours together
 
-	blocks  []*block
+	blocks  []*packedVectors
 	entries int // that were taken in
 }
 

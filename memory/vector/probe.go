@@ -24,7 +24,7 @@ const (
 )
 
 // aim makes p ready for a block. The rotated query has the length one.
-func (p *probe) aim(b *block, rotated []float32) {
+func (p *probe) aim(b *packedVectors, rotated []float32) {
 	p.base = product(rotated, b.centre)
 	p.distance = max(0, 1-2*p.base+b.square)
 	p.sigma = b.sigma * float32(math.Sqrt(float64(p.distance)))
@@ -40,7 +40,7 @@ func (p *probe) aim(b *block, rotated []float32) {
 }
 
 // slice fills the planes.
-func (p *probe) slice(b *block, rotated []float32) {
+func (p *probe) slice(b *packedVectors, rotated []float32) {
 	if len(p.planes) != planes*b.words {
 		p.planes = make([]uint64, planes*b.words)
 	}
@@ -58,20 +58,20 @@ func (p *probe) slice(b *block, rotated []float32) {
 }
 
 // estimate returns about the cosine of the query and vector i of the block.
-func (p *probe) estimate(b *block, i int) float32 {
+func (p *probe) estimate(b *packedVectors, i int) float32 {
 	return p.weigh(b, i, count(b.codes[i*b.words:(i+1)*b.words], p.planes))
 }
 
 // weigh converts the sum of the steps at the set bits of vector i to an estimate. Each bit
 // stands for +1 or -1, and Σ±y = 2·Σ(y where the bit is set) - Σy.
-func (p *probe) weigh(b *block, i, weight int) float32 {
+func (p *probe) weigh(b *packedVectors, i, weight int) float32 {
 	set := p.low*float32(b.ones[i]) + p.step*float32(weight)
 	return p.base + b.offsets[i] + b.factors[i]*(2*set-p.sum)
 }
 
 // estimates writes the estimates of all vectors of the block to dst, which has
 // room for them.
-func (p *probe) estimates(b *block, dst []float32) {
+func (p *probe) estimates(b *packedVectors, dst []float32) {
 	if b.words == usualWords {
 		p.usualEstimates(b, dst)
 		return
@@ -103,7 +103,7 @@ const usualWords = 6
 
 // usualEstimates is estimates without a loop over the words, which takes half of
 // its time.
-func (p *probe) usualEstimates(b *block, dst []float32) {
+func (p *probe) usualEstimates(b *packedVectors, dst []float32) {
 	s := (*[planes * usualWords]uint64)(p.planes)
 	codes := b.codes
 	for i := range b.ordinals {

@@ -22,8 +22,8 @@ func (h head) cacheKey(part byte, id uint32) cacheKey {
 }
 
 // readBlocks returns blocks with their codes.
-func (x *Index) readBlocks(ctx context.Context, view kv.Getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
-	blocks, missing := recall[*block](x.cache, h, partBlock, infos)
+func (x *Index) readBlocks(ctx context.Context, view kv.Getter, h head, infos []blockInfo, dimension int) ([]*packedVectors, error) {
+	blocks, missing := recall[*packedVectors](x.cache, h, partBlock, infos)
 	if len(missing) == 0 {
 		return blocks, nil
 	}
@@ -47,8 +47,8 @@ func (x *Index) readBlocks(ctx context.Context, view kv.Getter, h head, infos []
 }
 
 // readCentres returns blocks with their centres, without codes.
-func (x *Index) readCentres(ctx context.Context, view kv.Getter, h head, infos []blockInfo, dimension int) ([]*block, error) {
-	blocks, missing := recall[*block](x.cache, h, partCentre, infos)
+func (x *Index) readCentres(ctx context.Context, view kv.Getter, h head, infos []blockInfo, dimension int) ([]*packedVectors, error) {
+	blocks, missing := recall[*packedVectors](x.cache, h, partCentre, infos)
 	if len(missing) == 0 {
 		return blocks, nil
 	}

@@ -265,7 +265,7 @@ func (s *search) scan(ctx context.Context, h head, blocks []blockInfo) (*shortli
 }
 
 // scanBlock offers each vector of a block with what its cosine can be at best.
-func (s *search) scanBlock(b *block, p *probe, margin float32, into *shortlist) (scanned int) {
+func (s *search) scanBlock(b *packedVectors, p *probe, margin float32, into *shortlist) (scanned int) {
 	if s.sparse {
 		return s.scanSparse(b, p, margin, into)
 	}
@@ -280,7 +280,7 @@ func (s *search) scanBlock(b *block, p *probe, margin float32, into *shortlist) 
 }
 
 // scanSparse is scanBlock for few allowed documents: it checks the filter first.
-func (s *search) scanSparse(b *block, p *probe, margin float32, into *shortlist) (scanned int) {
+func (s *search) scanSparse(b *packedVectors, p *probe, margin float32, into *shortlist) (scanned int) {
 	for i, ordinal := range b.ordinals {
 		if !s.Allowed.Has(ordinal) {
 			continue
@@ -293,7 +293,7 @@ func (s *search) scanSparse(b *block, p *probe, margin float32, into *shortlist)
 	return scanned
 }
 
-func (s *search) candidate(b *block, i int, estimate float32) candidate {
+func (s *search) candidate(b *packedVectors, i int, estimate float32) candidate {
 	return candidate{estimate: estimate, ordinal: b.ordinals[i], block: uint32(len(s.bases)), entry: uint32(i)}
 }
 

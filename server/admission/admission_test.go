@@ -33,7 +33,7 @@ func newCounter() *admission.Counter {
 	for _, m := range requests() {
 		types = append(types, m.ProtoReflect().Descriptor())
 	}
-	table := admission.Table{}
+	table := admission.ItemLimits{}
 	for _, field := range admission.Counted(types...) {
 		table[field.FullName()] = few
 		if admission.IsJSON(field) {
@@ -123,7 +123,7 @@ func TestCheck(t *testing.T) {
 
 // wide allows anything but what all messages are bounded by.
 func wide(m proto.Message) *admission.Counter {
-	return admission.NewCounter(admission.Table{}, m.ProtoReflect().Descriptor())
+	return admission.NewCounter(admission.ItemLimits{}, m.ProtoReflect().Descriptor())
 }
 
 // What is bounded for the message as a whole, and the depth of JSON.

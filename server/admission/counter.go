@@ -35,7 +35,7 @@ type Counter struct {
 
 // NewCounter returns a counter for messages of these types. A field without an
 // entry in the table is bounded by MaxItems alone.
-func NewCounter(table Table, messages ...protoreflect.MessageDescriptor) *Counter {
+func NewCounter(table ItemLimits, messages ...protoreflect.MessageDescriptor) *Counter {
 	b := planner{table: table, plans: make(map[protoreflect.FullName]*plan)}
 	c := &Counter{plans: make(map[protoreflect.MessageDescriptor]*plan, len(messages))}
 	for _, d := range messages {

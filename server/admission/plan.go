@@ -9,9 +9,9 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Table is how many items each repeated field and map may have, and how many
+// ItemLimits is how many items each repeated field and map may have, and how many
 // values each field of JSON in protobuf's own types, by the full name of the field.
-type Table map[protoreflect.FullName]int
+type ItemLimits map[protoreflect.FullName]int
 
 // Full names of the types that hold JSON.
 const (
@@ -67,7 +67,7 @@ func (p *plan) at(number uint64) *field {
 
 // planner makes plans, one for each type of message.
 type planner struct {
-	table Table
+	table ItemLimits
 	plans map[protoreflect.FullName]*plan
 }
 

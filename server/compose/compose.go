@@ -436,7 +436,7 @@ func (d *Domain) naming(ctx context.Context, scope kv.Scope, sessionID string) (
 // busy reports whether something runs for a session: a program, or a child of it.
 func (d *Domain) busy(ctx context.Context, scope kv.Scope, sessionID string) (bool, error) {
 	if d.Jobs != nil {
-		for _, job := range d.Jobs.List(jobs.Owner{Scope: scope, Session: sessionID}) {
+		for _, job := range d.Jobs.List(jobs.JobOwner{Scope: scope, Session: sessionID}) {
 			if job.Ended.IsZero() {
 				return true, nil
 			}

@@ -176,7 +176,7 @@ func TestStatusEvents(t *testing.T) {
 	d := MustOpen(t)
 	topic, err := pattern.Parse(topics.Status)
 	must(t, err)
-	s, err := d.Events.Subscribe(t.Context(), tenant, []events.Selection{{Pattern: topic}}, nil)
+	s, err := d.Events.Subscribe(t.Context(), tenant, []events.Subscribed{{Pattern: topic}}, nil)
 	must(t, err)
 	defer s.Close()
 	link, err := d.Agents.Open(tenant, "worker", agents.OpenOptions{})

@@ -83,7 +83,7 @@ func MCPNetwork(gate *egress.Gate, tenant string, s mcp.Server, configured bool,
 // ToolTokens is about what a tool takes in a prompt, whatever the model; 0 where it can't
 // be counted.
 func ToolTokens(counter *tokens.Counter, t tools.Descriptor) int {
-	count, err := counter.Tools("", []tokens.Tool{{Name: t.Name, Description: t.Description, Schema: t.Schema}})
+	count, err := counter.Tools("", []tokens.ToolDefinition{{Name: t.Name, Description: t.Description, Schema: t.Schema}})
 	if err != nil {
 		return 0
 	}

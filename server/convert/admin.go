@@ -51,7 +51,7 @@ func EraseSubject(r *loombridgev1.EraseScopeRequest, tenant string) erasure.Subj
 }
 
 // EraseProgress converts the progress of an erasure.
-func EraseProgress(p live.Progress) *loombridgev1.EraseScopeResponse {
+func EraseProgress(p live.EraseProgress) *loombridgev1.EraseScopeResponse {
 	at := map[live.Step]loombridgev1.EraseStep{
 		live.Waiting:    loombridgev1.EraseStep_ERASE_STEP_WAITING,
 		live.Counting:   loombridgev1.EraseStep_ERASE_STEP_COUNTING,

@@ -12,7 +12,7 @@ import (
 )
 
 // decisions are the answers of people by their numbers on the wire.
-var decisions = map[loombridgev1.ApprovalDecision]approval.Answer{
+var decisions = map[loombridgev1.ApprovalDecision]approval.Ruling{
 	loombridgev1.ApprovalDecision_APPROVAL_DECISION_DENY:    approval.Denied,
 	loombridgev1.ApprovalDecision_APPROVAL_DECISION_ONCE:    approval.Once,
 	loombridgev1.ApprovalDecision_APPROVAL_DECISION_SESSION: approval.ForSession,
@@ -21,7 +21,7 @@ var decisions = map[loombridgev1.ApprovalDecision]approval.Answer{
 }
 
 // ApprovalAnswer is a decision, which was checked.
-func ApprovalAnswer(d loombridgev1.ApprovalDecision) approval.Answer { return decisions[d] }
+func ApprovalAnswer(d loombridgev1.ApprovalDecision) approval.Ruling { return decisions[d] }
 
 // PendingApproval converts a call that waits.
 func PendingApproval(r approval.Request) *loombridgev1.PendingApproval {

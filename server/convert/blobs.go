@@ -82,7 +82,7 @@ func BlobPage(listed blob.Page, usage blob.Usage, limit int) *loombridgev1.ListB
 }
 
 // Pattern is what to look for in lines; nil for words and for nothing.
-func Pattern(r *loombridgev1.SearchBlobsRequest) (*blob.Pattern, error) {
+func Pattern(r *loombridgev1.SearchBlobsRequest) (*blob.LinePattern, error) {
 	switch p := r.GetPattern().(type) {
 	case *loombridgev1.SearchBlobsRequest_Literal:
 		return blob.Literal(p.Literal, r.GetIgnoreCase())

@@ -84,7 +84,7 @@ func ChildAgent(c *children.Child) *loombridgev1.ChildAgent {
 }
 
 // WaitAgentsResponse says what came of children.
-func WaitAgentsResponse(o children.Outcome) *loombridgev1.WaitAgentsResponse {
+func WaitAgentsResponse(o children.WaitOutcome) *loombridgev1.WaitAgentsResponse {
 	said, cut := o.Text()
 	out := &loombridgev1.WaitAgentsResponse{Complete: o.Complete, Pending: o.Pending(), Outcome: said, Cut: cut}
 	for i := range o.Children {

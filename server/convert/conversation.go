@@ -34,12 +34,12 @@ func SessionPage(sessions iter.Seq2[session.Summary, error], size int) (*loombri
 
 // ConversationPage is the first page of items that has at most size of them and
 // fits into limit bytes.
-func ConversationPage(items iter.Seq2[conversation.Item, error], size, limit int, newestFirst bool, asText bool) (*loombridgev1.ListConversationResponse, error) {
+func ConversationPage(items iter.Seq2[conversation.Entry, error], size, limit int, newestFirst bool, asText bool) (*loombridgev1.ListConversationResponse, error) {
 	out := &loombridgev1.ListConversationResponse{}
 	// The frame of an entry in the page, and the token at its end.
 	const overhead = 64
 	used := 0
-	var last conversation.Place
+	var last conversation.Position
 	for item, err := range items {
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func ConversationPage(items iter.Seq2[conversation.Item, error], size, limit int
 	return out, nil
 }
 
-func conversationEntry(item conversation.Item, asText bool) *loombridgev1.ConversationEntry {
+func conversationEntry(item conversation.Entry, asText bool) *loombridgev1.ConversationEntry {
 	out := &loombridgev1.ConversationEntry{
 		Position: int64(item.Position), CreateTime: Timestamp(item.Time), FoldBatch: int64(item.Batch),
 	}

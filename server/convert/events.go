@@ -34,14 +34,14 @@ func EmitOptions(r *loombridgev1.EmitRequest, owns func(agent string) bool) even
 }
 
 // Selections converts topics that were checked.
-func Selections(topics []*loombridgev1.TopicPosition) ([]events.Selection, error) {
-	selections := make([]events.Selection, len(topics))
+func Selections(topics []*loombridgev1.TopicPosition) ([]events.Subscribed, error) {
+	selections := make([]events.Subscribed, len(topics))
 	for i, t := range topics {
 		pattern, err := pattern.Parse(t.GetTopic())
 		if err != nil {
 			return nil, err
 		}
-		selections[i] = events.Selection{
+		selections[i] = events.Subscribed{
 			Pattern: pattern, Since: timeOf(t.GetSince()), QoS: qosOf(t.GetQualityOfService()),
 			EventTypes: t.GetEventTypes(), Headers: t.GetHeaders(), SessionID: t.GetSessionId(),
 		}

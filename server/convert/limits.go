@@ -31,7 +31,7 @@ func Bridges(r *registry.Registry) []*loombridgev1.BridgeStatus {
 }
 
 // Workspace returns the server that has a workspace; nil if none has.
-func Workspace(o places.Owner) *loombridgev1.Workspace {
+func Workspace(o places.FolderOwner) *loombridgev1.Workspace {
 	if o.Folder == "" {
 		return nil
 	}

@@ -106,7 +106,7 @@ func bytesBlock(kind string, b *loombridgev1.ResultBytes) map[string]any {
 func formOf(f step.Form) loombridgev1.ResultForm { return loombridgev1.ResultForm(f) }
 
 // BlobView is the form in which a result is read.
-func BlobView(f loombridgev1.BlobForm) step.View { return step.View(f) }
+func BlobView(f loombridgev1.BlobForm) step.ResultView { return step.ResultView(f) }
 
 // Recorded converts the answer to a report.
 func Recorded(a hand.Answer) *loombridgev1.RecordStepResponse {

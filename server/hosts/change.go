@@ -164,7 +164,7 @@ func (c Change) Apply() error {
 	if err != nil {
 		return err
 	}
-	now := kept{Path: c.Path, Before: c.Before}
+	now := savedFile{Path: c.Path, Before: c.Before}
 	switch {
 	case then != nil && then.wrote(c.Before):
 		now.Before, now.Made = then.Before, then.Made // what was there before the first time

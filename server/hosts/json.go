@@ -14,7 +14,7 @@ import (
 // ErrMalformed: a file is not what it should be. It is left as it is.
 var ErrMalformed = errors.New("hosts: malformed")
 
-// field is one member of an object whose members have an order.
+// jsonMember is one member of an object whose members have an order.
 type field struct {
 	name  string
 	value any

@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 )
 
-// kept is a file as it was before anything of ours was in it.
-type kept struct {
+// savedFile is a file as it was before anything of ours was in it.
+type savedFile struct {
 	Path string
 	// Before are its bytes, nil if there was no file.
 	Before []byte
@@ -25,7 +25,7 @@ type kept struct {
 }
 
 // wrote reports whether a text is the written one.
-func (k kept) wrote(text []byte) bool { return text != nil && digest(text) == k.After }
+func (k savedFile) wrote(text []byte) bool { return text != nil && digest(text) == k.After }
 
 func digest(text []byte) string {
 	sum := sha256.Sum256(text)
@@ -36,7 +36,7 @@ func digest(text []byte) string {
 type keep struct{ path string }
 
 // load returns what was kept, or nil.
-func (k keep) load() (*kept, error) {
+func (k keep) load() (*savedFile, error) {
 	text, err := os.ReadFile(k.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -44,7 +44,7 @@ func (k keep) load() (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out kept
+	var out savedFile
 	if err := json.Unmarshal(text, &out); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrMalformed, k.path, err)
 	}
@@ -52,7 +52,7 @@ func (k keep) load() (*kept, error) {
 }
 
 // save keeps a file, whole or not at all. Nobody else may read it: settings hold keys.
-func (k keep) save(what kept) error {
+func (k keep) save(what savedFile) error {
 	text, err := json.Marshal(what)
 	if err != nil {
 		return err

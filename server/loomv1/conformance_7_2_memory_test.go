@@ -431,7 +431,7 @@ func (c memoryClient) calls(ctx context.Context) map[string]func() (proto.Messag
 // store; its log does. Who has no tenant is told so.
 func TestMemoryFaults(t *testing.T) {
 	cause := errors.New("no such file: /var/secret")
-	c := MustMemoryOn(t, kvtest.Faulty(memkv.New(nil), kvtest.Plan{Read: 1, Repeat: true, Err: cause}))
+	c := MustMemoryOn(t, kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{Read: 1, Repeat: true, Err: cause}))
 	for operation, call := range c.calls(t.Context()) {
 		c.log.Reset()
 		_, err := call()

@@ -183,8 +183,8 @@ func registrationOf(r *loomv1pb.AgentRegisterRequest) (registration agents.Regis
 }
 
 // selectionOf subscribes a topic or pattern as loom.v1 matches it.
-func selectionOf(topic string, qos events.QoS) events.Selection {
-	return events.Selection{Pattern: pattern.Legacy(topic), QoS: qos}
+func selectionOf(topic string, qos events.QoS) events.Subscribed {
+	return events.Subscribed{Pattern: pattern.Legacy(topic), QoS: qos}
 }
 
 // pongOf answers a ping on a stream.

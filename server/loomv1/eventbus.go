@@ -83,7 +83,7 @@ func (s *eventBusService) Subscribe(r *loomv1pb.SubscribeRequest, stream grpc.Se
 		return err
 	}
 	selection, rest := selected(r)
-	subscription, err := s.Events.Subscribe(ctx, tenant, []events.Selection{selection}, s.reader(ctx, tenant, ""))
+	subscription, err := s.Events.Subscribe(ctx, tenant, []events.Subscribed{selection}, s.reader(ctx, tenant, ""))
 	if err != nil {
 		return s.subscriptionEnded(ctx, err)
 	}
@@ -274,7 +274,7 @@ const maxBusTypes = 64
 // The bus knows events of the native API as they were emitted: without the
 // envelope, and without the type that they are delivered with. Nor does it
 // compare with any number of types and pairs.
-func selected(r *loomv1pb.SubscribeRequest) (events.Selection, filter) {
+func selected(r *loomv1pb.SubscribeRequest) (events.Subscribed, filter) {
 	selection := selectionOf(r.GetTopic(), qosOf(r.GetQos()))
 	rest := filter{pairs: make(map[string]string)}
 	if types := r.GetEventTypes(); len(types) > maxBusTypes || slices.Contains(types, defaultType) {

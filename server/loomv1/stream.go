@@ -97,7 +97,7 @@ func (s *bridgeService) open(ctx context.Context, transport eventStream, tenant,
 // earlier stream.
 func (a *agentStream) subscribe(ctx context.Context, progress *stream.Progress) (*events.Subscription, error) {
 	topics := a.topics(ctx)
-	selections := make([]events.Selection, len(topics))
+	selections := make([]events.Subscribed, len(topics))
 	for i, topic := range topics {
 		selections[i] = selectionOf(topic, events.Batched)
 		selections[i].Since = progress.Since(topic)

@@ -58,7 +58,7 @@ type stepArguments struct {
 	Session   string          `json:"session"`
 }
 
-func recordStep(c call, a stepArguments) (any, error) {
+func recordStep(c toolCall, a stepArguments) (any, error) {
 	request := &loombridgev1.RecordStepRequest{
 		AgentId: c.agent, SessionId: cmp.Or(a.Session, c.session), ToolName: a.Tool, Thought: a.Thought,
 		Success: a.Error == "", ErrorMessage: a.Error,
@@ -94,7 +94,7 @@ type assembleArguments struct {
 	Session   string `json:"session"`
 }
 
-func assembleContext(c call, a assembleArguments) (any, error) {
+func assembleContext(c toolCall, a assembleArguments) (any, error) {
 	return c.s.handover(c.caller, a)
 }
 
@@ -147,7 +147,7 @@ type readPart struct {
 	Next int64 `json:"next,omitempty"`
 }
 
-func readBlob(c call, a readArguments) (any, error) {
+func readBlob(c toolCall, a readArguments) (any, error) {
 	if a.Limit > maxReadBytes {
 		return nil, badArgument("limit", "is at most 1048576 bytes")
 	}

@@ -45,7 +45,7 @@ type emitArguments struct {
 	Type    string          `json:"type"`
 }
 
-func emitEvent(c call, a emitArguments) (any, error) {
+func emitEvent(c toolCall, a emitArguments) (any, error) {
 	request := &loombridgev1.EmitRequest{AgentId: c.agent, SessionId: c.session, Topic: a.Topic, Type: a.Type}
 	if len(a.Payload) > 0 {
 		request.PayloadForm = &loombridgev1.EmitRequest_PayloadJson{PayloadJson: string(a.Payload)}
@@ -90,7 +90,7 @@ func (a eventArguments) check() (limit int, wait time.Duration, err error) {
 	return limit, max(wait, quietTime), nil
 }
 
-func readEvents(c call, a eventArguments) (any, error) {
+func readEvents(c toolCall, a eventArguments) (any, error) {
 	limit, wait, err := a.check()
 	if err != nil {
 		return nil, err

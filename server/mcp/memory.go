@@ -71,7 +71,7 @@ var origins = map[string]loombridgev1.Origin{
 	"tool": loombridgev1.Origin_ORIGIN_TOOL, "web": loombridgev1.Origin_ORIGIN_WEB,
 }
 
-func saveMemory(c call, a saveArguments) (any, error) {
+func saveMemory(c toolCall, a saveArguments) (any, error) {
 	origin, ok := origins[a.Origin]
 	if !ok {
 		return nil, badArgument("origin", "is not agent, user, tool or web")
@@ -122,7 +122,7 @@ type queryArguments struct {
 	Space     string `json:"space"`
 }
 
-func queryMemory(c call, a queryArguments) (any, error) {
+func queryMemory(c toolCall, a queryArguments) (any, error) {
 	request := &loombridgev1.MemoryQueryRequest{
 		AgentId: c.agent, UserId: a.User, SpaceId: a.Space, Query: a.Query, Limit: a.Limit, Filter: a.Filter, MaxTokens: a.MaxTokens,
 	}
@@ -208,7 +208,7 @@ func (a nameArguments) check() error {
 	return nil
 }
 
-func getMemory(c call, a nameArguments) (any, error) {
+func getMemory(c toolCall, a nameArguments) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func getMemory(c call, a nameArguments) (any, error) {
 	return recordOf(got.GetRecord()), nil
 }
 
-func forgetMemory(c call, a nameArguments) (any, error) {
+func forgetMemory(c toolCall, a nameArguments) (any, error) {
 	if err := a.check(); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ type listedTool struct {
 	Schema      json.RawMessage `json:"schema,omitempty"`
 }
 
-func listTools(c call, a listArguments) (any, error) {
+func listTools(c toolCall, a listArguments) (any, error) {
 	found, err := c.s.matching(c.caller, strings.Fields(strings.ToLower(a.Match)))
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ type runArguments struct {
 // same.
 const defaultToolTime = 30 * time.Second
 
-func runTool(c call, a runArguments) (any, error) {
+func runTool(c toolCall, a runArguments) (any, error) {
 	request := &loombridgev1.ToolRequest{
 		AgentId: c.agent, SessionId: cmp.Or(a.Session, c.session), Name: a.Name,
 		CallId: "mcp-" + rand.Text(), // a call that the model got wrong is a step, too
@@ -141,7 +141,7 @@ func runTool(c call, a runArguments) (any, error) {
 // progress reports to the host, if it has asked, that the call runs: at once, and then once a
 // second, in seconds of the longest that it may take. The returned function ends it, and
 // returns after the last word.
-func (c call) progress(longest time.Duration) (done func()) {
+func (c toolCall) progress(longest time.Duration) (done func()) {
 	token := c.request.Params.GetProgressToken()
 	if token == nil {
 		return func() {}

@@ -40,7 +40,7 @@ func (a relationArguments) all() []*loombridgev1.Relation {
 	return []*loombridgev1.Relation{{FromId: a.FromID, Name: a.Name, ToId: a.ToID}}
 }
 
-func relateMemories(c call, a relationArguments) (any, error) {
+func relateMemories(c toolCall, a relationArguments) (any, error) {
 	made, err := c.s.memory.RelateRecords(c.ctx, &loombridgev1.RelateRecordsRequest{AgentId: c.agent, UserId: a.User, SpaceId: a.Space, Relations: a.all()})
 	switch {
 	case err != nil:
@@ -51,7 +51,7 @@ func relateMemories(c call, a relationArguments) (any, error) {
 	return "Related.", nil
 }
 
-func unrelateMemories(c call, a relationArguments) (any, error) {
+func unrelateMemories(c toolCall, a relationArguments) (any, error) {
 	ended, err := c.s.memory.UnrelateRecords(c.ctx, &loombridgev1.UnrelateRecordsRequest{AgentId: c.agent, UserId: a.User, SpaceId: a.Space, Relations: a.all()})
 	switch {
 	case err != nil:
@@ -86,7 +86,7 @@ type related struct {
 	ID   string `json:"id"`
 }
 
-func listRelations(c call, a relationsArguments) (any, error) {
+func listRelations(c toolCall, a relationsArguments) (any, error) {
 	if err := (nameArguments{ID: a.ID, Key: a.Key}).check(); err != nil {
 		return nil, err
 	}

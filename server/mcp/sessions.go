@@ -23,12 +23,12 @@ type sessions struct {
 	server *sdk.Server
 	places *share.Pool
 	mu     sync.Mutex
-	open   map[string]*share.Place // by the session's id; guarded by mu
+	open   map[string]*share.Holding // by the session's id; guarded by mu
 }
 
 func newSessions(server *sdk.Server, oneTenant bool) *sessions {
 	return &sessions{
-		server: server, open: make(map[string]*share.Place),
+		server: server, open: make(map[string]*share.Holding),
 		places: share.New(share.Options{
 			Name: "sessions of the Model Context Protocol", Total: maxSessions, OneTenant: oneTenant,
 		}),

@@ -30,10 +30,10 @@ type tool struct {
 
 // handler runs a call. Its answer is a *sdk.CallToolResult, a string, or what becomes
 // JSON.
-type handler func(c call, arguments json.RawMessage) (any, error)
+type handler func(c toolCall, arguments json.RawMessage) (any, error)
 
-// call is one call of a tool.
-type call struct {
+// toolCall is one call of a tool.
+type toolCall struct {
 	caller
 	s       *Server
 	request *sdk.CallToolRequest
@@ -44,8 +44,8 @@ var errArguments = errors.New("mcp: bad arguments")
 
 // taking makes a handler of a function of decoded arguments, which were checked against
 // the schema.
-func taking[A any](run func(c call, arguments A) (any, error)) handler {
-	return func(c call, raw json.RawMessage) (any, error) {
+func taking[A any](run func(c toolCall, arguments A) (any, error)) handler {
+	return func(c toolCall, raw json.RawMessage) (any, error) {
 		var arguments A
 		if len(raw) > 0 {
 			d := json.NewDecoder(bytes.NewReader(raw))
@@ -69,7 +69,7 @@ func (t tool) checking(schema []byte) handler {
 	if err != nil {
 		panic(fmt.Sprintf("the schema of %s: %v", t.name, err)) // a fault in a table, which every start would show
 	}
-	return func(c call, raw json.RawMessage) (any, error) {
+	return func(c toolCall, raw json.RawMessage) (any, error) {
 		arguments, err := tools.ParseArguments(raw)
 		if err == nil {
 			err = checked.Check(arguments)
@@ -120,7 +120,7 @@ func (t tool) declared() *sdk.Tool {
 // the protocol is only for a call that was given up.
 func (s *Server) running(run handler) sdk.ToolHandler {
 	return func(ctx context.Context, request *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		answer, err := run(call{caller: s.callerOf(ctx, request), s: s, request: request}, request.Params.Arguments)
+		answer, err := run(toolCall{caller: s.callerOf(ctx, request), s: s, request: request}, request.Params.Arguments)
 		switch {
 		case err == nil:
 			switch answer := answer.(type) {

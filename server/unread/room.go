@@ -36,8 +36,8 @@ const (
 	looks = 8
 )
 
-// Room is what all answers may take. It is safe for concurrent use.
-type Room struct {
+// AnswerRoom is what all answers may take. It is safe for concurrent use.
+type AnswerRoom struct {
 	pool  *share.Pool
 	total int64
 	stall time.Duration
@@ -56,16 +56,16 @@ type Room struct {
 
 // NewRoom returns an empty room over a pool of total bytes. A connection whose reader took
 // none of an answer for the time to stall may be closed for it.
-func NewRoom(pool *share.Pool, total int, stall time.Duration, now func() time.Time) *Room {
-	return &Room{pool: pool, total: int64(total), stall: stall, now: now, waiting: make(chan struct{}, maxWaitingCalls)}
+func NewRoom(pool *share.Pool, total int, stall time.Duration, now func() time.Time) *AnswerRoom {
+	return &AnswerRoom{pool: pool, total: int64(total), stall: stall, now: now, waiting: make(chan struct{}, maxWaitingCalls)}
 }
 
-// Answer is a message on its way to its reader, and its place in the room.
-type Answer struct {
+// Delivery is a message on its way to its reader, and its place in the room.
+type Delivery struct {
 	Message any
 
-	room  *Room
-	place *share.Place
+	room  *AnswerRoom
+	place *share.Holding
 	conn  *conns.Conn
 	due   time.Time
 	stop  func() bool // ends waiting for the connection's end
@@ -75,7 +75,7 @@ type Answer struct {
 // Take reserves room for a message of a stream, of size bytes, and waits if there is none.
 // If there is none, connections whose readers have stalled are closed. It returns nil for
 // small messages. It returns the errors of share.Pool.
-func (r *Room) Take(ctx context.Context, conn *conns.Conn, owner share.Owner, size int) (*Answer, error) {
+func (r *AnswerRoom) Take(ctx context.Context, conn *conns.Conn, owner share.Owner, size int) (*Delivery, error) {
 	if size <= Small {
 		return nil, nil //nolint:nilnil // a nil Answer has no place, and needs none
 	}
@@ -87,7 +87,7 @@ func (r *Room) Take(ctx context.Context, conn *conns.Conn, owner share.Owner, si
 }
 
 // take takes units of the pool, for which it waits if others have all.
-func (r *Room) take(ctx context.Context, owner share.Owner, size int64) (*share.Place, error) {
+func (r *AnswerRoom) take(ctx context.Context, owner share.Owner, size int64) (*share.Holding, error) {
 	place, err := r.pool.TryTake(owner, size)
 	if err != nil && size <= r.total {
 		r.wait()
@@ -98,7 +98,7 @@ func (r *Room) take(ctx context.Context, owner share.Owner, size int64) (*share.
 }
 
 // wait begins to wait for room, which is made meanwhile where readers have stalled.
-func (r *Room) wait() {
+func (r *AnswerRoom) wait() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.waiters++; !r.watched {
@@ -107,14 +107,14 @@ func (r *Room) wait() {
 	}
 }
 
-func (r *Room) waited() {
+func (r *AnswerRoom) waited() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiters--
 }
 
 // watch closes connections that have stalled for as long as somebody waits.
-func (r *Room) watch() {
+func (r *AnswerRoom) watch() {
 	ticker := time.NewTicker(max(r.stall/looks, time.Millisecond))
 	defer ticker.Stop()
 	for range ticker.C {
@@ -132,10 +132,10 @@ func (r *Room) watch() {
 
 // Reserved is room for the answer of a call that is not made yet. On nil its methods do
 // nothing.
-type Reserved struct{ place *share.Place }
+type Reserved struct{ place *share.Holding }
 
 // Reserve takes room for the answer of a call before it is made, as Take does.
-func (r *Room) Reserve(ctx context.Context, owner share.Owner, size int) (*Reserved, error) {
+func (r *AnswerRoom) Reserve(ctx context.Context, owner share.Owner, size int) (*Reserved, error) {
 	place, err := r.take(ctx, owner, int64(size))
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (p *Reserved) Leave() {
 }
 
 // give makes the room that of an answer of so many bytes; nil if there is too little.
-func (p *Reserved) give(size int) *share.Place {
+func (p *Reserved) give(size int) *share.Holding {
 	if p == nil || p.place.Resize(int64(size)) != nil {
 		p.Leave()
 		return nil
@@ -163,7 +163,7 @@ func (p *Reserved) give(size int) *share.Place {
 
 // TakeCall is Take for the answer of a call, of which few wait, out of the reservation for
 // it.
-func (r *Room) TakeCall(ctx context.Context, conn *conns.Conn, owner share.Owner, size int, reserved *Reserved) (*Answer, error) {
+func (r *AnswerRoom) TakeCall(ctx context.Context, conn *conns.Conn, owner share.Owner, size int, reserved *Reserved) (*Delivery, error) {
 	if size <= Small {
 		reserved.Leave()
 		return nil, nil //nolint:nilnil // see Take
@@ -184,9 +184,9 @@ func (r *Room) TakeCall(ctx context.Context, conn *conns.Conn, owner share.Owner
 	}
 }
 
-func (r *Room) enter(conn *conns.Conn, place *share.Place, size int) *Answer {
+func (r *AnswerRoom) enter(conn *conns.Conn, place *share.Holding, size int) *Delivery {
 	now := r.now()
-	a := &Answer{room: r, place: place, conn: conn, due: now.Add(r.stall * time.Duration(1+size/patience))}
+	a := &Delivery{room: r, place: place, conn: conn, due: now.Add(r.stall * time.Duration(1+size/patience))}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a.entry = r.answers.PushBack(a)
@@ -196,10 +196,10 @@ func (r *Room) enter(conn *conns.Conn, place *share.Place, size int) *Answer {
 }
 
 // stalled are the connections with answers that are overdue. The caller holds mu.
-func (r *Room) stalled() (conns []*conns.Conn) {
+func (r *AnswerRoom) stalled() (conns []*conns.Conn) {
 	now := r.now()
 	for e := r.answers.Front(); e != nil; e = e.Next() {
-		if a, ok := e.Value.(*Answer); ok && a.conn != nil && now.After(a.due) {
+		if a, ok := e.Value.(*Delivery); ok && a.conn != nil && now.After(a.due) {
 			conns = append(conns, a.conn)
 		}
 	}
@@ -213,7 +213,7 @@ func closeAll(stalled []*conns.Conn) {
 }
 
 // Leave gives the place back. On nil it does nothing, and twice is harmless.
-func (a *Answer) Leave() {
+func (a *Delivery) Leave() {
 	if a == nil {
 		return
 	}
@@ -231,15 +231,15 @@ func (a *Answer) Leave() {
 //
 // Of a stream that its reader ends just then grpc-go (1.85, preprocessData) drops the buffer
 // without a word, so the place is also given back when nothing refers to that any more.
-func (a *Answer) Buffer(data *[]byte, pool mem.BufferPool) mem.Buffer {
+func (a *Delivery) Buffer(data *[]byte, pool mem.BufferPool) mem.Buffer {
 	l := &leaving{a, pool}
-	runtime.AddCleanup(l, (*Answer).Leave, a)
+	runtime.AddCleanup(l, (*Delivery).Leave, a)
 	return mem.NewBuffer(data, l)
 }
 
 // leaving is a pool for one buffer.
 type leaving struct {
-	answer *Answer
+	answer *Delivery
 	pool   mem.BufferPool
 }
 
@@ -261,7 +261,7 @@ type callKey struct{}
 
 // Call is a unary call whose answer may get a place: it is known inside the chain who
 // asked, and what those outside it see has to be the message itself.
-type Call struct{ answer *Answer }
+type Call struct{ answer *Delivery }
 
 // WithCall returns a context in which CallOf finds a call.
 func WithCall(ctx context.Context) (context.Context, *Call) {
@@ -276,7 +276,7 @@ func CallOf(ctx context.Context) *Call {
 }
 
 // Hold keeps the place of the call's answer.
-func (c *Call) Hold(a *Answer) { c.answer = a }
+func (c *Call) Hold(a *Delivery) { c.answer = a }
 
 // Done returns what is to be sent for the end of the call.
 func (c *Call) Done(message any, err error) (any, error) {

@@ -13,18 +13,18 @@ import (
 // waits for room has nothing in memory yet. All methods are safe for concurrent use, and a
 // nil Slot takes nothing.
 type Slot struct {
-	room  *Room
+	room  *AnswerRoom
 	conn  *conns.Conn
 	owner func() share.Owner
 
 	mu    sync.Mutex
-	place *share.Place // guarded by mu, as what follows; nil for none
+	place *share.Holding // guarded by mu, as what follows; nil for none
 	pages int64
 	next  int64 // of the message that is sent next
 }
 
 // NewSlot returns the empty slot of a stream; owner is whose it is.
-func (r *Room) NewSlot(conn *conns.Conn, owner func() share.Owner) *Slot {
+func (r *AnswerRoom) NewSlot(conn *conns.Conn, owner func() share.Owner) *Slot {
 	return &Slot{room: r, conn: conn, owner: owner}
 }
 
@@ -139,14 +139,14 @@ func (s *Slot) Reserve(ctx context.Context, size int) error {
 
 // Send is Room.Take for a message, which takes its room from the slot if it was handed to
 // it. It does not wait for further room.
-func (s *Slot) Send(ctx context.Context, size int) (*Answer, error) {
+func (s *Slot) Send(ctx context.Context, size int) (*Delivery, error) {
 	s.mu.Lock()
 	if s.next == 0 {
 		s.mu.Unlock()
 		return s.room.Take(ctx, s.conn, s.owner(), size)
 	}
 	defer s.mu.Unlock()
-	var own *share.Place
+	var own *share.Holding
 	if size > Small {
 		own = s.place.Split(min(s.next, int64(size)))
 	}

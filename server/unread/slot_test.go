@@ -30,7 +30,7 @@ func TestSlotsGiveBack(t *testing.T) {
 	for seed := range uint64(200) {
 		pool, slots := newSlots(3)
 		r := rand.New(rand.NewPCG(seed, 1))
-		var answers []*unread.Answer
+		var answers []*unread.Delivery
 		for range 50 {
 			s, size := slots[r.IntN(len(slots))], r.IntN(100<<10)
 			switch r.IntN(5) {

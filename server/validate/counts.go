@@ -30,8 +30,8 @@ const (
 // Counts is how much of everything that can be counted a request of the native
 // API may hold. Each number is stated in the field's comment in the protos;
 // changing one breaks clients.
-func Counts() admission.Table {
-	return admission.Table{
+func Counts() admission.ItemLimits {
+	return admission.ItemLimits{
 		"google.protobuf.FieldMask.paths": maxMaskPaths,
 
 		"loombridge.v1.AttachHello.topics":             maxTopics,

@@ -1,7 +1,7 @@
 // Package migration copies a store into another one, whatever engines they have, key by key
 // and with the sequences of all scopes.
 //
-// A [Source] yields everything that it holds in the order of the keys, a [Target] is a store
+// A [Frozen] yields everything that it holds in the order of the keys, a [Target] is a store
 // that cannot be used until it is complete. Since keys come in order and are written in
 // order, the last key of a target is where a copy that was cut off goes on. What is there in
 // the end is compared: the number, the bytes and a digest of all keys and values of each
@@ -22,8 +22,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Source is a store that does not change meanwhile.
-type Source interface {
+// Frozen is a store that does not change meanwhile.
+type Frozen interface {
 	kv.Monitored
 	// Raw yields the pairs of a keyspace behind a key, nil for all, in the order of their
 	// keys. The sequence of a scope is a pair, too: under kv.SequenceKey stand the
@@ -33,7 +33,7 @@ type Source interface {
 
 // Target is a store that is being made.
 type Target interface {
-	Source
+	Frozen
 	// Last returns the last key of a keyspace, nil if it has none.
 	Last(ctx context.Context, ks kv.Keyspace) ([]byte, error)
 	// Fill writes pairs as Raw yields them, all or nothing, durably.
@@ -80,7 +80,7 @@ type Watcher struct {
 }
 
 // Run copies everything of a source into a target, compares both and finishes the target.
-func Run(ctx context.Context, from Source, to Target, watch Watcher) error {
+func Run(ctx context.Context, from Frozen, to Target, watch Watcher) error {
 	m := &migration{from: from, to: to, watch: watch}
 	for _, ks := range kv.Keyspaces() {
 		if err := m.keyspace(ctx, ks); err != nil {
@@ -94,7 +94,7 @@ func Run(ctx context.Context, from Source, to Target, watch Watcher) error {
 }
 
 type migration struct {
-	from  Source
+	from  Frozen
 	to    Target
 	watch Watcher
 }
@@ -185,7 +185,7 @@ func (m *migration) compare(ctx context.Context, ks kv.Keyspace) (Count, error) 
 const stepPairs = 4096
 
 // Digest counts what a store holds of a keyspace.
-func Digest(ctx context.Context, of Source, ks kv.Keyspace, step func(pairs int64)) (c Count, err error) {
+func Digest(ctx context.Context, of Frozen, ks kv.Keyspace, step func(pairs int64)) (c Count, err error) {
 	sum := sha256.New()
 	for pair, err := range of.Raw(ctx, ks, nil) {
 		if err != nil {

@@ -17,7 +17,7 @@ type replica struct {
 }
 
 // tellChanged announces agents of this bridge.
-func (p *Peers) tellChanged(dirty map[place]struct{}) {
+func (p *Peers) tellChanged(dirty map[topicName]struct{}) {
 	if p.mesh.Alone() {
 		return // who comes asks for all of them
 	}
@@ -117,7 +117,7 @@ func (p *Peers) sync(at mesh.Peer) {
 // syncOnce asks for all agents; true when that is done, or of no use.
 func (p *Peers) syncOnce(at mesh.Peer, r *replica) bool {
 	done := p.parts.Agents.Relearn(at.String())
-	last, after := uint64(0), place{}
+	last, after := uint64(0), topicName{}
 	for first := true; ; first = false {
 		got, err := p.ask(at, after)
 		p.hearing.Lock()
@@ -132,7 +132,7 @@ func (p *Peers) syncOnce(at mesh.Peer, r *replica) bool {
 		}
 		for i := range got.Items {
 			p.parts.Agents.Learn(at.String(), got.Items[i])
-			after = place{got.Items[i].Tenant, got.Items[i].ID}
+			after = topicName{got.Items[i].Tenant, got.Items[i].ID}
 		}
 		if first {
 			last = got.Number
@@ -167,7 +167,7 @@ func (r *replica) settle(last uint64) bool {
 	return true
 }
 
-func (p *Peers) ask(at mesh.Peer, after place) (page, error) {
+func (p *Peers) ask(at mesh.Peer, after topicName) (page, error) {
 	ctx, cancel := context.WithTimeout(p.ctx, answerTime)
 	defer cancel()
 	b, err := p.mesh.Request(ctx, at, topicAll, mesh.Encode(after))
@@ -178,7 +178,7 @@ func (p *Peers) ask(at mesh.Peer, after place) (page, error) {
 }
 
 func (p *Peers) serveAll(_ context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
-	after, err := mesh.Decode[place](payload)
+	after, err := mesh.Decode[topicName](payload)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func (p *Peers) serveAll(_ context.Context, _ mesh.Peer, payload []byte) ([]byte
 func (p *Peers) Delete(ctx context.Context, at, tenant, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	_, err := p.mesh.Request(ctx, mesh.ParsePeer(at), topicDelete, mesh.Encode(place{tenant, id}))
+	_, err := p.mesh.Request(ctx, mesh.ParsePeer(at), topicDelete, mesh.Encode(topicName{tenant, id}))
 	if errors.Is(err, mesh.ErrNotSent) {
 		return nil // it is gone, and its agents with it
 	}
@@ -199,7 +199,7 @@ func (p *Peers) Delete(ctx context.Context, at, tenant, id string) error {
 }
 
 func (p *Peers) serveDelete(ctx context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
-	at, err := mesh.Decode[place](payload)
+	at, err := mesh.Decode[topicName](payload)
 	if err == nil {
 		_, err = p.parts.Agents.DeleteHere(ctx, at.Tenant, at.Name)
 	}
@@ -210,7 +210,7 @@ func (p *Peers) serveDelete(ctx context.Context, _ mesh.Peer, payload []byte) ([
 func (p *Peers) TakeGap(ctx context.Context, at, tenant, id string) (agents.Gap, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	b, err := p.mesh.Request(ctx, mesh.ParsePeer(at), topicGap, mesh.Encode(place{tenant, id}))
+	b, err := p.mesh.Request(ctx, mesh.ParsePeer(at), topicGap, mesh.Encode(topicName{tenant, id}))
 	if err != nil {
 		return agents.Gap{}, false, err
 	}
@@ -219,7 +219,7 @@ func (p *Peers) TakeGap(ctx context.Context, at, tenant, id string) (agents.Gap,
 }
 
 func (p *Peers) serveGap(ctx context.Context, _ mesh.Peer, payload []byte) ([]byte, error) {
-	at, err := mesh.Decode[place](payload)
+	at, err := mesh.Decode[topicName](payload)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // Call is agents.Elsewhere's.
 func (p *Peers) Call(ctx context.Context, at, tenant, id string, c agents.ToolCall) (agents.ToolResult, error) {
-	return p.answered(ctx, at, topicCall, id, mesh.Encode(call{place{tenant, id}, c}))
+	return p.answered(ctx, at, topicCall, id, mesh.Encode(call{topicName{tenant, id}, c}))
 }
 
 // answered asks the bridge of an agent.
@@ -22,7 +22,7 @@ func (p *Peers) answered(ctx context.Context, at, topic, id string, payload []by
 	if err != nil {
 		return agents.ToolResult{}, unreached(id, err)
 	}
-	a, err := mesh.Decode[answer](b)
+	a, err := mesh.Decode[callAnswer](b)
 	if err == nil {
 		err = a.error(id)
 	}
@@ -80,11 +80,11 @@ const (
 	failedLate
 )
 
-func answerOf(result agents.ToolResult, err error) answer {
+func answerOf(result agents.ToolResult, err error) callAnswer {
 	if err == nil {
-		return answer{Result: result}
+		return callAnswer{Result: result}
 	}
-	f := answer{Failed: failedOther, Text: err.Error()}
+	f := callAnswer{Failed: failedOther, Text: err.Error()}
 	gone, away := errors.AsType[*agents.NotConnectedError](err)
 	switch {
 	case away && gone.Sent:
@@ -104,7 +104,7 @@ func answerOf(result agents.ToolResult, err error) answer {
 }
 
 // error is that of the call; nil where it did not fail.
-func (a *answer) error(id string) error {
+func (a *callAnswer) error(id string) error {
 	switch a.Failed {
 	case 0:
 		return nil

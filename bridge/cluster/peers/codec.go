@@ -7,8 +7,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// place is a topic or an agent of a tenant.
-type place struct{ Tenant, Name string }
+// topicName is a topic or an agent of a tenant.
+type topicName struct{ Tenant, Name string }
 
 // result says that a child has its result.
 type result struct{ Tenant, Child, Parent string }
@@ -22,12 +22,12 @@ type page struct {
 
 // call is a tool call for an agent of the peer.
 type call struct {
-	At   place
+	At   topicName
 	Call agents.ToolCall
 }
 
-// answer is that of a call, or of an event for one stream.
-type answer struct {
+// callAnswer is that of a call, or of an event for one stream.
+type callAnswer struct {
 	Result agents.ToolResult
 	Failed failureKind // zero: it did not
 	Text   string      // of the failure
@@ -56,10 +56,10 @@ func encodeEvent(tenant, id string, e *events.Event, legacy bool) []byte {
 	return wire.AppendItem(b, fieldEvent, store.Encode(*e))
 }
 
-func decodeEvent(b []byte) (at place, e events.Event, legacy bool, err error) {
+func decodeEvent(b []byte) (at topicName, e events.Event, legacy bool, err error) {
 	for f, err := range wire.Fields(b) {
 		if err != nil {
-			return place{}, events.Event{}, false, err
+			return topicName{}, events.Event{}, false, err
 		}
 		switch f.Number {
 		case fieldTenant:
@@ -70,7 +70,7 @@ func decodeEvent(b []byte) (at place, e events.Event, legacy bool, err error) {
 			legacy = f.Value != 0
 		case fieldEvent:
 			if e, err = store.Decode(f.Bytes); err != nil {
-				return place{}, events.Event{}, false, err
+				return topicName{}, events.Event{}, false, err
 			}
 		}
 	}

@@ -70,8 +70,8 @@ type Peers struct {
 	running sync.WaitGroup
 
 	mu    sync.Mutex // guards the fields below
-	woken map[place]struct{}
-	dirty map[place]struct{}
+	woken map[topicName]struct{}
+	dirty map[topicName]struct{}
 
 	hearing sync.Mutex // held while agents of others are learnt or forgotten; guards copies
 	copies  map[mesh.Peer]*replica
@@ -90,7 +90,7 @@ var (
 func New(m *mesh.Mesh, opts *Options) *Peers {
 	p := &Peers{
 		mesh: m, logger: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1),
-		woken: make(map[place]struct{}), dirty: make(map[place]struct{}), copies: make(map[mesh.Peer]*replica),
+		woken: make(map[topicName]struct{}), dirty: make(map[topicName]struct{}), copies: make(map[mesh.Peer]*replica),
 	}
 	if opts != nil && opts.Logger != nil {
 		p.logger = opts.Logger
@@ -157,7 +157,7 @@ func (p *Peers) Stored(tenant, topic string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.woken) < maxWoken {
-		p.woken[place{tenant, topic}] = struct{}{}
+		p.woken[topicName{tenant, topic}] = struct{}{}
 		p.nudge()
 	}
 }
@@ -166,7 +166,7 @@ func (p *Peers) Stored(tenant, topic string) {
 func (p *Peers) Changed(tenant, id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dirty[place{tenant, id}] = struct{}{}
+	p.dirty[topicName{tenant, id}] = struct{}{}
 	p.nudge()
 }
 
@@ -211,16 +211,16 @@ func (p *Peers) send() {
 	}
 }
 
-func (p *Peers) take() (woken, dirty map[place]struct{}) {
+func (p *Peers) take() (woken, dirty map[topicName]struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	woken, dirty = p.woken, p.dirty
-	p.woken, p.dirty = make(map[place]struct{}), make(map[place]struct{})
+	p.woken, p.dirty = make(map[topicName]struct{}), make(map[topicName]struct{})
 	return woken, dirty
 }
 
-func (p *Peers) tellStored(woken map[place]struct{}) {
-	var all []place
+func (p *Peers) tellStored(woken map[topicName]struct{}) {
+	var all []topicName
 	size := 0
 	for at := range woken {
 		all = append(all, at)
@@ -235,7 +235,7 @@ func (p *Peers) tellStored(woken map[place]struct{}) {
 }
 
 func (p *Peers) hearStored(_ mesh.Peer, payload []byte) {
-	all, err := mesh.Decode[[]place](payload)
+	all, err := mesh.Decode[[]topicName](payload)
 	if err != nil {
 		return
 	}

@@ -152,7 +152,7 @@ func TestFailuresTravel(t *testing.T) {
 		"other":            {errors.New("a fault"), func(err error) bool { return err.Error() == "a fault" }},
 		"none":             {nil, func(err error) bool { return err == nil }},
 	} {
-		a, err := mesh.Decode[answer](mesh.Encode(answerOf(agents.ToolResult{}, c.err)))
+		a, err := mesh.Decode[callAnswer](mesh.Encode(answerOf(agents.ToolResult{}, c.err)))
 		if err != nil || !c.same(a.error("x")) {
 			t.Errorf("%s: %v, %v", name, a.error("x"), err)
 		}
@@ -193,7 +193,7 @@ func TestGapElsewhere(t *testing.T) {
 func TestNews(t *testing.T) {
 	all := MustJoin(t, 2)
 	a, b := all[0], all[1]
-	sub, err := b.events.Subscribe(t.Context(), tenant, []events.Selection{{Pattern: pattern.Legacy("news")}}, nil)
+	sub, err := b.events.Subscribe(t.Context(), tenant, []events.Subscribed{{Pattern: pattern.Legacy("news")}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ var (
 // ErrLost.
 type Error struct {
 	Kind  error
-	Owner Owner
+	Owner FolderOwner
 }
 
 func (e *Error) Error() string {

@@ -15,8 +15,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 )
 
-// Owner is whose folder a workspace is.
-type Owner struct {
+// FolderOwner is whose folder a workspace is.
+type FolderOwner struct {
 	// Folder names it, as registry.Bridge.Workspace.
 	Folder string
 	// Server and Address are the server's name and address when it was given the workspace.
@@ -109,7 +109,7 @@ func (p *Places) key(scope kv.Scope) []byte {
 	return scopeOf(scope.Tenant).Key(tagWorkspace, []byte(agent))
 }
 
-func (o *Owner) encode() []byte {
+func (o *FolderOwner) encode() []byte {
 	dst := wire.AppendText(nil, fieldFolder, o.Folder)
 	dst = wire.AppendText(dst, fieldServer, o.Server)
 	dst = wire.AppendText(dst, fieldAddress, o.Address)
@@ -117,10 +117,10 @@ func (o *Owner) encode() []byte {
 }
 
 // decode reads an owner; one that can't be read has no folder.
-func decode(value []byte) (o Owner) {
+func decode(value []byte) (o FolderOwner) {
 	for f, err := range wire.Fields(value) {
 		if err != nil {
-			return Owner{}
+			return FolderOwner{}
 		}
 		switch f.Number {
 		case fieldFolder:
@@ -137,7 +137,7 @@ func decode(value []byte) (o Owner) {
 }
 
 // at is an owner with its present state, and the server that has the folder.
-func (p *Places) at(o Owner) (Owner, registry.Bridge) {
+func (p *Places) at(o FolderOwner) (FolderOwner, registry.Bridge) {
 	self := p.registry.Self()
 	o.Away = false
 	if o.Here = o.Folder == self.Workspace; o.Here {
@@ -155,17 +155,17 @@ func (p *Places) at(o Owner) (Owner, registry.Bridge) {
 
 // Of says whose folder the workspace of an agent is; false without an owner yet. A nil Places
 // is ErrNowhere.
-func (p *Places) Of(ctx context.Context, scope kv.Scope) (Owner, bool, error) {
+func (p *Places) Of(ctx context.Context, scope kv.Scope) (FolderOwner, bool, error) {
 	if p == nil {
-		return Owner{}, false, ErrNowhere
+		return FolderOwner{}, false, ErrNowhere
 	}
 	values, err := p.engine.Get(ctx, kv.System, p.key(scope))
 	if err != nil {
-		return Owner{}, false, fmt.Errorf("places: %w", err)
+		return FolderOwner{}, false, fmt.Errorf("places: %w", err)
 	}
 	o := decode(values[0])
 	if o.Folder == "" {
-		return Owner{}, false, nil
+		return FolderOwner{}, false, nil
 	}
 	o, _ = p.at(o)
 	return o, true, nil
@@ -213,18 +213,18 @@ func (p *Places) where(ctx context.Context, scope kv.Scope, take bool) (mesh.Pee
 	return mesh.Peer{ID: b.ID, Epoch: b.Epoch}, nil
 }
 
-func (p *Places) ownerOf(b registry.Bridge) Owner {
-	return Owner{Folder: b.Workspace, Server: b.Name, Address: b.Address, Since: p.opts.Now().UTC().Truncate(time.Microsecond)}
+func (p *Places) ownerOf(b registry.Bridge) FolderOwner {
+	return FolderOwner{Folder: b.Workspace, Server: b.Name, Address: b.Address, Since: p.opts.Now().UTC().Truncate(time.Microsecond)}
 }
 
 // write gives a workspace to an owner, and returns whose it is then: unless it is to be
 // taken away, that of the one who was faster.
-func (p *Places) write(ctx context.Context, scope kv.Scope, to Owner, takeAway bool) (Owner, error) {
+func (p *Places) write(ctx context.Context, scope kv.Scope, to FolderOwner, takeAway bool) (FolderOwner, error) {
 	if to.Folder == "" {
-		return Owner{}, fmt.Errorf("places: %w", kv.ErrFenced) // others took this server for dead
+		return FolderOwner{}, fmt.Errorf("places: %w", kv.ErrFenced) // others took this server for dead
 	}
 	key := p.key(scope)
-	var now Owner
+	var now FolderOwner
 	err := p.writer.Do(ctx, kv.Request{
 		Refs: []kv.Ref{{Keyspace: kv.System, Scope: scopeOf(scope.Tenant)}},
 		Stage: func(ctx context.Context, tx *kv.Tx) error {
@@ -241,7 +241,7 @@ func (p *Places) write(ctx context.Context, scope kv.Scope, to Owner, takeAway b
 		},
 	})
 	if err != nil {
-		return Owner{}, fmt.Errorf("places: %w", err)
+		return FolderOwner{}, fmt.Errorf("places: %w", err)
 	}
 	now, _ = p.at(now)
 	return now, nil
@@ -251,16 +251,16 @@ func (p *Places) write(ctx context.Context, scope kv.Scope, to Owner, takeAway b
 // folder, and returns the owner before, without a folder if it had none, and the one after. Its
 // files stay where they are, and calls that run end where they run. It fails with ErrUnknown
 // or ErrNowhere.
-func (p *Places) Move(ctx context.Context, scope kv.Scope, to string) (before, after Owner, err error) {
+func (p *Places) Move(ctx context.Context, scope kv.Scope, to string) (before, after FolderOwner, err error) {
 	if p == nil {
-		return Owner{}, Owner{}, ErrNowhere
+		return FolderOwner{}, FolderOwner{}, ErrNowhere
 	}
 	b, err := p.named(to)
 	if err != nil {
-		return Owner{}, Owner{}, err
+		return FolderOwner{}, FolderOwner{}, err
 	}
 	if before, _, err = p.Of(ctx, scope); err != nil {
-		return Owner{}, Owner{}, err
+		return FolderOwner{}, FolderOwner{}, err
 	}
 	after, err = p.write(ctx, scope, p.ownerOf(b), true)
 	return before, after, err

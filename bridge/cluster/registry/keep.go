@@ -141,7 +141,7 @@ func (r *Registry) renew(ctx context.Context, self Bridge, now time.Time) error 
 }
 
 // end takes a bridge for dead, unless it has renewed its lease meanwhile.
-func (r *Registry) end(ctx context.Context, b entry, lease []byte) bool {
+func (r *Registry) end(ctx context.Context, b registration, lease []byte) bool {
 	err := r.remove(ctx, b, kv.Watch{Keyspace: kv.System, Key: leaseKey(b.ID), Value: lease})
 	switch {
 	case err == nil:
@@ -153,7 +153,7 @@ func (r *Registry) end(ctx context.Context, b entry, lease []byte) bool {
 }
 
 // remove ends a registration that the store has, while the watches hold.
-func (r *Registry) remove(ctx context.Context, b entry, watched ...kv.Watch) error {
+func (r *Registry) remove(ctx context.Context, b registration, watched ...kv.Watch) error {
 	for range registerAttempts {
 		sequences, err := r.engine.Sequence(ctx, ref)
 		if err != nil {

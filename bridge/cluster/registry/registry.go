@@ -202,7 +202,7 @@ func (r *Registry) Close() error {
 	if self == (Bridge{}) {
 		return nil
 	}
-	err := r.remove(ctx, entry{self, self.encode()})
+	err := r.remove(ctx, registration{self, self.encode()})
 	if errors.Is(err, kv.ErrConflict) || errors.Is(err, kv.ErrFenced) || errors.Is(err, kv.ErrUnreachable) {
 		return nil // it is gone already, or will be taken for dead
 	}
@@ -289,15 +289,15 @@ func (r *Registry) tryRegister(ctx context.Context, now time.Time) (Bridge, erro
 // entries are what the store has of the registry.
 type entries struct {
 	epoch   uint64
-	bridges map[string]entry
+	bridges map[string]registration
 	leases  map[string][]byte
 	meshes  map[string]string
 	// reading is the number of the reading: one that was begun later is newer.
 	reading uint64
 }
 
-// entry is a registration, and as the store has it.
-type entry struct {
+// registration is a registration, and as the store has it.
+type registration struct {
 	Bridge
 	stored []byte
 }
@@ -307,7 +307,7 @@ func (r *Registry) entries(ctx context.Context) (entries, error) {
 	r.asked++
 	reading := r.asked
 	r.mu.Unlock()
-	e := entries{reading: reading, bridges: make(map[string]entry), leases: make(map[string][]byte), meshes: make(map[string]string)}
+	e := entries{reading: reading, bridges: make(map[string]registration), leases: make(map[string][]byte), meshes: make(map[string]string)}
 	for pair, err := range r.engine.Scan(ctx, kv.System, kv.Prefix(scope.AppendPrefix(nil))) {
 		if err != nil {
 			return e, err
@@ -320,7 +320,7 @@ func (r *Registry) entries(ctx context.Context) (entries, error) {
 		case tagEpoch:
 			e.epoch = decodeEpoch(pair.Value)
 		case tagBridge:
-			e.bridges[id] = entry{decodeBridge(id, pair.Value), pair.Value}
+			e.bridges[id] = registration{decodeBridge(id, pair.Value), pair.Value}
 		case tagLease:
 			e.leases[id] = pair.Value
 		case tagMesh:

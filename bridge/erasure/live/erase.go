@@ -65,7 +65,7 @@ func (w *Worker) erase(ctx context.Context, j *job) (r Result, err error) {
 		}
 		return r, err
 	}
-	r = Result{Found: begun.found, Resumed: resumed, Began: begun.began}
+	r = Result{Holdings: begun.found, Resumed: resumed, Began: begun.began}
 	done, err := w.rounds(ctx, j, &begun)
 	if err != nil {
 		return r, err

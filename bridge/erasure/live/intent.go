@@ -21,7 +21,7 @@ type intent struct {
 	subject erasure.Subject
 	began   time.Time
 	// found is what there was when it began, quoted who else had lines of a step then.
-	found  erasure.Found
+	found  erasure.Holdings
 	quoted map[string]int64
 	// memories lose records or names; a resumed erasure processes all of them again. digests
 	// identify the records to be removed.

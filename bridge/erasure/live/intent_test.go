@@ -28,7 +28,7 @@ func TestIntent(t *testing.T) {
 	} {
 		s.Tenant = "t"
 		want := intent{
-			subject: s, began: time.UnixMicro(1234567).UTC(), found: erasure.Found{Counts: map[string]int64{"records": 3, "steps": 1}, Entries: 9, Bytes: 99},
+			subject: s, began: time.UnixMicro(1234567).UTC(), found: erasure.Holdings{Counts: map[string]int64{"records": 3, "steps": 1}, Entries: 9, Bytes: 99},
 			memories: []kv.Scope{kv.AgentScope("t", "a"), {Tenant: "t", Kind: kv.OwnerSpace, Owner: "team"}},
 			digests:  []string{"00112233445566778899aabbccddeeff"}, quoted: map[string]int64{"what agents said": 2, "others": 1},
 		}

@@ -86,7 +86,7 @@ type Options struct {
 
 // Result is what an erasure did.
 type Result struct {
-	erasure.Found
+	erasure.Holdings
 	// Sequences are, by keyspace, how many commits the subject's own scope has had: what
 	// those wrote is gone.
 	Sequences map[string]uint64
@@ -112,8 +112,8 @@ const (
 	Reclaiming Step = "reclaiming" // the bytes
 )
 
-// Progress is how far an erasure is.
-type Progress struct {
+// EraseProgress is how far an erasure is.
+type EraseProgress struct {
 	Step Step
 	// Entries is how many entries the step has looked at or changed.
 	Entries int64
@@ -142,13 +142,13 @@ type job struct {
 	err     error
 
 	mu       sync.Mutex // guards progress
-	progress Progress
+	progress EraseProgress
 }
 
 func (j *job) at(step Step, entries int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.progress = Progress{step, entries}
+	j.progress = EraseProgress{step, entries}
 }
 
 // Open returns a worker. What had begun in an earlier process is refused to callers when it
@@ -216,7 +216,7 @@ func (w *Worker) resume(begun []intent) {
 // Erase erases a subject and returns when all is done, or when ctx ends: the erasure then
 // goes on, and a later call for the same subject waits for it. A dry run only counts.
 // ErrNothing: the store has nothing of the subject. progress is called now and then.
-func (w *Worker) Erase(ctx context.Context, s erasure.Subject, dry bool, progress func(Progress)) (Result, error) {
+func (w *Worker) Erase(ctx context.Context, s erasure.Subject, dry bool, progress func(EraseProgress)) (Result, error) {
 	if err := erasure.Check(s); err != nil {
 		return Result{}, err
 	}
@@ -228,8 +228,8 @@ func (w *Worker) Erase(ctx context.Context, s erasure.Subject, dry bool, progres
 		if err != nil {
 			return Result{}, err
 		}
-		found, _, err := w.count(ctx, s, picked, func(n int64) { progress(Progress{Counting, n}) })
-		return Result{Found: found}, err
+		found, _, err := w.count(ctx, s, picked, func(n int64) { progress(EraseProgress{Counting, n}) })
+		return Result{Holdings: found}, err
 	}
 	if err := w.alone(ctx); err != nil {
 		return Result{}, err
@@ -278,10 +278,10 @@ func (w *Worker) Enter(scope kv.Scope, end func(error)) (*Visit, error) {
 const progressEvery = 200 * time.Millisecond
 
 // count counts what there is of a subject, and of a step who else has lines of it.
-func (w *Worker) count(ctx context.Context, s erasure.Subject, picked erasure.Picked, each func(int64)) (erasure.Found, map[string]int64, error) {
+func (w *Worker) count(ctx context.Context, s erasure.Subject, picked erasure.Picked, each func(int64)) (erasure.Holdings, map[string]int64, error) {
 	e, err := erasure.New(ctx, s, w.Engine, picked)
 	if err != nil {
-		return erasure.Found{}, nil, err
+		return erasure.Holdings{}, nil, err
 	}
 	found, err := e.Count(ctx, w.Engine, each)
 	if err == nil && found.Empty() {

@@ -220,7 +220,7 @@ func (e *Event) decodeField(f wire.Field) error {
 	case fieldTime:
 		e.Time = f.Time()
 	case fieldKind:
-		e.PayloadKind = Kind(f.Value)
+		e.PayloadKind = PayloadKind(f.Value)
 	case fieldPayload:
 		e.Payload = slices.Clone(f.Bytes)
 	case fieldHeader:

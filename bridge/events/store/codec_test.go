@@ -83,7 +83,7 @@ func FuzzEventRoundTrip(f *testing.F) {
 	f.Add("", "", "", int64(0), []byte(nil), uint8(1), "", "", "", "", int32(0), float32(0), int64(0))
 	f.Fuzz(func(t *testing.T, id, source, session string, micros int64, payload []byte, kind uint8, key, value, sort, tag string, priority int32, confidence float32, sent int64) {
 		e := Event{
-			ID: id, Source: source, SessionID: session, Payload: payload, PayloadKind: Kind(kind),
+			ID: id, Source: source, SessionID: session, Payload: payload, PayloadKind: PayloadKind(kind),
 			Type: sort, Tags: []string{tag, ""}, Priority: priority, Confidence: confidence, SentMillis: sent,
 		}
 		if confidence != confidence { // what is not a number equals nothing

@@ -43,13 +43,13 @@ const (
 	perItemBytes = 10
 )
 
-// Kind is what a payload is. The numbers are part of the stored format.
-type Kind uint8
+// PayloadKind is what a payload is. The numbers are part of the stored format.
+type PayloadKind uint8
 
 // The payload kinds.
 const (
 	// JSON is one JSON value; the text is kept as it came.
-	JSON Kind = iota
+	JSON PayloadKind = iota
 	// Bytes is opaque.
 	Bytes
 )
@@ -74,7 +74,7 @@ type Event struct {
 	// Payload is the content. An empty JSON payload is the value null.
 	Payload []byte
 	// PayloadKind says what the payload is. Default JSON.
-	PayloadKind Kind
+	PayloadKind PayloadKind
 	// Headers are the emitter's own pairs.
 	Headers map[string]string
 	// Type says what sort of event it is, in the emitter's words.

@@ -47,10 +47,10 @@ func (e Entry) weight() int {
 	return n
 }
 
-// Cache keeps answers within a number of bytes. Tenants share it: when it is full, the
+// AnswerCache keeps answers within a number of bytes. Tenants share it: when it is full, the
 // tenant that holds most loses what it used least recently. All methods are safe for
 // concurrent use; a nil Cache keeps nothing.
-type Cache struct {
+type AnswerCache struct {
 	limit int
 
 	mu      sync.Mutex
@@ -59,15 +59,15 @@ type Cache struct {
 }
 
 // NewCache returns a cache of that many bytes; nil for none.
-func NewCache(limit int) *Cache {
+func NewCache(limit int) *AnswerCache {
 	if limit <= 0 {
 		return nil
 	}
-	return &Cache{limit: limit, tenants: map[string]*cache.LRU[Key, Entry]{}}
+	return &AnswerCache{limit: limit, tenants: map[string]*cache.LRU[Key, Entry]{}}
 }
 
 // Get returns what a tenant has under a key.
-func (c *Cache) Get(tenant string, key Key) (Entry, bool) {
+func (c *AnswerCache) Get(tenant string, key Key) (Entry, bool) {
 	if c == nil {
 		return Entry{}, false
 	}
@@ -81,7 +81,7 @@ func (c *Cache) Get(tenant string, key Key) (Entry, bool) {
 }
 
 // Put keeps an entry in place of the one that the key had.
-func (c *Cache) Put(tenant string, key Key, e Entry) {
+func (c *AnswerCache) Put(tenant string, key Key, e Entry) {
 	if c == nil {
 		return
 	}
@@ -104,7 +104,7 @@ func (c *Cache) Put(tenant string, key Key, e Entry) {
 }
 
 // drop drops the oldest entry of the tenant that holds most.
-func (c *Cache) drop() {
+func (c *AnswerCache) drop() {
 	var most string
 	for tenant, lru := range c.tenants {
 		if c.tenants[most] == nil || lru.Weight() > c.tenants[most].Weight() {

@@ -2,7 +2,7 @@
 // script is called with JSON and its result is JSON, or the script runs as a whole.
 //
 // A [Request] is what the driver, which is itself Python, reads from its input; a
-// [Splitter] parts what it writes into the script's own output and the [Reply]. A [Cache]
+// [Splitter] parts what it writes into the script's own output and the [Reply]. A [AnswerCache]
 // keeps replies by what they were made from: the script's bytes, the arguments, and
 // whatever the script read in the workspace.
 //

@@ -71,7 +71,7 @@ func TestCacheShares(t *testing.T) {
 	if _, ok := c.Get("other", key(1)); ok {
 		t.Error("an entry over the limit is kept")
 	}
-	var none *script.Cache
+	var none *script.AnswerCache
 	none.Put("a", key(0), entry)
 	if _, ok := none.Get("a", key(0)); ok || script.NewCache(0) != nil {
 		t.Error("no cache keeps something")

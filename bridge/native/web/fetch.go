@@ -28,8 +28,8 @@ var methods = []string{
 // ownHeaders are headers that a caller can't choose.
 var ownHeaders = []string{"Host", "Connection", "Content-Length", "Transfer-Encoding", "Upgrade", "Te", "Trailer", "Accept-Encoding", "Proxy-Authorization", "Proxy-Connection", "Keep-Alive"}
 
-// document is what came of fetching a URL.
-type document struct {
+// fetchedPage is what came of fetching a URL.
+type fetchedPage struct {
 	url         *url.URL // after redirects
 	status      int
 	contentType string // without parameters
@@ -105,10 +105,10 @@ func onWeb(p egress.Policy) egress.Policy {
 }
 
 // get fetches a URL under the rules of the caller.
-func (w *web) get(ctx context.Context, in tools.Input, r *http.Request) (document, error) {
+func (w *web) get(ctx context.Context, in tools.Input, r *http.Request) (fetchedPage, error) {
 	client, end, err := w.client(in, onWeb(egress.ForCall(in, w.Hosts)))
 	if err != nil {
-		return document{}, failure(err)
+		return fetchedPage{}, failure(err)
 	}
 	defer end()
 	client.CheckRedirect = func(_ *http.Request, via []*http.Request) error {
@@ -124,14 +124,14 @@ func (w *web) get(ctx context.Context, in tools.Input, r *http.Request) (documen
 	}
 	resp, err := client.Do(r.WithContext(ctx))
 	if err != nil {
-		return document{}, failure(err)
+		return fetchedPage{}, failure(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxPageBytes+1))
 	if err != nil {
-		return document{}, failure(err)
+		return fetchedPage{}, failure(err)
 	}
-	doc := document{url: resp.Request.URL, status: resp.StatusCode, given: resp.Header.Get("Content-Type"), body: body}
+	doc := fetchedPage{url: resp.Request.URL, status: resp.StatusCode, given: resp.Header.Get("Content-Type"), body: body}
 	if len(body) > maxPageBytes {
 		doc.body, doc.truncated = body[:maxPageBytes], true
 	}
@@ -201,12 +201,12 @@ func request(in tools.Input) (*http.Request, error) {
 }
 
 // page reports whether it is one of HTML.
-func (d *document) page() bool {
+func (d *fetchedPage) page() bool {
 	return d.contentType == "text/html" || d.contentType == "application/xhtml+xml"
 }
 
 // textual reports whether it can be shown as text.
-func (d *document) textual() bool {
+func (d *fetchedPage) textual() bool {
 	t := d.contentType
 	if strings.HasPrefix(t, "text/") || strings.HasSuffix(t, "+json") || strings.HasSuffix(t, "+xml") {
 		return true
@@ -220,7 +220,7 @@ func (d *document) textual() bool {
 }
 
 // decoded is the body as UTF-8. The character set is that of the header or of the document.
-func (d *document) decoded() string {
+func (d *fetchedPage) decoded() string {
 	if !d.page() && !strings.Contains(strings.ToLower(d.given), "charset") && utf8.Valid(d.body) {
 		return strings.TrimPrefix(string(d.body), "\uFEFF")
 	}
@@ -235,4 +235,4 @@ func (d *document) decoded() string {
 	return text.Valid(strings.TrimPrefix(string(content), "\uFEFF"))
 }
 
-func (d *document) read() page { return readPage(d.decoded(), d.url) }
+func (d *fetchedPage) read() page { return readPage(d.decoded(), d.url) }

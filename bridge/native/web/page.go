@@ -171,8 +171,8 @@ var marks = map[atom.Atom]string{
 	atom.H1: "# ", atom.H2: "## ", atom.H3: "### ", atom.H4: "#### ", atom.H5: "##### ", atom.H6: "###### ", atom.Li: "- ", atom.Blockquote: "> ",
 }
 
-// writer writes readable text.
-type writer struct {
+// pageWriter writes readable text.
+type pageWriter struct {
 	out     strings.Builder
 	breaks  int  // line breaks that stand before the next text
 	space   bool // a space does
@@ -184,12 +184,12 @@ type writer struct {
 
 // render is the readable text of an element.
 func render(n *html.Node) string {
-	w := &writer{}
+	w := &pageWriter{}
 	w.node(n, 0)
 	return w.out.String()
 }
 
-func (w *writer) node(n *html.Node, depth int) {
+func (w *pageWriter) node(n *html.Node, depth int) {
 	switch {
 	case depth > maxDepth || w.out.Len() > 2*MaxTextBytes:
 		return
@@ -247,14 +247,14 @@ func hidden(n *html.Node) bool {
 	return false
 }
 
-func (w *writer) lineBreaks(n int) {
+func (w *pageWriter) lineBreaks(n int) {
 	if w.started {
 		w.breaks = max(w.breaks, n)
 	}
 }
 
 // write writes text, its white space squeezed unless it counts.
-func (w *writer) write(s string) {
+func (w *pageWriter) write(s string) {
 	if w.exact > 0 {
 		if s != "" {
 			w.put(s)
@@ -271,7 +271,7 @@ func (w *writer) write(s string) {
 	w.space = strings.TrimRight(s, " \t\r\n\f") != s
 }
 
-func (w *writer) put(s string) {
+func (w *pageWriter) put(s string) {
 	switch {
 	case w.breaks > 0:
 		w.out.WriteString(strings.Repeat("\n", w.breaks))

@@ -60,8 +60,8 @@ func (s Search) withDefaults() Search {
 // lacksKey reports whether nothing can be found, since the engine wants a key.
 func (s Search) lacksKey() bool { return s.Engine == EngineBrave && s.Key == "" }
 
-// found is a result of a search.
-type found struct{ title, url, snippet string }
+// searchResult is a result of a search.
+type searchResult struct{ title, url, snippet string }
 
 func (w *web) search(ctx context.Context, in tools.Input) (tools.Output, error) {
 	query, limit := in.String("query", ""), int64(defaultResults)
@@ -133,7 +133,7 @@ func (s Search) request(query string, limit int64) (*http.Request, error) {
 
 // resultsOf finds the results in the answer of an engine: the first list of objects with an
 // address, under the names that engines use.
-func resultsOf(answer any) []found {
+func resultsOf(answer any) []searchResult {
 	list, ok := answer.([]any)
 	if !ok {
 		object, _ := answer.(map[string]any) // nothing is found in anything else
@@ -146,10 +146,10 @@ func resultsOf(answer any) []found {
 		}
 		return nil
 	}
-	var out []found
+	var out []searchResult
 	for _, item := range list {
 		object, _ := item.(map[string]any) // others have no address
-		f := found{
+		f := searchResult{
 			title: first(object, "title", "name"), url: first(object, "url", "link", "href"),
 			snippet: first(object, "snippet", "description", "content", "text", "body"),
 		}

@@ -22,8 +22,8 @@ var ErrNoProgram = errors.New("everyday: the machine does not have the program")
 // jobTime bounds one job.
 const jobTime = 30 * time.Second
 
-// Job is something that people do, and what it writes.
-type Job struct {
+// Task is something that people do, and what it writes.
+type Task struct {
 	Name string
 	// Socket says that it needs a socket, a terminal or shared memory, which tier L has
 	// none of.
@@ -33,10 +33,10 @@ type Job struct {
 }
 
 // Jobs returns all jobs.
-func Jobs() []Job { return append([]Job(nil), jobs...) }
+func Jobs() []Task { return append([]Task(nil), jobs...) }
 
 // Script is the command line that a job runs.
-func (j Job) Script() string { return j.script }
+func (j Task) Script() string { return j.script }
 
 // optional are programs that a machine may not have. The name of a job about one begins
 // with it.
@@ -44,7 +44,7 @@ var optional = []string{"gcc", "g++", "node", "java", "sqlite3", "jq", "git", "x
 
 // Try does a job in its own workspace, and returns why it does not work; nil when it
 // does.
-func (j Job) Try(ctx context.Context, runner sandbox.Runner) error {
+func (j Task) Try(ctx context.Context, runner sandbox.Runner) error {
 	work, err := os.MkdirTemp("", "loom-everyday-")
 	if err != nil {
 		return fmt.Errorf("everyday: %w", err)

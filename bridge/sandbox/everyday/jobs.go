@@ -1,7 +1,7 @@
 package everyday
 
 // jobs use programs of the system.
-var jobs = []Job{
+var jobs = []Task{
 	{Name: "git init, commit, branch, merge", script: "git init -q r && cd r && git config user.email a@b && git config user.name a && echo 1 > f && git add f && git commit -qm one && git checkout -qb b && echo 2 >> f && git commit -qam two && git checkout -q - && git merge -q b && git log --oneline | wc -l", stdout: "2\n"},
 	{Name: "git clone", script: "git init -q r && cd r && git config user.email a@b && git config user.name a && echo 1 > f && git add f && git commit -qm one && cd .. && git clone -q r c && cat c/f", stdout: "1\n"},
 	{Name: "git stash", script: "git init -q r && cd r && git config user.email a@b && git config user.name a && echo 1 > f && git add f && git commit -qm one && echo 2 > f && git stash -q && cat f", stdout: "1\n"},

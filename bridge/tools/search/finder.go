@@ -63,9 +63,9 @@ func (f *Finder) index(tenant string, all []tools.Offer) *Index {
 	if ok && last.digest == digest {
 		return last.index
 	}
-	list := make([]Tool, len(all))
+	list := make([]Indexed, len(all))
 	for i, o := range all {
-		list[i] = Tool{o.Name, o.Description, o.Schema}
+		list[i] = Indexed{o.Name, o.Description, o.Schema}
 	}
 	made := indexed{digest, New(list)}
 	f.mu.Lock()

@@ -16,16 +16,16 @@ const (
 	maxArguments = 128
 )
 
-// Tool is what the index knows a tool by.
-type Tool struct {
+// Indexed is what the index knows a tool by.
+type Indexed struct {
 	Name, Description string
 	// Schema is the JSON Schema of its arguments.
 	Schema json.RawMessage
 }
 
-// Hit is a tool that was found: its place in the list that the index was made of, and how
+// FoundTool is a tool that was found: its place in the list that the index was made of, and how
 // well it fits, above 0.
-type Hit struct {
+type FoundTool struct {
 	At    int
 	Score float64
 }
@@ -65,7 +65,7 @@ type posting struct {
 }
 
 // New makes an index of tools.
-func New(tools []Tool) *Index {
+func New(tools []Indexed) *Index {
 	x := &Index{words: analysis.New(nil), postings: map[string][]posting{}}
 	x.related, x.plain = relatedTerms(x.words), plainTerms(x.words)
 	total := 0.0
@@ -127,7 +127,7 @@ func arguments(schema json.RawMessage) (out []string) {
 }
 
 // Find returns the tools that fit a question, the best first, at most limit.
-func (x *Index) Find(question string, limit int) []Hit {
+func (x *Index) Find(question string, limit int) []FoundTool {
 	scores := map[int]float64{}
 	asked := map[string]bool{}
 	for term := range x.words.Terms(spaced(question[:min(len(question), maxTextBytes)])) {
@@ -139,11 +139,11 @@ func (x *Index) Find(question string, limit int) []Hit {
 			scores[tool] += score
 		}
 	}
-	hits := make([]Hit, 0, len(scores))
+	hits := make([]FoundTool, 0, len(scores))
 	for at, score := range scores {
-		hits = append(hits, Hit{at, score})
+		hits = append(hits, FoundTool{at, score})
 	}
-	slices.SortFunc(hits, func(a, b Hit) int {
+	slices.SortFunc(hits, func(a, b FoundTool) int {
 		return cmp.Or(cmp.Compare(b.Score, a.Score), strings.Compare(x.names[a.At], x.names[b.At]))
 	})
 	return hits[:min(len(hits), limit)]

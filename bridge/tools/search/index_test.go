@@ -10,7 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools/search"
 )
 
-var few = []search.Tool{
+var few = []search.Indexed{
 	{Name: "cloud:listBuckets", Description: "List storage buckets."},
 	{Name: "cloud:deleteBucket", Description: "Remove a storage bucket.", Schema: json.RawMessage(`{"properties":{"bucketName":{"type":"string"},"force":true}}`)},
 	{Name: "weather.forecast", Description: "The days ahead."},
@@ -51,9 +51,9 @@ func TestFind(t *testing.T) {
 
 // A question costs little, whatever there is.
 func BenchmarkFind(b *testing.B) {
-	var all []search.Tool
+	var all []search.Indexed
 	for i := range 10_000 {
-		all = append(all, search.Tool{Name: fmt.Sprintf("server%d:tool_%d", i%64, i), Description: fmt.Sprintf("Do the thing number %d with care.", i)})
+		all = append(all, search.Indexed{Name: fmt.Sprintf("server%d:tool_%d", i%64, i), Description: fmt.Sprintf("Do the thing number %d with care.", i)})
 	}
 	x := search.New(all)
 	for b.Loop() {

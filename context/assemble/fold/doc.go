@@ -3,7 +3,7 @@
 //
 //   - A [Stage] folds the histories of a server. A [Folding] is the history of one prompt, by
 //     some [Rules].
-//   - A [Source] is the part of it that was read: folds, and groups of entries.
+//   - A [Material] is the part of it that was read: folds, and groups of entries.
 //   - An [Ask] says what the rest of the prompt leaves to the history, a [Draft] is the
 //     resulting history: its messages, and the folds to store before they are shown.
 //   - A [Batch] is the account of a batch of folds.

@@ -12,7 +12,7 @@ import (
 
 // History is the history in at most budget tokens. What takes more whatever is done is a
 // *history.OverflowError.
-func (c *Folding) History(ctx context.Context, s *Source, ask Ask, budget int) (d *Draft, err error) {
+func (c *Folding) History(ctx context.Context, s *Material, ask Ask, budget int) (d *Draft, err error) {
 	c.ask, d = ask, &Draft{}
 	switch {
 	case c.Ledger():
@@ -46,7 +46,7 @@ func (c *Folding) History(ctx context.Context, s *Source, ask Ask, budget int) (
 }
 
 // given is what a ledger is asked to make fit a budget.
-func (c fitting) given(ctx context.Context, s *Source, budget int) history.History {
+func (c fitting) given(ctx context.Context, s *Material, budget int) history.History {
 	h := history.History{
 		Entries: s.entries, Folds: s.folds, Budget: budget,
 		Since: s.State.Since, ExpectedTurns: c.Turns, Originals: c.moment.Originals(ctx),
@@ -77,7 +77,7 @@ func (d *Draft) take(v history.View) {
 }
 
 // items returns the messages of a view.
-func (s *Source) items(v history.View) []pairing.Item {
+func (s *Material) items(v history.View) []pairing.Item {
 	outputs := make(map[uint64]string, len(v.Items))
 	for i := range v.Items {
 		if e := v.Items[i].Entry; e != nil {

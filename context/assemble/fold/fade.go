@@ -19,7 +19,7 @@ import (
 
 // shapes are the forms of groups in a preset of messages.
 type shapes struct {
-	reading
+	presetReading
 	// older is how many calls without a result leave each group.
 	older map[*pairing.Group]int
 }
@@ -36,7 +36,7 @@ type faded struct {
 }
 
 // history is the conversation as a preset of messages shows it.
-func (f *faded) history(s *Source, d *Draft, budget int) ([]pairing.Item, error) {
+func (f *faded) history(s *Material, d *Draft, budget int) ([]pairing.Item, error) {
 	c := f.c
 	conv := decay.Conversation{
 		Units: f.units, Mark: s.State.Marks[c.Name], Literal: c.Literal, Budget: budget, Since: s.State.Since,
@@ -69,7 +69,7 @@ func (f *faded) goal(asked string) string {
 }
 
 // items are the messages of a layout.
-func (f *faded) items(l decay.Layout) ([]pairing.Item, error) {
+func (f *faded) items(l decay.ShownUnits) ([]pairing.Item, error) {
 	var out []pairing.Item
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
@@ -98,7 +98,7 @@ func (f *faded) show(shown decay.Shown) ([]pairing.Item, error) {
 }
 
 // formed are the messages of a group in a form.
-func (r *shapes) formed(g *pairing.Group, turn int, form decay.Form) ([]pairing.Item, error) {
+func (r *shapes) formed(g *pairing.Group, turn int, form decay.UnitForm) ([]pairing.Item, error) {
 	own := g
 	if !r.omits(g) {
 		own = r.repaired(g)
@@ -127,7 +127,7 @@ func (r *shapes) formed(g *pairing.Group, turn int, form decay.Form) ([]pairing.
 }
 
 // overflow says what takes most of a layout that does not fit.
-func (f *faded) overflow(l decay.Layout, budget int) error {
+func (f *faded) overflow(l decay.ShownUnits, budget int) error {
 	e := &history.OverflowError{Tokens: l.Tokens, Budget: budget}
 	for _, shown := range l.Shown {
 		if shown.Text == "" && f.units[shown.Unit].Stays && !f.units[shown.Unit].Task {
@@ -146,9 +146,9 @@ func (f *faded) overflow(l decay.Layout, budget int) error {
 }
 
 // fade makes units of the groups.
-func fade(ctx context.Context, c *Folding, s *Source) error {
+func fade(ctx context.Context, c *Folding, s *Material) error {
 	f := &faded{
-		shapes: shapes{reading: reading{calls: c.stage.calls, c: c}},
+		shapes: shapes{presetReading: presetReading{calls: c.stage.calls, c: c}},
 		groups: s.Groups, units: make([]decay.Unit, len(s.Groups)),
 	}
 	f.older = f.lost()
@@ -242,7 +242,7 @@ func (r *shapes) known(g *pairing.Group, turn int) (decay.Unit, int, error) {
 func (r *shapes) unit(g *pairing.Group, turn int) (decay.Unit, error) {
 	u := decay.Unit{Position: g.First(), Turn: turn, Asked: g.Answers(), Said: r.said(g), Refs: refsOf(g)}
 	sizes := []*int{&u.Full, &u.Aged, &u.Folded, &u.FoldedAged}
-	for i, form := range []decay.Form{decay.InFull, decay.Aged, decay.Folded, decay.FoldedAged} {
+	for i, form := range []decay.UnitForm{decay.InFull, decay.Aged, decay.Folded, decay.FoldedAged} {
 		items, err := r.formed(g, turn, form)
 		if err != nil {
 			return u, err
@@ -287,7 +287,7 @@ func spokenItems(g *pairing.Group) []pairing.Item {
 
 // withoutAnswers are blocks without the results of calls; nil where nothing is left.
 func withoutAnswers(blocks json.RawMessage) json.RawMessage {
-	return content.Without(blocks, func(p *content.Part) bool { return p.Kind == content.Result })
+	return content.Without(blocks, func(p *content.Block) bool { return p.Kind == content.Result })
 }
 
 // folded are the messages of a group in the zone of folds: shortened texts, and a line

@@ -46,7 +46,7 @@ type Stage struct {
 	memo      *history.Memo
 	calls     *calls
 	// parts are the inputs of line presets for groups, units of message presets.
-	parts *cache.Cache[partKey, history.Part]
+	parts *cache.Cache[partKey, history.Chunk]
 	units *cache.Cache[partKey, fadedUnit]
 }
 
@@ -57,7 +57,7 @@ func New(journal Journal, reference step.ReferenceStyle, reducer *step.Reducer, 
 	return &Stage{
 		journal: journal, reference: reference, templates: templates, memo: history.NewMemo(0),
 		calls: &calls{reducer, cache.New[[sha256.Size]byte, step.Step](maxReduced)},
-		parts: cache.New[partKey, history.Part](maxParts), units: cache.New[partKey, fadedUnit](maxParts),
+		parts: cache.New[partKey, history.Chunk](maxParts), units: cache.New[partKey, fadedUnit](maxParts),
 	}
 }
 
@@ -202,7 +202,7 @@ type Draft struct {
 }
 
 // Store stores the new folds before a prompt shows them. requestID is a renewal's.
-func (c *Folding) Store(ctx context.Context, s *Source, d *Draft, requestID string) error {
+func (c *Folding) Store(ctx context.Context, s *Material, d *Draft, requestID string) error {
 	var err error
 	switch at := c.moment; {
 	case c.DryRun:

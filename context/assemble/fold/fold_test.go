@@ -29,7 +29,7 @@ type world struct {
 	*testing.T
 	log     *session.Log
 	writer  *kv.Writer
-	source  *read.Source
+	source  *read.Sessions
 	stage   *fold.Stage
 	counter *tokens.Counter
 }
@@ -102,7 +102,7 @@ func (w *world) folding(r fold.Rules) *fold.Folding {
 	return c
 }
 
-func (w *world) read(c *fold.Folding) *fold.Source {
+func (w *world) read(c *fold.Folding) *fold.Material {
 	w.Helper()
 	s, err := c.Read(w.Context())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // form are the messages of a group that is no line, with their sizes.
-func (r *reading) form(g *pairing.Group, form history.Form) ([]pairing.Item, error) {
+func (r *presetReading) form(g *pairing.Group, form history.Form) ([]pairing.Item, error) {
 	if form == history.AsItIs {
 		return r.c.Items(g.Items(r.outputs(g)))
 	}
@@ -30,7 +30,7 @@ func (r *reading) form(g *pairing.Group, form history.Form) ([]pairing.Item, err
 // forms are the messages of a group in full, in the words of the preset: written content is
 // removed from the arguments of calls, and observations replace results that the preset
 // hides. bare are the messages without any results. Pinned entries stay unchanged.
-func (r *reading) forms(g *pairing.Group) (full, bare []pairing.Item, err error) {
+func (r *presetReading) forms(g *pairing.Group) (full, bare []pairing.Item, err error) {
 	if r.omits(g) {
 		full, err = r.c.Items(r.withoutResults(g))
 		return full, full, err
@@ -49,7 +49,7 @@ func (r *reading) forms(g *pairing.Group) (full, bare []pairing.Item, err error)
 }
 
 // replace puts the preset's words into the places of results.
-func (r *reading) replace(w *wording, all []done, whole pairing.Output, bare bool) {
+func (r *presetReading) replace(w *wording, all []done, whole pairing.Output, bare bool) {
 	for i := range all {
 		d := &all[i]
 		if d.result == 0 {
@@ -168,13 +168,13 @@ func (r *calls) withoutWritten(wish session.ToolCall) (string, bool) {
 
 // omits reports whether the results of a group stand in no prompt. Pinned results do, and
 // results of a turn that waits for more.
-func (r *reading) omits(g *pairing.Group) bool {
+func (r *presetReading) omits(g *pairing.Group) bool {
 	return r.c.Preset.Results == history.ResultsOmit && !g.Pinned() && !g.Open
 }
 
 // withoutResults are the messages of a group with its calls as text, and without what
 // tools gave.
-func (r *reading) withoutResults(g *pairing.Group) []pairing.Item {
+func (r *presetReading) withoutResults(g *pairing.Group) []pairing.Item {
 	spoken := make(map[string]pairing.Item)
 	for _, it := range spokenItems(g) {
 		spoken[it.Label] = it
@@ -210,7 +210,7 @@ func (r *calls) calling(c *pairing.Call) string {
 }
 
 // result is what stands for the result of a call.
-func (r *reading) result(d *done, whole string, bare bool) string {
+func (r *presetReading) result(d *done, whole string, bare bool) string {
 	if r.c.Preset.Results == history.ResultsCompressed && !bare {
 		return r.compressed(&d.act, whole)
 	}
@@ -219,7 +219,7 @@ func (r *reading) result(d *done, whole string, bare bool) string {
 
 // compressed is the short form of a result, or the whole where that is no longer. The
 // whole was stored when the result was recorded, and is named by its path.
-func (r *reading) compressed(a *history.Act, whole string) string {
+func (r *presetReading) compressed(a *history.Act, whole string) string {
 	if a.Pinned || a.Inline == "" || a.Outcome != step.Succeeded {
 		return whole
 	}

@@ -32,7 +32,7 @@ type fitting struct{ *Folding }
 // fitted is what a ledger makes of a history, and the Source that it is shown from. Where
 // the newest results would be folded, or do not fit, they are shortened together. Where
 // that does not help, steps are folded whose message may still come.
-func (c fitting) fitted(s *Source, h history.History) (history.View, *Source, error) {
+func (c fitting) fitted(s *Material, h history.History) (history.View, *Material, error) {
 	v, err := c.ledger.Compact(h)
 	if c.Err != nil {
 		return v, s, err
@@ -54,7 +54,7 @@ func (c fitting) fitted(s *Source, h history.History) (history.View, *Source, er
 
 // newest is the index of the first group with results that the model has not seen; that of
 // no group where there are none.
-func (s *Source) newest() int {
+func (s *Material) newest() int {
 	at := len(s.Groups)
 	for i, g := range slices.Backward(s.Groups) {
 		switch {
@@ -76,12 +76,12 @@ func gives(g *pairing.Group) bool {
 }
 
 func hasResults(m *session.Message) bool {
-	return len(m.BlocksJSON) > 0 && slices.ContainsFunc(content.Parse(m.BlocksJSON), func(p content.Part) bool { return p.Kind == content.Result })
+	return len(m.BlocksJSON) > 0 && slices.ContainsFunc(content.Parse(m.BlocksJSON), func(p content.Block) bool { return p.Kind == content.Result })
 }
 
 // shortened is a history in which the groups from one on show a fair part of each of their
 // results, as much as there is room for. It is not ok where not even the least fits.
-func (c fitting) shortened(s *Source, h history.History, from int) (v history.View, own *Source, ok bool) {
+func (c fitting) shortened(s *Material, h history.History, from int) (v history.View, own *Material, ok bool) {
 	h.Now = true // what the model has seen makes room first
 	var sizes []int
 	v, own, err := c.shared(s, h, from, leastShown, &sizes)
@@ -122,7 +122,7 @@ func fairShare(sizes []int, room int) int {
 
 // shared is a history in which no result of the groups from one on takes more than a share.
 // Their sizes are added to sizes where that is not nil.
-func (c fitting) shared(s *Source, h history.History, from, share int, sizes *[]int) (history.View, *Source, error) {
+func (c fitting) shared(s *Material, h history.History, from, share int, sizes *[]int) (history.View, *Material, error) {
 	own := *s
 	own.Groups = slices.Clone(s.Groups)
 	first := s.Groups[from].First()

@@ -27,7 +27,7 @@ type levels struct{ fitting }
 const maxWeighedChars = 4000
 
 // history returns the messages of a ledger's history in at most budget tokens.
-func (c levels) history(ctx context.Context, s *Source, d *Draft, budget int) ([]pairing.Item, error) {
+func (c levels) history(ctx context.Context, s *Material, d *Draft, budget int) ([]pairing.Item, error) {
 	forced := (c.ask.Window.Forced || c.ask.Window.Evicting) && !s.pressedIn(c.ask.Turn)
 	items, err := c.behind(ctx, s, d, s.window, budget)
 	over := errors.As(err, new(*history.OverflowError))
@@ -35,7 +35,7 @@ func (c levels) history(ctx context.Context, s *Source, d *Draft, budget int) ([
 	if !forced && (!over || had && s.window.Level == window.Renewal) {
 		return items, err
 	}
-	p := &pressed{faded: &faded{shapes: shapes{reading: reading{calls: c.stage.calls, c: c.Folding}}, groups: s.Groups}, budget: budget, beside: max(c.ask.MaxTokens-budget, 0)}
+	p := &pressed{faded: &faded{shapes: shapes{presetReading: presetReading{calls: c.stage.calls, c: c.Folding}}, groups: s.Groups}, budget: budget, beside: max(c.ask.MaxTokens-budget, 0)}
 	units := s.units()
 	size := p.budget + 1
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
@@ -85,10 +85,10 @@ func (c levels) history(ctx context.Context, s *Source, d *Draft, budget int) ([
 }
 
 // pressedIn reports whether a turn had a level.
-func (s *Source) pressedIn(turn string) bool { return s.window.Turn == turn }
+func (s *Material) pressedIn(turn string) bool { return s.window.Turn == turn }
 
 // press records the effect of a level in a draft, in addition to its folds.
-func (c levels) press(s *Source, d *Draft, state window.State, units []window.Unit, r *session.Renewal) {
+func (c levels) press(s *Material, d *Draft, state window.State, units []window.Unit, r *session.Renewal) {
 	d.Mark = s.State.Marks[c.Name]
 	d.Mark.Window = state.Encode()
 	if r == nil {
@@ -112,7 +112,7 @@ func (c levels) press(s *Source, d *Draft, state window.State, units []window.Un
 }
 
 // refsAt name what stands at a position.
-func (s *Source) refsAt(position uint64) []string {
+func (s *Material) refsAt(position uint64) []string {
 	for i := range s.folds {
 		if s.folds[i].Spans[0].First == position {
 			return s.folds[i].Refs
@@ -127,7 +127,7 @@ func (s *Source) refsAt(position uint64) []string {
 }
 
 // behind is a ledger's history as a state of levels shows it.
-func (c levels) behind(ctx context.Context, s *Source, d *Draft, state window.State, budget int) ([]pairing.Item, error) {
+func (c levels) behind(ctx context.Context, s *Material, d *Draft, state window.State, budget int) ([]pairing.Item, error) {
 	shown, err := c.shownBy(s, &state)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (c levels) behind(ctx context.Context, s *Source, d *Draft, state window.St
 }
 
 // shownBy is what a state of levels leaves of a source.
-func (c levels) shownBy(s *Source, state *window.State) (*Source, error) {
+func (c levels) shownBy(s *Material, state *window.State) (*Material, error) {
 	if len(state.Gone) == 0 && len(state.Shortened) == 0 {
 		return s, nil
 	}
@@ -195,7 +195,7 @@ func cutResults(g *pairing.Group) *pairing.Group {
 }
 
 // units are folds and groups as the levels see them, in the order of the log.
-func (s *Source) units() []window.Unit {
+func (s *Material) units() []window.Unit {
 	var units []window.Unit
 	next := 0
 	fold := func(f *history.Fold) {

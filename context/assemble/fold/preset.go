@@ -13,15 +13,15 @@ import (
 
 // presented is a conversation as a preset sees it: a part for each group.
 type presented struct {
-	reading
+	presetReading
 	groups []*pairing.Group
-	parts  []history.Part
+	parts  []history.Chunk
 	// whole is what the conversation takes with nothing folded.
 	whole int
 }
 
 // history is the conversation as the preset shows it.
-func (p *presented) history(s *Source, d *Draft, budget int) ([]pairing.Item, error) {
+func (p *presented) history(s *Material, d *Draft, budget int) ([]pairing.Item, error) {
 	c := p.c
 	l := c.compactor.Show(history.Conversation{
 		Parts: slices.Clone(p.parts), Mark: s.State.Marks[c.Name], Literal: c.Literal, Budget: budget,
@@ -81,10 +81,10 @@ func (p *presented) overflow(l history.Layout, budget int) error {
 
 // present makes parts of the groups. What is known of them from an earlier prompt
 // is not made again.
-func present(c *Folding, s *Source) error {
+func present(c *Folding, s *Material) error {
 	p := &presented{
-		reading: reading{calls: c.stage.calls, c: c},
-		groups:  s.Groups, parts: make([]history.Part, len(s.Groups)),
+		presetReading: presetReading{calls: c.stage.calls, c: c},
+		groups:        s.Groups, parts: make([]history.Chunk, len(s.Groups)),
 	}
 	for i, g := range s.Groups {
 		part, known := c.stage.parts.Get(c.partKey(g))
@@ -136,8 +136,8 @@ func (c *Folding) partKey(g *pairing.Group) partKey {
 	}
 }
 
-// reading says what stands for groups in the words of a preset.
-type reading struct {
+// presetReading says what stands for groups in the words of a preset.
+type presetReading struct {
 	*calls
 	c *Folding
 	// marker is the line that stands for a result; nil for none.
@@ -145,8 +145,8 @@ type reading struct {
 }
 
 // part makes a part of a group.
-func (r *reading) part(g *pairing.Group) (history.Part, error) {
-	part := history.Part{Acts: r.acts(g), Stays: g.Open || g.Stays(), Awaited: g.Awaited, Position: g.First()}
+func (r *presetReading) part(g *pairing.Group) (history.Chunk, error) {
+	part := history.Chunk{Acts: r.acts(g), Stays: g.Open || g.Stays(), Awaited: g.Awaited, Position: g.First()}
 	whole, err := r.form(g, history.AsItIs)
 	if err != nil {
 		return part, err
@@ -168,7 +168,7 @@ func (r *reading) part(g *pairing.Group) (history.Part, error) {
 }
 
 // acts are the calls of a group with what they gave.
-func (r *reading) acts(g *pairing.Group) []history.Act {
+func (r *presetReading) acts(g *pairing.Group) []history.Act {
 	acts := actsOf(r.done(g, r.outputs(g)))
 	for i := range acts {
 		guardAct(&acts[i])
@@ -190,7 +190,7 @@ func guardAct(a *history.Act) {
 }
 
 // outputs is what a prompt shows of a group's outputs with nothing folded.
-func (r *reading) outputs(g *pairing.Group) pairing.Output {
+func (r *presetReading) outputs(g *pairing.Group) pairing.Output {
 	entries := pairing.EntriesOf(g)
 	pairing.Show(g, entries, r.c.stage.reference, r.c.reader)
 	shown := make(map[uint64]string, len(entries))
@@ -210,7 +210,7 @@ func sizeOf(items []pairing.Item) int {
 }
 
 // limit bounds what is shown of the result of a step that is text.
-func (r *reading) limit(a *history.Act) {
+func (r *presetReading) limit(a *history.Act) {
 	if a.Pinned || r.c.compactor.Hides(a.Step) || len(a.Inline) <= r.c.options.ResultTokens {
 		return
 	}

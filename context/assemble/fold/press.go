@@ -25,7 +25,7 @@ type pressed struct {
 
 // history is the conversation as the levels of pressure show it: at most one level
 // more than before, in each turn.
-func (p *pressed) history(s *Source, d *Draft) ([]pairing.Item, error) {
+func (p *pressed) history(s *Material, d *Draft) ([]pairing.Item, error) {
 	c := p.c
 	p.units = p.windowUnits()
 	mark := s.State.Marks[c.Name]
@@ -191,7 +191,7 @@ func collapsedItem(state *window.State, units []window.Unit) pairing.Item {
 // texts where there is a limit.
 func (p *pressed) pressedItems(g *pairing.Group, state *window.State, limit int) ([]pairing.Item, error) {
 	own := p.repaired(g)
-	r := p.reading
+	r := p.presetReading
 	if len(state.Marked) > 0 {
 		r.marker = func(d *done) (string, bool) {
 			if d.call == nil {

@@ -98,7 +98,7 @@ func withoutCalls(said *session.Message, gone map[string]bool, told []string) *s
 		return &m
 	}
 	calls, dialect := false, content.Shared
-	m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Part) bool {
+	m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Block) bool {
 		if p.Kind != content.Call {
 			return false
 		}
@@ -108,7 +108,7 @@ func withoutCalls(said *session.Message, gone map[string]bool, told []string) *s
 	})
 	if !calls {
 		// Thoughts stand in front of calls or of words, never alone.
-		m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Part) bool { return p.Kind == content.Thought })
+		m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Block) bool { return p.Kind == content.Thought })
 	}
 	if len(told) > 0 {
 		m.BlocksJSON = withBlock(m.BlocksJSON, dialect.TextBlock(strings.Join(told, "\n")))

@@ -13,13 +13,13 @@ import (
 
 // Talks reports whether something was said that may leave the window: all but instructions,
 // pins, and what was said last.
-func (s *Source) Talks() bool {
+func (s *Material) Talks() bool {
 	units := s.withoutTalk(s.units())
 	return slices.ContainsFunc(units, func(u window.Unit) bool { return !u.Kept && !u.System && !s.window.Gone.Has(u.Position) })
 }
 
 // withoutTalk are units of which the talk may leave, too.
-func (s *Source) withoutTalk(units []window.Unit) []window.Unit {
+func (s *Material) withoutTalk(units []window.Unit) []window.Unit {
 	out := slices.Clone(units)
 	last := len(s.Groups) - 1
 	for last >= 0 && !s.Groups[last].Begins() {
@@ -62,7 +62,7 @@ const LeastAsked = 64
 
 // CutNewest cuts the newest message of the user in its middle, so that the prompt takes over
 // tokens less; false where it can't be cut.
-func (c *Folding) CutNewest(s *Source, over int) (bool, error) {
+func (c *Folding) CutNewest(s *Material, over int) (bool, error) {
 	for i := len(s.Groups) - 1; i >= 0; i-- {
 		g := s.Groups[i]
 		m := g.Members[0].Entry.Message

@@ -12,8 +12,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/window"
 )
 
-// Source is what a history is made of.
-type Source struct {
+// Material is what a history is made of.
+type Material struct {
 	State session.Folds
 	// more: the log goes on behind what was read.
 	more bool
@@ -34,7 +34,7 @@ type Source struct {
 
 // Read reads the unfolded entries and the folds. If they exceed the limit, the entries read
 // so far are folded first.
-func (c *Folding) Read(ctx context.Context) (*Source, error) {
+func (c *Folding) Read(ctx context.Context) (*Material, error) {
 	for limit := c.moment.Room(); ; {
 		s, err := c.readUpTo(ctx, c.moment.Folds, limit)
 		if err != nil || !s.more {
@@ -51,8 +51,8 @@ func (c *Folding) Read(ctx context.Context) (*Source, error) {
 }
 
 // readUpTo reads about limit bytes of unfolded entries, and the folds.
-func (c *Folding) readUpTo(ctx context.Context, state session.Folds, limit int) (*Source, error) {
-	s := &Source{State: state}
+func (c *Folding) readUpTo(ctx context.Context, state session.Folds, limit int) (*Material, error) {
+	s := &Material{State: state}
 	if c.Policy == session.PolicyLedger {
 		s.folds = c.recounted(state.Live)
 	}
@@ -81,7 +81,7 @@ func (c *Folding) readUpTo(ctx context.Context, state session.Folds, limit int) 
 }
 
 // enterAll makes entries of the groups of a Source.
-func (c *Folding) enterAll(s *Source) error {
+func (c *Folding) enterAll(s *Material) error {
 	for _, g := range s.Groups {
 		entries := pairing.EntriesOf(g)
 		pairing.Show(g, entries, c.stage.reference, c.reader)
@@ -130,7 +130,7 @@ func weigh(tally *render.Tally, ledger *history.Ledger, g *pairing.Group, entrie
 
 // foldRead folds what was read so far, but for the newest turns; false where nothing can be
 // folded. A dry run stores none of it.
-func (c *Folding) foldRead(ctx context.Context, s *Source) (folded bool, err error) {
+func (c *Folding) foldRead(ctx context.Context, s *Material) (folded bool, err error) {
 	h := fitting{c}.given(ctx, s, 0)
 	h.Now = true
 	v, err := c.ledger.Compact(h)
@@ -193,7 +193,7 @@ func (b *Batch) Plus(other *Batch) *Batch {
 }
 
 // release lets go of steps that a message may still ask for.
-func (s *Source) release() bool {
+func (s *Material) release() bool {
 	awaited := make(map[uint64]bool)
 	for _, g := range s.Groups {
 		if g.Awaited {

@@ -52,7 +52,7 @@ func overfull(tb testing.TB) inject.Inputs {
 	s.Playbooks = []playbook.Found{{Score: 0.9, ChangeTime: today}}
 	s.Playbooks[0].Status, s.Playbooks[0].Description = playbook.Approved, prose(2)
 	for len(s.Tools) == 0 || count(inject.Tools(s.Tools, 0).Text) < 2900 {
-		s.Tools = append(s.Tools, tokens.Tool{Name: fmt.Sprint("tool", len(s.Tools)), Description: prose(2)})
+		s.Tools = append(s.Tools, tokens.ToolDefinition{Name: fmt.Sprint("tool", len(s.Tools)), Description: prose(2)})
 	}
 	in := s.inputs()
 	in.Count = count

@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the golden files from what is m
 // scene is the input of a golden file.
 type scene struct {
 	System    string
-	Tools     []tokens.Tool
+	Tools     []tokens.ToolDefinition
 	Skills    []settings.Skill
 	Active    []string
 	FewShot   []settings.Example

@@ -47,7 +47,7 @@ func StripMessage(m *session.Message) *session.Message {
 		}
 		return &short
 	}
-	short.BlocksJSON = content.Without(content.WithTexts(m.BlocksJSON, Strip), func(p *content.Part) bool {
+	short.BlocksJSON = content.Without(content.WithTexts(m.BlocksJSON, Strip), func(p *content.Block) bool {
 		return p.Kind == content.Text && p.Text == ""
 	})
 	if len(short.BlocksJSON) == 0 {

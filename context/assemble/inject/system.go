@@ -47,7 +47,7 @@ const toolsHead = "# Available tools"
 
 // OtherTools are tools as text that other agents and servers of the Model Context Protocol
 // offer. What these say of them stands in the part about the user.
-func OtherTools(all []tokens.Tool, limit int) Injection {
+func OtherTools(all []tokens.ToolDefinition, limit int) Injection {
 	in := Tools(all, limit)
 	in.Name, in.Phase, in.Source, in.Writers = settings.ToolList+othersSuffix, UserContext, "tools of others", instruct.Agent|instruct.Tool
 	return in
@@ -58,7 +58,7 @@ const othersSuffix = ":others"
 
 // Tools are tools as text, by name, for prompts that do not offer them as a parameter.
 // The words of their providers are guarded.
-func Tools(all []tokens.Tool, limit int) Injection {
+func Tools(all []tokens.ToolDefinition, limit int) Injection {
 	in := Injection{
 		Name: settings.ToolList, Phase: System, Cache: Stable, Priority: toolPriority, MaxTokens: limit,
 		Whole: true, Framed: true, Source: "tools", Writers: instruct.Program,
@@ -67,7 +67,7 @@ func Tools(all []tokens.Tool, limit int) Injection {
 		return in
 	}
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b tokens.Tool) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all, func(a, b tokens.ToolDefinition) int { return strings.Compare(a.Name, b.Name) })
 	var b strings.Builder
 	b.WriteString(toolsHead)
 	for i := range all {
@@ -85,7 +85,7 @@ func Attribute(name, value string) string {
 	return name + `="` + attribute.Replace(text.OneLine(value)) + `"`
 }
 
-func writeTool(b *strings.Builder, t *tokens.Tool) {
+func writeTool(b *strings.Builder, t *tokens.ToolDefinition) {
 	b.WriteString("\n<" + guard.TagTool + " " + Attribute("name", t.Name) + ">\n")
 	if description := strings.TrimSpace(text.Seen(t.Description)); description != "" {
 		b.WriteString(guard.Text(description) + "\n")

@@ -75,7 +75,7 @@ func (p *Pairer) answeredWithin(e session.Entry) bool {
 	}
 	blocks := m.BlocksJSON
 	if len(named) > 0 {
-		blocks = content.Identified(blocks, func(b *content.Part) string { return named[b.ID] })
+		blocks = content.Identified(blocks, func(b *content.Block) string { return named[b.ID] })
 		own := *m
 		own.BlocksJSON = blocks
 		e.Message = &own
@@ -88,7 +88,7 @@ func (p *Pairer) answeredWithin(e session.Entry) bool {
 		said.BlocksJSON = blocks
 		if len(asked) > 1 {
 			// What else is said stands behind all results.
-			said.BlocksJSON = content.Without(m.BlocksJSON, func(b *content.Part) bool {
+			said.BlocksJSON = content.Without(m.BlocksJSON, func(b *content.Block) bool {
 				if b.Kind == content.Result {
 					return of[b.ID] != nil && of[b.ID] != t || of[b.ID] == nil && i < len(asked)-1
 				}
@@ -112,7 +112,7 @@ func (g *Group) answer(asked, answer *Turn) {
 }
 
 // forges reports whether parts of a result have lines that look like lines of a fold.
-func forges(parts []content.Part) bool {
+func forges(parts []content.Block) bool {
 	return slices.ContainsFunc(content.Texts(parts), func(text string) bool { return len(guard.FoldLines(text)) > 0 })
 }
 
@@ -136,14 +136,14 @@ func (g *Group) AnswerWithin(id string) (session.Entry, string) {
 // OnlyResults reports whether a message has nothing but results of calls.
 func OnlyResults(m *session.Message) bool {
 	parts := content.Parse(m.BlocksJSON)
-	return len(parts) > 0 && !slices.ContainsFunc(parts, func(p content.Part) bool { return p.Kind != content.Result })
+	return len(parts) > 0 && !slices.ContainsFunc(parts, func(p content.Block) bool { return p.Kind != content.Result })
 }
 
 // BlockText is what the blocks say, results of calls included; thoughts are
 // not.
 func BlockText(blocks json.RawMessage) string { return textOf(content.Parse(blocks)) }
 
-func textOf(parts []content.Part) string { return strings.Join(content.Texts(parts), "\n") }
+func textOf(parts []content.Block) string { return strings.Join(content.Texts(parts), "\n") }
 
 // Words are what a message says.
 func Words(m *session.Message) string {

@@ -96,7 +96,7 @@ func (t *Turn) thinks() bool {
 	if t.Said == nil || t.Said.Role != session.Assistant || len(t.Calls) > 0 || len(t.Said.BlocksJSON) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(content.Parse(t.Said.BlocksJSON), func(p content.Part) bool { return p.Kind != content.Thought })
+	return !slices.ContainsFunc(content.Parse(t.Said.BlocksJSON), func(p content.Block) bool { return p.Kind != content.Thought })
 }
 
 // joins adds a message of the model to the one right before it, if they are one.
@@ -146,7 +146,7 @@ func lift(m *session.Message, calls []Call) {
 		m.ToolCalls = append(m.ToolCalls, calls[i].Wish)
 		calls[i].within = false
 	}
-	m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Part) bool { return p.Kind == content.Call })
+	m.BlocksJSON = content.Without(m.BlocksJSON, func(p *content.Block) bool { return p.Kind == content.Call })
 }
 
 // blocksOf is what a message says as blocks.
@@ -179,7 +179,7 @@ func madeID(position uint64, index int) string { return fmt.Sprintf("call_%d_%d"
 func identified(m *session.Message, position uint64) *session.Message {
 	n := 0
 	own := *m
-	own.BlocksJSON = content.Identified(m.BlocksJSON, func(p *content.Part) string {
+	own.BlocksJSON = content.Identified(m.BlocksJSON, func(p *content.Block) string {
 		if p.Kind != content.Call || p.Dialect == content.Gemini {
 			return ""
 		}
@@ -204,7 +204,7 @@ func sound(m *session.Message) *session.Message {
 	}
 	if bytes.Contains(own.BlocksJSON, []byte(`\\u`)) && own.Role == session.Assistant {
 		// The arguments of a call are JSON within a string of JSON.
-		blocks := content.Edit(own.BlocksJSON, func(p *content.Part) json.RawMessage {
+		blocks := content.Edit(own.BlocksJSON, func(p *content.Block) json.RawMessage {
 			if p.Kind != content.Call || text.PairedSurrogates(p.Arguments) == p.Arguments {
 				return nil
 			}

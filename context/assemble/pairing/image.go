@@ -13,13 +13,13 @@ import (
 const fieldDescription = "description"
 
 // isImage reports whether a block is an image, in any provider's words.
-func isImage(p *content.Part) bool {
+func isImage(p *content.Block) bool {
 	return p.Kind == content.Image || p.Type == "image" || p.Type == "image_url" || p.Type == "input_image"
 }
 
 // Aged is content with a line in the place of each image.
 func Aged(blocks json.RawMessage, turn int) json.RawMessage {
-	return content.Edit(blocks, func(p *content.Part) json.RawMessage {
+	return content.Edit(blocks, func(p *content.Block) json.RawMessage {
 		if !isImage(p) {
 			return nil
 		}
@@ -32,7 +32,7 @@ func Undescribed(blocks json.RawMessage) json.RawMessage {
 	if !strings.Contains(string(blocks), `"`+fieldDescription+`"`) {
 		return blocks
 	}
-	return content.Edit(blocks, func(p *content.Part) json.RawMessage {
+	return content.Edit(blocks, func(p *content.Block) json.RawMessage {
 		if !isImage(p) {
 			return nil
 		}

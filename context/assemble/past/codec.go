@@ -13,7 +13,7 @@ import (
 // errDamaged: a record can't be read.
 var errDamaged = errors.New("past: record is damaged")
 
-func encodeRecord(p *Prompt, tools []byte) []byte {
+func encodeRecord(p *Kept, tools []byte) []byte {
 	m := &storev1.PromptRecord{
 		Id: p.ID, Model: p.Model, Format: uint64(p.Format), Position: p.Position, Tokens: uint64(p.Tokens), Counter: p.Counter,
 		Certainty: uint64(p.Certainty), StableHash: p.Prefix, ToolsHash: tools, Rest: p.Extra, Sha256: p.Sum[:],
@@ -25,12 +25,12 @@ func encodeRecord(p *Prompt, tools []byte) []byte {
 	return wire.Marshal(m)
 }
 
-func decodeRecord(value []byte) (*Prompt, error) {
+func decodeRecord(value []byte) (*Kept, error) {
 	var m storev1.PromptRecord
 	if err := read(value, &m); err != nil {
 		return nil, err
 	}
-	p := &Prompt{
+	p := &Kept{
 		ID: m.Id, Model: m.Model, Format: uint8(m.Format), Position: m.Position, Tokens: int(m.Tokens), Counter: m.Counter,
 		Certainty: uint8(m.Certainty), Prefix: m.StableHash, Tools: m.ToolsHash, Extra: m.Rest, generation: m.Generation, recipe: m.Recipe,
 	}

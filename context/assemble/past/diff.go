@@ -9,8 +9,8 @@ import (
 // ExcerptBytes bounds an excerpt of a Difference.
 const ExcerptBytes = 256
 
-// Layout is a prompt as it is written, for Compare.
-type Layout struct {
+// Comparable is a prompt as it is written, for Compare.
+type Comparable struct {
 	// Head is what stands before the messages, Tools the section that owns it.
 	Head  []byte
 	Tools string
@@ -43,7 +43,7 @@ type Difference struct {
 }
 
 // Compare returns where two prompts first differ.
-func Compare(from, to *Layout) Difference {
+func Compare(from, to *Comparable) Difference {
 	if at := common(from.Head, to.Head); at < max(len(from.Head), len(to.Head)) {
 		return Difference{Section: to.Tools, Byte: int64(at), Message: -1, From: excerpt(from.Head, at), To: excerpt(to.Head, at)}
 	}
@@ -108,7 +108,7 @@ func excerpt(s []byte, at int) string {
 // Changes says how many messages of each section of a prompt are in none of the other
 // one's messages, by section. A message of several sections counts for each whose part
 // of it is in no message of the other.
-func Changes(in, other *Layout) map[string]int {
+func Changes(in, other *Comparable) map[string]int {
 	known := make(map[string]bool)
 	for i := range other.Messages {
 		m := &other.Messages[i]

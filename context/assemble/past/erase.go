@@ -11,8 +11,8 @@ import (
 	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
-// Memory is the part of a record's Extra that says whose memory the prompt could show.
-type Memory struct {
+// ShownMemory is the part of a record's Extra that says whose memory the prompt could show.
+type ShownMemory struct {
 	// User is the person whose memory was queried. Nil in records of older versions, which
 	// did not note it; empty if no person's was.
 	User *string `json:"user,omitempty"`
@@ -33,15 +33,15 @@ func Erasure() erase.Owner {
 			{Keyspace: kv.Log, Kinds: "a", Tags: string([]byte{tagText, tagState}), Texts: "recorded prompts of agents"},
 		},
 		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
-			x := &erasing{Run: r}
+			x := &eraser{Run: r}
 			return x.change, nil
 		},
 	}
 }
 
-// erasing is one run. Entries come in the order of their keys, so that the records of a scope
+// eraser is one run. Entries come in the order of their keys, so that the records of a scope
 // come before its texts.
-type erasing struct {
+type eraser struct {
 	*erase.Run
 	scope kv.Scope
 	// gone are the sessions that lose records, with the texts that their others need, by
@@ -49,7 +49,7 @@ type erasing struct {
 	gone map[string]map[uint64]map[hash]bool
 }
 
-func (x *erasing) change(ctx context.Context, e erase.Entry) ([]byte, bool, error) {
+func (x *eraser) change(ctx context.Context, e erase.Entry) ([]byte, bool, error) {
 	session, rest, err := kv.CutEscaped(e.Tail)
 	if err != nil {
 		return nil, false, fmt.Errorf("%w: %w", errDamaged, err)
@@ -79,7 +79,7 @@ func (x *erasing) change(ctx context.Context, e erase.Entry) ([]byte, bool, erro
 
 // shows reports whether prompts of an agent may show what goes: a person's memory, or records
 // that are picked.
-func (x *erasing) shows(agent kv.Scope) bool {
+func (x *eraser) shows(agent kv.Scope) bool {
 	switch {
 	case x.Subject.Step != 0:
 		return agent == x.Scope && x.Place.Position > 0
@@ -93,14 +93,14 @@ func (x *erasing) shows(agent kv.Scope) bool {
 
 // names reports whether a prompt of a session could show the erased data. A step is in every
 // prompt made since it was recorded, in full or in a fold.
-func (x *erasing) names(session string, p *Prompt) bool {
+func (x *eraser) names(session string, p *Kept) bool {
 	if x.Subject.Step != 0 {
 		return session == x.Place.Session && p.Position >= x.Place.Position
 	}
 	if x.Subject.Kind != erase.User {
 		return true
 	}
-	var shown Memory
+	var shown ShownMemory
 	if err := json.Unmarshal(p.Extra, &shown); err != nil || shown.User == nil {
 		return true
 	}
@@ -110,7 +110,7 @@ func (x *erasing) names(session string, p *Prompt) bool {
 // unmarked is the kind of a stored record that does not say whose memory the prompt could
 // show.
 func unmarked(s erase.Subject, value []byte) string {
-	var shown Memory
+	var shown ShownMemory
 	p, err := decodeRecord(value)
 	if s.Kind != erase.User || err != nil || json.Unmarshal(p.Extra, &shown) == nil && shown.User != nil {
 		return ""
@@ -119,7 +119,7 @@ func unmarked(s erase.Subject, value []byte) string {
 }
 
 // learn finds the sessions of the scope that lose records, and the texts that stay in those.
-func (x *erasing) learn(ctx context.Context) error {
+func (x *eraser) learn(ctx context.Context) error {
 	type kept struct {
 		generation uint64
 		texts      []hash
@@ -159,7 +159,7 @@ func (x *erasing) learn(ctx context.Context) error {
 }
 
 // texts are the texts that a recipe needs.
-func (x *erasing) texts(ctx context.Context, session string, generation uint64, recipe []byte) (all []hash, err error) {
+func (x *eraser) texts(ctx context.Context, session string, generation uint64, recipe []byte) (all []hash, err error) {
 	var m storev1.Recipe
 	if err := read(recipe, &m); err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (x *erasing) texts(ctx context.Context, session string, generation uint64, 
 }
 
 // inner are the texts that a part of a recipe needs. One that is missing needs none.
-func (x *erasing) inner(ctx context.Context, session string, generation uint64, h hash) ([]hash, error) {
+func (x *eraser) inner(ctx context.Context, session string, generation uint64, h hash) ([]hash, error) {
 	var recipe []byte
 	for part := range maxTextParts {
 		values, err := x.From.Get(ctx, kv.Log, textKey(x.scope, session, generation, h, part))

@@ -10,8 +10,8 @@ import (
 
 // records yields the records of a session, the newest first, without their tools, when
 // the waiting ones are written. An error comes last.
-func (s *Store) records(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[*Prompt, error] {
-	return func(yield func(*Prompt, error) bool) {
+func (s *Store) records(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[*Kept, error] {
+	return func(yield func(*Kept, error) bool) {
 		s.Settle(ctx, scope)
 		r := kv.Prefix(recordPrefix(scope, sessionID))
 		r.Reverse = true
@@ -32,7 +32,7 @@ func (s *Store) records(ctx context.Context, scope kv.Scope, sessionID string) i
 }
 
 // find returns the newest record that fits. what says which prompt is asked for.
-func (s *Store) find(ctx context.Context, scope kv.Scope, sessionID, what string, fits func(*Prompt) bool) (*Prompt, error) {
+func (s *Store) find(ctx context.Context, scope kv.Scope, sessionID, what string, fits func(*Kept) bool) (*Kept, error) {
 	oldest := uint64(0)
 	for p, err := range s.records(ctx, scope, sessionID) {
 		if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) find(ctx context.Context, scope kv.Scope, sessionID, what string
 }
 
 // whole adds the tools of a record.
-func (s *Store) whole(ctx context.Context, scope kv.Scope, sessionID string, p *Prompt) (*Prompt, error) {
+func (s *Store) whole(ctx context.Context, scope kv.Scope, sessionID string, p *Kept) (*Kept, error) {
 	if len(p.Tools) == 0 {
 		return p, nil
 	}
@@ -67,25 +67,25 @@ func (s *Store) whole(ctx context.Context, scope kv.Scope, sessionID string, p *
 
 // Find returns the record of the prompt that had an id, the last one where equal prompts
 // have the same. What is no longer there, or never was, is a *GoneError.
-func (s *Store) Find(ctx context.Context, scope kv.Scope, sessionID, id string) (*Prompt, error) {
-	return s.find(ctx, scope, sessionID, fmt.Sprintf("prompt %q", id), func(p *Prompt) bool { return p.ID == id })
+func (s *Store) Find(ctx context.Context, scope kv.Scope, sessionID, id string) (*Kept, error) {
+	return s.find(ctx, scope, sessionID, fmt.Sprintf("prompt %q", id), func(p *Kept) bool { return p.ID == id })
 }
 
 // Before returns the record of the last prompt that was sent before the entry at a
 // position was recorded. what names the entry.
-func (s *Store) Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64, what string) (*Prompt, error) {
-	return s.find(ctx, scope, sessionID, "a prompt before "+what, func(p *Prompt) bool { return p.Position < position })
+func (s *Store) Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64, what string) (*Kept, error) {
+	return s.find(ctx, scope, sessionID, "a prompt before "+what, func(p *Kept) bool { return p.Position < position })
 }
 
 // Last returns the record of the session's last prompt.
-func (s *Store) Last(ctx context.Context, scope kv.Scope, sessionID string) (*Prompt, error) {
-	return s.find(ctx, scope, sessionID, "its last prompt", func(*Prompt) bool { return true })
+func (s *Store) Last(ctx context.Context, scope kv.Scope, sessionID string) (*Kept, error) {
+	return s.find(ctx, scope, sessionID, "its last prompt", func(*Kept) bool { return true })
 }
 
 // Previous returns the record of the prompt before another one.
-func (s *Store) Previous(ctx context.Context, scope kv.Scope, sessionID string, p *Prompt) (*Prompt, error) {
+func (s *Store) Previous(ctx context.Context, scope kv.Scope, sessionID string, p *Kept) (*Kept, error) {
 	what := fmt.Sprintf("the prompt before prompt %d", p.Number)
-	return s.find(ctx, scope, sessionID, what, func(other *Prompt) bool { return other.Number < p.Number })
+	return s.find(ctx, scope, sessionID, what, func(other *Kept) bool { return other.Number < p.Number })
 }
 
 // LastExtra returns the Extra of the session's last prompt, nil where there is none.

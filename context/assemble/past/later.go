@@ -17,7 +17,7 @@ const (
 
 // Later is a record that is made when it is written.
 type Later struct {
-	Prompt Prompt
+	Prompt Kept
 	// Messages returns the prompt's messages. It is called once, on another goroutine.
 	Messages func() []Message
 	// Bytes is about what the texts of the messages take.

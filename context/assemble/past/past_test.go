@@ -72,7 +72,7 @@ func own(section, text string) past.Message {
 
 func (o *opened) save(tb testing.TB, id string, position uint64, messages ...past.Message) {
 	tb.Helper()
-	must(tb, o.Save(tb.Context(), scope, "s", past.Prompt{ID: id, Position: position, Tools: []byte(`[{"name":"t"}]`)}, messages))
+	must(tb, o.Save(tb.Context(), scope, "s", past.Kept{ID: id, Position: position, Tools: []byte(`[{"name":"t"}]`)}, messages))
 }
 
 func (o *opened) messages(tb testing.TB, id string) []past.Message {
@@ -247,8 +247,8 @@ func TestGoneIsNamed(t *testing.T) {
 	}
 }
 
-func layout(head string, messages ...past.Written) *past.Layout {
-	return &past.Layout{Head: []byte(head), Tools: "tools", Messages: messages}
+func layout(head string, messages ...past.Written) *past.Comparable {
+	return &past.Comparable{Head: []byte(head), Tools: "tools", Messages: messages}
 }
 
 // written is a message of sections, in turn their names and texts.
@@ -267,7 +267,7 @@ func TestCompare(t *testing.T) {
 	base := layout("tools", written("system", "abc"), written("history", "one"), written("history", "two", "goal", "Goal"))
 	head := int64(len(`{"content":"`))
 	for name, test := range map[string]struct {
-		to       *past.Layout
+		to       *past.Comparable
 		section  string
 		byte     int64
 		message  int
@@ -312,7 +312,7 @@ func TestManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 64 {
 		all.Go(func() {
-			if err := o.Save(t.Context(), scope, "s", past.Prompt{ID: fmt.Sprint("id", n)}, []past.Message{own("system", "always"), own("goal", fmt.Sprint(n))}); err != nil {
+			if err := o.Save(t.Context(), scope, "s", past.Kept{ID: fmt.Sprint("id", n)}, []past.Message{own("system", "always"), own("goal", fmt.Sprint(n))}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -409,7 +409,7 @@ func TestSaveLater(t *testing.T) {
 		go func() {
 			for i := range prompts {
 				store.SaveLater(t.Context(), scope, "s", &past.Later{
-					Prompt:   past.Prompt{ID: fmt.Sprint(i)},
+					Prompt:   past.Kept{ID: fmt.Sprint(i)},
 					Messages: func() []past.Message { return []past.Message{own("system", fmt.Sprint("text ", i))} }, Bytes: 10,
 				})
 			}

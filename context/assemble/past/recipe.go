@@ -40,7 +40,7 @@ func (b *batch) text(text []byte) ([]byte, error) {
 }
 
 // recipe writes the record of a prompt and the texts that it needs.
-func (b *batch) recipe(p *Prompt, messages []Message) error {
+func (b *batch) recipe(p *Kept, messages []Message) error {
 	var tools []byte
 	var err error
 	if len(p.Tools) > 0 {
@@ -77,7 +77,7 @@ func (b *batch) recipe(p *Prompt, messages []Message) error {
 
 // Messages makes the messages of a prompt again, in order. What is missing is a
 // *GoneError.
-func (s *Store) Messages(ctx context.Context, scope kv.Scope, sessionID string, p *Prompt) ([]Message, error) {
+func (s *Store) Messages(ctx context.Context, scope kv.Scope, sessionID string, p *Kept) ([]Message, error) {
 	parts, err := s.parts(ctx, scope, sessionID, p, p.recipe)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (s *Store) Messages(ctx context.Context, scope kv.Scope, sessionID string, 
 }
 
 // parts reads a recipe.
-func (s *Store) parts(ctx context.Context, scope kv.Scope, sessionID string, p *Prompt, recipe []byte) ([]part, error) {
+func (s *Store) parts(ctx context.Context, scope kv.Scope, sessionID string, p *Kept, recipe []byte) ([]part, error) {
 	var m storev1.Recipe
 	if err := read(recipe, &m); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s *Store) parts(ctx context.Context, scope kv.Scope, sessionID string, p *
 }
 
 // fill reads what a message says.
-func (s *Store) fill(ctx context.Context, scope kv.Scope, sessionID string, p *Prompt, m *part) error {
+func (s *Store) fill(ctx context.Context, scope kv.Scope, sessionID string, p *Kept, m *part) error {
 	switch {
 	case m.From > 0:
 		e, found, err := s.log.Entry(ctx, scope, sessionID, m.From)
@@ -155,7 +155,7 @@ func (s *Store) fill(ctx context.Context, scope kv.Scope, sessionID string, p *P
 }
 
 // read reads a text.
-func (s *Store) read(ctx context.Context, scope kv.Scope, sessionID string, p *Prompt, h hash) ([]byte, error) {
+func (s *Store) read(ctx context.Context, scope kv.Scope, sessionID string, p *Kept, h hash) ([]byte, error) {
 	var text []byte
 	for part := range maxTextParts {
 		values, err := s.engine.Get(ctx, kv.Log, textKey(scope, sessionID, p.generation, h, part))

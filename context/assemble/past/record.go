@@ -36,8 +36,8 @@ type Size struct {
 	Tokens int
 }
 
-// Prompt is what a record keeps of a prompt in addition to its messages.
-type Prompt struct {
+// Kept is what a record keeps of a prompt in addition to its messages.
+type Kept struct {
 	// Number counts the prompts of the session, from 1. Set by the store.
 	Number uint64
 	// ID is the id that its receipt gave it.

@@ -95,7 +95,7 @@ func New(engine kv.Reader, writer *kv.Writer, log Log) *Store {
 
 // Save keeps a record of a prompt, which gets the next number of its session. It
 // survives the death of the process and is not synced.
-func (s *Store) Save(ctx context.Context, scope kv.Scope, sessionID string, p Prompt, messages []Message) error {
+func (s *Store) Save(ctx context.Context, scope kv.Scope, sessionID string, p Kept, messages []Message) error {
 	at := place{scope, sessionID}
 	b := batch{scope: scope, session: sessionID}
 	if err := s.stage(ctx, at, &b, &p, messages); err != nil {
@@ -145,7 +145,7 @@ type batch struct {
 }
 
 // stage makes the record.
-func (s *Store) stage(ctx context.Context, at place, b *batch, p *Prompt, messages []Message) error {
+func (s *Store) stage(ctx context.Context, at place, b *batch, p *Kept, messages []Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k, err := s.session(ctx, at)

@@ -9,13 +9,13 @@ import (
 )
 
 func TestStored(t *testing.T) {
-	storedtest.Check(t, storedtest.Format[Prompt]{
+	storedtest.Check(t, storedtest.Format[Kept]{
 		Message: &storev1.PromptRecord{},
-		Encode:  func(p Prompt) []byte { return encodeRecord(&p, p.Tools) },
-		Decode: func(value []byte) (Prompt, error) {
+		Encode:  func(p Kept) []byte { return encodeRecord(&p, p.Tools) },
+		Decode: func(value []byte) (Kept, error) {
 			p, err := decodeRecord(value)
 			if err != nil {
-				return Prompt{}, err
+				return Kept{}, err
 			}
 			return *p, nil
 		},

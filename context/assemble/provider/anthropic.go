@@ -12,7 +12,7 @@ import (
 )
 
 // encodeAnthropic writes a body of the Messages API.
-func encodeAnthropic(p Prompt) (Body, error) {
+func encodeAnthropic(p Content) (Body, error) {
 	system, rest := leading(read(Anthropic, p.Messages))
 	for i := range system {
 		system[i].role = session.User // its texts stand apart, and need no tag
@@ -43,7 +43,7 @@ func blocksOf(turns []turn) []block {
 	for i := range turns {
 		for j := range turns[i].pieces {
 			p := &turns[i].pieces[j]
-			if s := said(&p.Part); !blank(s) {
+			if s := said(&p.Block); !blank(s) {
 				out = append(out, block{newObject("text").text("text", s).end(), content.Text, p.at})
 			}
 		}
@@ -122,7 +122,7 @@ func anthropicBlock(p *piece, role session.Role) []byte {
 	case p.Kind == content.Result && role != session.Assistant:
 		return anthropicResult(p)
 	case role == session.User:
-		if media := anthropicMedia(&p.Part); media != nil {
+		if media := anthropicMedia(&p.Block); media != nil {
 			return media
 		}
 	}
@@ -203,7 +203,7 @@ func anthropicResult(p *piece) []byte {
 }
 
 // anthropicContent are the blocks of a result.
-func anthropicContent(parts []content.Part) [][]byte {
+func anthropicContent(parts []content.Block) [][]byte {
 	var out [][]byte
 	for i := range parts {
 		b := anthropicMedia(&parts[i])
@@ -219,10 +219,10 @@ func anthropicContent(parts []content.Part) [][]byte {
 
 // anthropicMedia is a block for an image or a document, or nil where Anthropic takes
 // none.
-func anthropicMedia(p *content.Part) []byte {
+func anthropicMedia(p *content.Block) []byte {
 	m := p.Media()
 	if p.Dialect == content.Anthropic && (p.Kind == content.Image || p.Kind == content.File) {
-		return ownBlock(&piece{Part: *p})
+		return ownBlock(&piece{Block: *p})
 	}
 	switch p.Kind {
 	case content.Image:
@@ -265,19 +265,19 @@ func document(source []byte, title string) []byte {
 func (a *anthropic) mark(marks []Mark) []Mark {
 	var out []Mark
 	for _, m := range marks {
-		b, at := a.find(m.Place)
+		b, at := a.find(m.BlockPlace)
 		switch {
 		case m.Message < 0 && len(a.tools) > 2:
 			a.tools = append(withMark(a.tools[:len(a.tools)-1]), ']')
-			at = Place{Message: BehindTools}
+			at = BlockPlace{Message: BehindTools}
 		case b == nil:
 			continue
-		case len(out) > 0 && out[len(out)-1].Place == at:
+		case len(out) > 0 && out[len(out)-1].BlockPlace == at:
 			continue // it stands there already
 		default:
 			b.json = withMark(b.json)
 		}
-		m.Place = at
+		m.BlockPlace = at
 		out = append(out, m)
 	}
 	return out
@@ -290,14 +290,14 @@ func withMark(object []byte) []byte {
 
 // find returns the last block at or before a place that can have a mark, and where
 // it stands in the body.
-func (a *anthropic) find(place Place) (found *block, at Place) {
+func (a *anthropic) find(place BlockPlace) (found *block, at BlockPlace) {
 	if place.Message < 0 {
 		return nil, at
 	}
 	look := func(blocks []block, message int) {
 		for i := range blocks {
 			if b := &blocks[i]; b.at.upTo(place) && b.kind != content.Thought && b.at.Message >= 0 {
-				found, at = b, Place{message, i}
+				found, at = b, BlockPlace{message, i}
 			}
 		}
 	}

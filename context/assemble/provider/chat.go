@@ -47,8 +47,8 @@ func (w *Writer) chat(out *bytes.Buffer, m session.Message) error {
 }
 
 // isChat reports whether blocks are of Chat, or unknown to everybody.
-func isChat(role session.Role, parts []content.Part) bool {
-	return !slices.ContainsFunc(parts, func(p content.Part) bool {
+func isChat(role session.Role, parts []content.Block) bool {
+	return !slices.ContainsFunc(parts, func(p content.Block) bool {
 		switch {
 		case p.HasOthers("type", p.Type) && p.Kind != content.Other:
 			return true // Anthropic's cache marks, or what a library adds
@@ -63,8 +63,8 @@ func isChat(role session.Role, parts []content.Part) bool {
 
 // spoken are the parts that are no results, with the content of messages in their
 // place.
-func spoken(parts []content.Part) []content.Part {
-	var out []content.Part
+func spoken(parts []content.Block) []content.Block {
+	var out []content.Block
 	for i := range parts {
 		switch parts[i].Kind {
 		case content.Result:
@@ -78,7 +78,7 @@ func spoken(parts []content.Part) []content.Part {
 }
 
 // answer is the message of a result. Its images wait.
-func (w *Writer) answer(id string, parts []content.Part) session.Message {
+func (w *Writer) answer(id string, parts []content.Block) session.Message {
 	m := session.Message{Role: session.Tool, ToolCallID: id}
 	var texts []string
 	for i := range parts {
@@ -113,7 +113,7 @@ func (w *Writer) flush(out *bytes.Buffer) error {
 }
 
 // chatMessage is a message with other blocks in the words of Chat.
-func chatMessage(m session.Message, parts []content.Part) session.Message {
+func chatMessage(m session.Message, parts []content.Block) session.Message {
 	m.BlocksJSON = nil
 	var blocks []any
 	var texts []string
@@ -149,7 +149,7 @@ func chatMessage(m session.Message, parts []content.Part) session.Message {
 	return m
 }
 
-func chatCall(p *content.Part) session.ToolCall {
+func chatCall(p *content.Block) session.ToolCall {
 	c := session.ToolCall{ID: p.ID, Name: OpenAIChat.name(p.Name), Arguments: arguments(p)}
 	if p.Custom {
 		c.Extra = `{"type":"custom"}`
@@ -159,7 +159,7 @@ func chatCall(p *content.Part) session.ToolCall {
 
 // chatMedia is a block of Chat for an image, a sound or a file; nil where Chat has
 // none.
-func chatMedia(p *content.Part) map[string]any {
+func chatMedia(p *content.Block) map[string]any {
 	m := p.Media()
 	switch {
 	case p.Kind == content.Image && (m.Data != "" && m.Type != "" || isWeb(m.URL)):
@@ -181,7 +181,7 @@ func chatMedia(p *content.Part) map[string]any {
 func isOpenAI(d content.Dialect) bool { return d == content.Chat || d == content.Responses }
 
 // arguments returns the arguments of a call as text.
-func arguments(p *content.Part) string {
+func arguments(p *content.Block) string {
 	if p.Dialect == content.Responses {
 		return p.Arguments
 	}

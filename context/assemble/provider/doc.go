@@ -4,7 +4,7 @@
 //
 //   - A [Format] is the request of one provider: OpenAI's Chat and Responses,
 //     Anthropic's Messages, Gemini's generateContent, and a neutral one.
-//   - A [Prompt] is messages in the neutral form, tools, and the places of cache
+//   - A [Content] is messages in the neutral form, tools, and the places of cache
 //     marks. [Encode] makes it a [Body].
 //   - A [Writer] writes messages one by one, for the formats that need no more than
 //     one at a time.

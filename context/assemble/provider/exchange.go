@@ -13,7 +13,7 @@ import (
 type block struct {
 	json []byte
 	kind content.Kind
-	at   Place
+	at   BlockPlace
 }
 
 // exchange is what one side says until the other does: the messages of one role that
@@ -53,8 +53,8 @@ func merge(turns []turn, encode func(p *piece, role session.Role) []byte) []exch
 		}
 	}
 	if len(out) == 0 || !out[0].user {
-		text := piece{Part: content.Part{Kind: content.Text, Text: opening}}
-		begin := block{json: encode(&text, session.User), kind: content.Text, at: Place{Message: -1}}
+		text := piece{Block: content.Block{Kind: content.Text, Text: opening}}
+		begin := block{json: encode(&text, session.User), kind: content.Text, at: BlockPlace{Message: -1}}
 		out = slices.Insert(out, 0, exchange{user: true, blocks: []block{begin}})
 	}
 	return out
@@ -125,7 +125,7 @@ const maxTagBytes = 64
 
 // spokenText is what a piece of a role says.
 func spokenText(p *piece, role session.Role) string {
-	s := said(&p.Part)
+	s := said(&p.Block)
 	switch {
 	case blank(s) || role == session.Assistant:
 		return s

@@ -14,7 +14,7 @@ import (
 const foreignSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
 // encodeGemini writes a body of generateContent.
-func encodeGemini(p Prompt) (Body, error) {
+func encodeGemini(p Content) (Body, error) {
 	system, rest := leading(read(Gemini, p.Messages))
 	o := newObject("")
 	if len(p.Tools) > 0 {
@@ -24,7 +24,7 @@ func encodeGemini(p Prompt) (Body, error) {
 	for i := range system {
 		for j := range system[i].pieces {
 			piece := &system[i].pieces[j]
-			if s := said(&piece.Part); !blank(s) {
+			if s := said(&piece.Block); !blank(s) {
 				parts = append(parts, block{newObject("").text("text", s).end(), content.Text, piece.at})
 			}
 		}
@@ -85,7 +85,7 @@ func geminiPart(p *piece, role session.Role) []byte {
 	case own && (p.Kind != content.Text || p.Signature != ""):
 		return ownItem(p)
 	case role == session.User:
-		if media := geminiMedia(&p.Part); media != nil {
+		if media := geminiMedia(&p.Block); media != nil {
 			return media
 		}
 	}
@@ -98,7 +98,7 @@ func geminiPart(p *piece, role session.Role) []byte {
 
 func geminiCall(p *piece) []byte {
 	if p.Dialect == content.Gemini && Gemini.name(p.Name) == p.Name {
-		own := piece{Part: p.Part} // its id is its own
+		own := piece{Block: p.Block} // its id is its own
 		return ownItem(&own)
 	}
 	call := newObject("").text("name", Gemini.name(p.Name)).raw("args", argumentsObject(p)).end()
@@ -113,7 +113,7 @@ func geminiCall(p *piece) []byte {
 // into its parts.
 func geminiResult(p *piece) []byte {
 	if p.Dialect == content.Gemini {
-		own := piece{Part: p.Part}
+		own := piece{Block: p.Block}
 		return ownItem(&own)
 	}
 	var texts []string
@@ -144,7 +144,7 @@ func geminiResult(p *piece) []byte {
 }
 
 // geminiMedia is a part for an image, a sound or a file; nil where Gemini takes none.
-func geminiMedia(p *content.Part) []byte {
+func geminiMedia(p *content.Block) []byte {
 	m := p.Media()
 	if p.Kind != content.Image && p.Kind != content.Audio && p.Kind != content.File {
 		return nil
@@ -166,8 +166,8 @@ func geminiMedia(p *content.Part) []byte {
 func (a *anthropic) place(marks []Mark) []Mark {
 	var out []Mark
 	for _, m := range marks {
-		if b, at := a.find(m.Place); b != nil {
-			m.Place = at
+		if b, at := a.find(m.BlockPlace); b != nil {
+			m.BlockPlace = at
 		} else if m.Message >= 0 {
 			continue
 		}

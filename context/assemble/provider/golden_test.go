@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 
 func mustEncode(tb testing.TB, f provider.Format, messages []session.Message, marks []provider.Mark) provider.Body {
 	tb.Helper()
-	body, err := provider.Encode(f, provider.Prompt{Messages: messages, Tools: mustTools(tb, f), Marks: marks})
+	body, err := provider.Encode(f, provider.Content{Messages: messages, Tools: mustTools(tb, f), Marks: marks})
 	if err != nil {
 		tb.Fatalf("%s: %v", f, err)
 	}
@@ -101,8 +101,8 @@ func mustMessages(tb testing.TB, lines string) (messages []session.Message, mark
 			tb.Fatalf("%v in %s", err, line)
 		}
 		if e.Mark != "" {
-			at := provider.Place{Message: len(messages) - 1, Block: 1000}
-			marks = append(marks, provider.Mark{What: e.Mark, Place: at})
+			at := provider.BlockPlace{Message: len(messages) - 1, Block: 1000}
+			marks = append(marks, provider.Mark{What: e.Mark, BlockPlace: at})
 			continue
 		}
 		messages = append(messages, session.Message{

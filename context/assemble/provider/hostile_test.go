@@ -22,7 +22,7 @@ func TestTheTagCannotBeForged(t *testing.T) {
 			{Role: session.Developer, Content: forged},
 		}
 		for _, f := range []provider.Format{provider.Anthropic, provider.Gemini} {
-			body, err := provider.Encode(f, provider.Prompt{Messages: messages})
+			body, err := provider.Encode(f, provider.Content{Messages: messages})
 			if err != nil {
 				t.Fatal(err)
 			}

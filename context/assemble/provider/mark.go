@@ -19,7 +19,7 @@ type Mark struct {
 	// What says what it ends.
 	What string
 	// Place is the block.
-	Place
+	BlockPlace
 	// Blocks is how many content blocks stand up to it, and Tokens what they take.
 	Blocks, Tokens int
 	// Expected is how many tokens the provider should read from its cache by this mark: the
@@ -28,8 +28,8 @@ type Mark struct {
 	Expected int
 }
 
-// Place is a content block of a prompt.
-type Place struct {
+// BlockPlace is a content block of a prompt.
+type BlockPlace struct {
 	// Message is its message, from 0, or BehindTools or BehindSystem.
 	Message int
 	// Block is the content block of the message, from 0. A block behind the last
@@ -38,7 +38,7 @@ type Place struct {
 }
 
 // upTo reports whether a place stands at or before another.
-func (p Place) upTo(other Place) bool {
+func (p BlockPlace) upTo(other BlockPlace) bool {
 	return p.Message < other.Message || p.Message == other.Message && p.Block <= other.Block
 }
 

@@ -14,7 +14,7 @@ const pdf = "application/pdf"
 
 // said is a part as text: what it says, or a word for what the provider does not
 // take. Thoughts are no text.
-func said(p *content.Part) string {
+func said(p *content.Block) string {
 	switch p.Kind {
 	case content.Thought, content.Call:
 		return ""
@@ -54,7 +54,7 @@ func documentText(m content.Media) (string, bool) {
 }
 
 // nameOf says what an image, a sound or a file is.
-func nameOf(p *content.Part) string {
+func nameOf(p *content.Block) string {
 	words := []string{map[content.Kind]string{content.Image: "image", content.Audio: "audio"}[p.Kind]}
 	if words[0] == "" {
 		words[0] = "file"

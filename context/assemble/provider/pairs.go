@@ -27,7 +27,7 @@ type pairing struct {
 type openCall struct {
 	id, given, name          string
 	answered, custom, native bool
-	at                       Place
+	at                       BlockPlace
 }
 
 // pair returns turns in which all calls have results.
@@ -55,7 +55,7 @@ func (p *pairing) turn(t *turn) {
 		case piece.Kind == content.Result && !speaks:
 			p.answer(piece)
 		case piece.Kind == content.Call, piece.Kind == content.Result:
-			piece.Part = content.Part{Kind: content.Text, Text: loose(&piece.Part)}
+			piece.Block = content.Block{Kind: content.Text, Text: loose(&piece.Block)}
 		}
 	}
 	p.turns = append(p.turns, *t)
@@ -87,11 +87,11 @@ func (p *pairing) answer(r *piece) {
 			return
 		}
 	}
-	r.Part = content.Part{Kind: content.Text, Text: loose(&r.Part)}
+	r.Block = content.Block{Kind: content.Text, Text: loose(&r.Block)}
 }
 
 // loose is what is left of a call or a result without the other.
-func loose(p *content.Part) string {
+func loose(p *content.Block) string {
 	if p.Kind == content.Call {
 		return fmt.Sprintf("[Call of %s: %s]", p.Name, p.Arguments)
 	}
@@ -103,8 +103,8 @@ func (p *pairing) close() {
 	var missing []piece
 	for _, o := range p.open {
 		if !o.answered {
-			missing = append(missing, piece{at: o.at, custom: o.custom, native: o.native, Part: content.Part{
-				Kind: content.Result, ID: o.given, Name: o.name, Parts: []content.Part{{Kind: content.Text, Text: noResult}},
+			missing = append(missing, piece{at: o.at, custom: o.custom, native: o.native, Block: content.Block{
+				Kind: content.Result, ID: o.given, Name: o.name, Parts: []content.Block{{Kind: content.Text, Text: noResult}},
 			}})
 		}
 	}

@@ -15,7 +15,7 @@ const (
 // Edge is where a part of a prompt ends: its last block, and what stands up to there,
 // tools and system included.
 type Edge struct {
-	Place
+	BlockPlace
 	// Blocks is how many content blocks those are, as Blocks counts them, and one for
 	// each tool. Tokens is what they take.
 	Blocks, Tokens int
@@ -69,7 +69,7 @@ func Plan(l Layout) []Mark {
 			marks[same].What = w.what
 			continue
 		}
-		marks = append(marks, Mark{What: w.what, Place: w.edge.Place, Blocks: w.edge.Blocks, Tokens: w.edge.Tokens})
+		marks = append(marks, Mark{What: w.what, BlockPlace: w.edge.BlockPlace, Blocks: w.edge.Blocks, Tokens: w.edge.Tokens})
 	}
 	slices.SortFunc(marks, func(a, b Mark) int { return a.Blocks - b.Blocks })
 	for i := range marks {
@@ -102,5 +102,5 @@ func (l *Layout) previous() Edge {
 			return Edge{}
 		}
 	}
-	return Edge{Place: last.Place, Blocks: last.Blocks, Tokens: last.Tokens}
+	return Edge{BlockPlace: last.BlockPlace, Blocks: last.Blocks, Tokens: last.Tokens}
 }

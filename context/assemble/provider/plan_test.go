@@ -73,7 +73,7 @@ func (s *talk) layout(minimum int) provider.Layout {
 		for _, p := range parts {
 			n += len(p)
 		}
-		return provider.Edge{Place: provider.Place{Message: n}, Blocks: n, Tokens: n * s.tokens}
+		return provider.Edge{BlockPlace: provider.BlockPlace{Message: n}, Blocks: n, Tokens: n * s.tokens}
 	}
 	all := s.blocks()
 	shared := 0
@@ -188,10 +188,10 @@ func TestFoldsStayCached(t *testing.T) {
 // M05
 func TestPlanAtItsLimits(t *testing.T) {
 	at := func(blocks int) provider.Edge {
-		return provider.Edge{Place: provider.Place{Message: blocks}, Blocks: blocks, Tokens: 100 * blocks}
+		return provider.Edge{BlockPlace: provider.BlockPlace{Message: blocks}, Blocks: blocks, Tokens: 100 * blocks}
 	}
 	history := func(blocks int) []provider.Mark {
-		return []provider.Mark{{What: provider.MarkHistory, Place: provider.Place{Message: blocks}, Blocks: blocks, Tokens: 100 * blocks}}
+		return []provider.Mark{{What: provider.MarkHistory, BlockPlace: provider.BlockPlace{Message: blocks}, Blocks: blocks, Tokens: 100 * blocks}}
 	}
 	full := provider.Layout{Tools: at(10), Stable: at(12), Session: at(14), History: at(50), Minimum: 1000}
 	for _, tt := range []struct {

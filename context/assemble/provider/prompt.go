@@ -7,8 +7,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
-// Prompt is what a body is made of.
-type Prompt struct {
+// Content is what a body is made of.
+type Content struct {
 	// Messages are in the order of the prompt.
 	Messages []session.Message
 	// Tools is what Tools made of the tools in the same format; empty for none.
@@ -36,7 +36,7 @@ const (
 // Encode writes a prompt in a format. Blocks that are no JSON are an error. The
 // neutral format has the bytes of OpenAIChat where no message has blocks of another
 // provider, and the tools' own names.
-func Encode(f Format, p Prompt) (Body, error) {
+func Encode(f Format, p Content) (Body, error) {
 	switch f {
 	case OpenAIResponses:
 		return encodeResponses(p)
@@ -49,7 +49,7 @@ func Encode(f Format, p Prompt) (Body, error) {
 }
 
 // encodeChat writes messages one by one.
-func encodeChat(f Format, p Prompt) (Body, error) {
+func encodeChat(f Format, p Content) (Body, error) {
 	var out bytes.Buffer
 	out.WriteByte('{')
 	if len(p.Tools) > 0 {

@@ -145,7 +145,7 @@ func TestBodiesAreTaken(t *testing.T) {
 		if d.wild {
 			d.r.Shuffle(len(d.out), func(i, j int) { d.out[i], d.out[j] = d.out[j], d.out[i] })
 		}
-		marks := []provider.Mark{{Place: provider.Place{Message: provider.BehindTools}}, {Place: provider.Place{Message: len(d.out) / 2, Block: 9}}, {Place: provider.Place{Message: len(d.out) - 1, Block: 9}}}
+		marks := []provider.Mark{{BlockPlace: provider.BlockPlace{Message: provider.BehindTools}}, {BlockPlace: provider.BlockPlace{Message: len(d.out) / 2, Block: 9}}, {BlockPlace: provider.BlockPlace{Message: len(d.out) - 1, Block: 9}}}
 		for f := provider.OpenAIChat; f <= provider.Gemini; f++ {
 			if d.wild && f == provider.OpenAIChat {
 				continue

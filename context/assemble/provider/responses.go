@@ -13,7 +13,7 @@ import (
 
 // encodeResponses writes a body of Responses. The first system message, if it is
 // plain text, is the instructions.
-func encodeResponses(p Prompt) (Body, error) {
+func encodeResponses(p Content) (Body, error) {
 	turns := pair(read(OpenAIResponses, p.Messages), func(id string) string { return id })
 	o := newObject("")
 	if len(p.Tools) > 0 {
@@ -43,7 +43,7 @@ func instructions(turns []turn) (string, bool) {
 	}
 	var texts []string
 	for i := range turns[0].pieces {
-		texts = append(texts, said(&turns[0].pieces[i].Part))
+		texts = append(texts, said(&turns[0].pieces[i].Block))
 	}
 	s := strings.Join(texts, "\n\n")
 	return s, !blank(s)
@@ -54,7 +54,7 @@ type responses struct {
 	items []block
 	// blocks are the content of the message that is written, and at where it begins.
 	blocks []any
-	at     Place
+	at     BlockPlace
 }
 
 func (r *responses) add(json []byte, p *piece) {
@@ -129,12 +129,12 @@ func ownItem(p *piece) []byte {
 func (r *responses) speak(p *piece, role session.Role) {
 	var b any
 	if role == session.User {
-		b = responsesMedia(&p.Part)
+		b = responsesMedia(&p.Block)
 		if p.Dialect == content.Responses && p.Kind == content.Text && strings.Contains(string(p.Raw), `"input_text"`) {
 			b = p.Raw
 		}
 	}
-	if s := said(&p.Part); isNil(b) {
+	if s := said(&p.Block); isNil(b) {
 		if s == "" {
 			return
 		}
@@ -183,7 +183,7 @@ func responsesCall(p *piece) []byte {
 	}
 	args := p.Arguments
 	if p.Dialect != content.Shared {
-		args = arguments(&p.Part)
+		args = arguments(&p.Block)
 	}
 	return newObject("function_call").text("call_id", p.ID).text("name", OpenAIResponses.name(p.Name)).text("arguments", args).end()
 }
@@ -214,7 +214,7 @@ func responsesResult(p *piece) []byte {
 }
 
 // responsesMedia is a block for an image or a file; nil where Responses takes none.
-func responsesMedia(p *content.Part) map[string]any {
+func responsesMedia(p *content.Block) map[string]any {
 	m := p.Media()
 	switch {
 	case p.Kind == content.Image && (m.Data != "" && m.Type != "" || isWeb(m.URL)):
@@ -243,16 +243,16 @@ func withDetail(b map[string]any, m content.Media) map[string]any {
 func (r *responses) place(marks []Mark) []Mark {
 	var out []Mark
 	for _, m := range marks {
-		at := Place{Message: BehindSystem}
+		at := BlockPlace{Message: BehindSystem}
 		if m.Message < 0 {
-			at = m.Place
+			at = m.BlockPlace
 		}
 		for i := range r.items {
-			if m.Message >= 0 && r.items[i].at.upTo(m.Place) {
-				at = Place{Message: i}
+			if m.Message >= 0 && r.items[i].at.upTo(m.BlockPlace) {
+				at = BlockPlace{Message: i}
 			}
 		}
-		m.Place = at
+		m.BlockPlace = at
 		out = append(out, m)
 	}
 	return out

@@ -19,8 +19,8 @@ func (t *turn) instructs() bool { return t.role == session.System || t.role == s
 
 // piece is a part of a turn, and where it stood in the prompt.
 type piece struct {
-	content.Part
-	at Place
+	content.Block
+	at BlockPlace
 	// renamed says that the id is not that of Raw.
 	renamed bool
 	// custom says that the call of a result was a custom_tool_call, native that it
@@ -41,12 +41,12 @@ func readMessage(f Format, m session.Message, index int) turn {
 	t := turn{role: m.Role}
 	parts := content.Parse(m.BlocksJSON)
 	if len(m.BlocksJSON) == 0 && m.Content != "" {
-		parts = []content.Part{{Kind: content.Text, Text: m.Content}}
+		parts = []content.Block{{Kind: content.Text, Text: m.Content}}
 	}
 	switch m.Role {
 	case session.Tool:
 		t.role = session.User
-		parts = []content.Part{{Kind: content.Result, ID: m.ToolCallID, Parts: parts, Failed: failed(m.ExtraJSON)}}
+		parts = []content.Block{{Kind: content.Result, ID: m.ToolCallID, Parts: parts, Failed: failed(m.ExtraJSON)}}
 	case session.Assistant:
 		parts = asked(f, m, parts)
 	case session.User:
@@ -56,7 +56,7 @@ func readMessage(f Format, m session.Message, index int) turn {
 		parts = flat(parts)
 	}
 	for i := range parts {
-		t.pieces = append(t.pieces, piece{Part: parts[i], at: Place{index, i}})
+		t.pieces = append(t.pieces, piece{Block: parts[i], at: BlockPlace{index, i}})
 	}
 	return t
 }
@@ -72,18 +72,18 @@ func failed(extra json.RawMessage) bool {
 
 // asked are the parts of a message of the model, with the calls that stand next to
 // its blocks. What it refused stands in its own field.
-func asked(f Format, m session.Message, parts []content.Part) []content.Part {
+func asked(f Format, m session.Message, parts []content.Block) []content.Block {
 	if len(m.ToolCalls) > 0 {
-		parts = slices.DeleteFunc(parts, func(p content.Part) bool { return p.Kind == content.Call })
+		parts = slices.DeleteFunc(parts, func(p content.Block) bool { return p.Kind == content.Call })
 	}
 	var extra struct {
 		Refusal string `json:"refusal"`
 	}
 	if len(parts) == 0 && len(m.ExtraJSON) > 0 && json.Unmarshal(m.ExtraJSON, &extra) == nil && extra.Refusal != "" {
-		parts = append(parts, content.Part{Kind: content.Refusal, Dialect: content.Chat, Text: extra.Refusal})
+		parts = append(parts, content.Block{Kind: content.Refusal, Dialect: content.Chat, Text: extra.Refusal})
 	}
 	for _, c := range m.ToolCalls {
-		parts = append(parts, content.Part{
+		parts = append(parts, content.Block{
 			Kind: content.Call, ID: c.ID, Name: f.name(c.Name), Arguments: c.Arguments, Signature: signature(c.Extra), Custom: c.Custom(),
 		})
 	}
@@ -108,24 +108,24 @@ func signature(extra string) string {
 
 // named are the parts of a speaker: where a provider has no field for the name, it
 // stands before the text.
-func named(name string, parts []content.Part) []content.Part {
+func named(name string, parts []content.Block) []content.Block {
 	if name == "" || len(parts) == 0 {
 		return parts
 	}
 	who := OpenAIChat.name(name) + ":"
 	if parts[0].Kind == content.Text {
-		parts[0] = content.Part{Kind: content.Text, Text: who + " " + parts[0].Text}
+		parts[0] = content.Block{Kind: content.Text, Text: who + " " + parts[0].Text}
 		return parts
 	}
-	return slices.Insert(parts, 0, content.Part{Kind: content.Text, Text: who})
+	return slices.Insert(parts, 0, content.Block{Kind: content.Text, Text: who})
 }
 
 // flat are parts with the content of messages in their place.
-func flat(parts []content.Part) []content.Part {
-	if !slices.ContainsFunc(parts, func(p content.Part) bool { return p.Kind == content.Said }) {
+func flat(parts []content.Block) []content.Block {
+	if !slices.ContainsFunc(parts, func(p content.Block) bool { return p.Kind == content.Said }) {
 		return parts
 	}
-	var out []content.Part
+	var out []content.Block
 	for i := range parts {
 		if parts[i].Kind == content.Said {
 			out = append(out, flat(parts[i].Parts)...)

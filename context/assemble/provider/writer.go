@@ -18,7 +18,7 @@ type Writer struct {
 	written int
 	// images of results wait for the end of all results: Chat takes them only in
 	// messages of the user.
-	images []content.Part
+	images []content.Block
 }
 
 // NewWriter returns a writer of Neutral or OpenAIChat.

@@ -1,6 +1,6 @@
 // Package read loads what the prompt of a session is made of, as of one moment.
 //
-//   - A [Source] is where sessions are read from: one for a server.
+//   - A [Sessions] is where sessions are read from: one for a server.
 //   - A [Moment] is a session as it is now, and belongs to one prompt. Its [State] is the
 //     stored data other than the log's entries; Groups, Steps and Originals read the
 //     entries.

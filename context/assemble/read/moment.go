@@ -43,8 +43,8 @@ type Snapshots interface {
 	Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, error)
 }
 
-// Source is where sessions are read from. Its methods are safe for concurrent use.
-type Source struct {
+// Sessions is where sessions are read from. Its methods are safe for concurrent use.
+type Sessions struct {
 	log    Log
 	engine Snapshots
 	// foresee adds what else a prompt reads of the engine.
@@ -64,15 +64,15 @@ type sessionKey struct {
 // without a common snapshot. foresee adds other reads of a prompt; nil adds none. bytes
 // bounds the text of entries read at once, if it can be folded before more is read; 0 is
 // DefaultBytes.
-func New(log Log, engine Snapshots, foresee func(along *kv.Reads, scope kv.Scope, sessionID string), bytes int) *Source {
-	return &Source{
+func New(log Log, engine Snapshots, foresee func(along *kv.Reads, scope kv.Scope, sessionID string), bytes int) *Sessions {
+	return &Sessions{
 		log: log, engine: engine, foresee: foresee, bytes: cmp.Or(bytes, DefaultBytes), ends: cache.New[sessionKey, End](maxEnds),
 		large: make(chan struct{}, maxLarge), huge: make(chan struct{}, maxHuge),
 	}
 }
 
 // Forget drops the cached ends of the logs of matching scopes.
-func (s *Source) Forget(match func(kv.Scope) bool) {
+func (s *Sessions) Forget(match func(kv.Scope) bool) {
 	s.ends.DeleteFunc(func(k sessionKey) bool { return match(k.scope) })
 }
 
@@ -102,7 +102,7 @@ type Moment struct {
 	// Sequence is that of the agent's log; 0 where there is no snapshot.
 	Sequence uint64
 
-	source      *Source
+	source      *Sessions
 	log         Log
 	live        bool
 	close       func()
@@ -111,7 +111,7 @@ type Moment struct {
 
 // Open opens the present moment of a session; empty is the default one. live reads from the
 // engine itself.
-func (s *Source) Open(ctx context.Context, scope kv.Scope, sessionID string, live bool) (*Moment, error) {
+func (s *Sessions) Open(ctx context.Context, scope kv.Scope, sessionID string, live bool) (*Moment, error) {
 	m := &Moment{Scope: scope, SessionID: cmp.Or(sessionID, session.DefaultSession), source: s, live: live}
 	if err := m.open(ctx); err != nil {
 		return nil, err

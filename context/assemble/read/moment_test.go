@@ -24,7 +24,7 @@ type world struct {
 	*testing.T
 	log    *session.Log
 	writer *kv.Writer
-	source *read.Source
+	source *read.Sessions
 }
 
 func newWorld(t *testing.T, bytes int) *world {

@@ -23,7 +23,7 @@ func (m *Moment) TakenUp(ctx context.Context, finder *rehydrate.Finder, goal str
 	if len(m.Folds.Live) == 0 {
 		return nil, nil
 	}
-	p := rehydrate.Prompt{Folds: history.Live(m.Folds.Live)}
+	p := rehydrate.Shown{Folds: history.Live(m.Folds.Live)}
 	var err error
 	if p.New, err = m.newest(ctx, goal); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (m *Moment) TakenUp(ctx context.Context, finder *rehydrate.Finder, goal str
 }
 
 // linesOf returns the lines that are taken up again from folded results.
-func (m *Moment) linesOf(ctx context.Context, finder *rehydrate.Finder, p rehydrate.Prompt) ([]rehydrate.Line, error) {
+func (m *Moment) linesOf(ctx context.Context, finder *rehydrate.Finder, p rehydrate.Shown) ([]rehydrate.Line, error) {
 	shown := p.Shown
 	for i := range p.Folds {
 		shown = append(shown, p.Folds[i].Text)

@@ -52,7 +52,7 @@ type sessionKey struct {
 // Last is the last prompt of a session, with the predictions for earlier ones.
 type Last struct {
 	// kind is whose cache it went to, total what its receipt said that it takes.
-	kind  Kind
+	kind  CacheKind
 	total int
 	// places are the ends of its tools and messages, head how many of them stand
 	// before the history.
@@ -72,14 +72,14 @@ type Last struct {
 	others []Last
 }
 
-// Kind is what prompts have in common that can share a provider's cache.
-type Kind struct {
+// CacheKind is what prompts have in common that can share a provider's cache.
+type CacheKind struct {
 	Model  string
 	Format provider.Format
 }
 
 // Of is the session's last prompt of a kind; the zero one when it is not known.
-func (p Last) Of(kind Kind) Last {
+func (p Last) Of(kind CacheKind) Last {
 	if p.kind == kind {
 		return p
 	}
@@ -92,7 +92,7 @@ func (p Last) Of(kind Kind) Last {
 
 // sentPrompt is a prompt that usage may be reported for.
 type sentPrompt struct {
-	asked     tokens.Prompt
+	asked     tokens.Request
 	last      tokens.Anchor
 	predicted int
 	stable    int

@@ -83,7 +83,7 @@ type Receipt struct {
 
 // Finish returns the prompt with its receipt, and remembers it.
 func (a *Recorder) Finish(ctx context.Context, m *Made) (Prompt, error) {
-	kind := Kind{Model: m.Model, Format: m.Format}
+	kind := CacheKind{Model: m.Model, Format: m.Format}
 	last := a.Known.Last(m.Scope, m.SessionID)
 	cached := last.Of(kind)
 	now := Last{kind: kind, total: m.Predicted.Tokens, places: m.Built.Places, head: m.Built.Head, settled: m.Built.Settled.Tokens + m.Draft.Saved}

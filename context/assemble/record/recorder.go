@@ -55,12 +55,12 @@ type Made struct {
 	Prices history.Prices
 	// Source is the source of its history, Draft the history, Batch the folds that were
 	// made.
-	Source *fold.Source
+	Source *fold.Material
 	Draft  *fold.Draft
 	Batch  *fold.Batch
 	// Built is the written prompt, Asked its prediction from Last.
 	Built     *render.Builder
-	Asked     tokens.Prompt
+	Asked     tokens.Request
 	Last      tokens.Anchor
 	Predicted tokens.Prediction
 	// Sections, Tools and Sequences are accounts for the receipt.

@@ -18,7 +18,7 @@ import (
 
 // sentExtra is what a record keeps for this package.
 type sentExtra struct {
-	past.Memory
+	past.ShownMemory
 	Policy string          `json:"policy"`
 	Layout settings.Layout `json:"layout"`
 	// Asked is how often the session asked for what had been folded away, up to there.
@@ -35,11 +35,11 @@ func (a *Recorder) record(ctx context.Context, m *Made, p *Prompt, asked asked, 
 		return
 	}
 	user := m.UserID
-	extra, err := json.Marshal(sentExtra{Memory: past.Memory{User: &user}, Policy: m.Policy, Layout: m.Layout, Asked: asked, Planned: planned, Shown: p.Marks})
+	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user}, Policy: m.Policy, Layout: m.Layout, Asked: asked, Planned: planned, Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}
-	r := past.Prompt{
+	r := past.Kept{
 		ID: p.Receipt.PromptID, Model: m.Model, Format: uint8(m.Format), Position: m.Through,
 		Tokens: p.Tokens.Tokens, Counter: p.Tokens.Counter, Certainty: certaintyOf(p.Tokens),
 		Prefix: p.PrefixSHA256, Extra: extra, Sum: sumOf(m.Built, p),
@@ -82,7 +82,7 @@ func sumOf(b *render.Builder, p *Prompt) (sum [32]byte) {
 }
 
 // recorded are the messages of a prompt as a record has them.
-func recorded(b *render.Builder, s *fold.Source) []past.Message {
+func recorded(b *render.Builder, s *fold.Material) []past.Message {
 	places := placesOf(s)
 	out := make([]past.Message, len(b.Messages))
 	for i := range b.Messages {
@@ -107,7 +107,7 @@ type places struct {
 	positions map[*session.Message]uint64
 }
 
-func placesOf(s *fold.Source) places {
+func placesOf(s *fold.Material) places {
 	p := places{make(map[uint64]*session.Message), make(map[*session.Message]uint64)}
 	for _, g := range s.Groups {
 		for i := range g.Members {
@@ -165,7 +165,7 @@ func (a *Recorder) difference(m *Made, last Last) *past.Difference {
 	b := m.Built
 	now, _ := sentTexts(b)
 	if last.places[0].Sum != b.Places[0].Sum {
-		d := past.Compare(&past.Layout{Head: headOf(before.tools)}, &past.Layout{Head: headOf(now.tools), Tools: settings.ToolList})
+		d := past.Compare(&past.Comparable{Head: headOf(before.tools)}, &past.Comparable{Head: headOf(now.tools), Tools: settings.ToolList})
 		return &d
 	}
 	for i := 1; i < max(len(last.places), len(b.Places)); i++ {
@@ -180,15 +180,15 @@ func (a *Recorder) difference(m *Made, last Last) *past.Difference {
 }
 
 // layout is a message as it was written, alone; nothing where there is none.
-func (l *lastTexts) layout(i int) *past.Layout {
+func (l *lastTexts) layout(i int) *past.Comparable {
 	if i >= len(l.messages) {
-		return &past.Layout{}
+		return &past.Comparable{}
 	}
 	var line bytes.Buffer
 	w := provider.NewWriter(l.format)
 	w.Resume(i)
 	if err := w.Add(&line, l.format.Renamed(l.messages[i])); err != nil {
-		return &past.Layout{} // it was written before
+		return &past.Comparable{} // it was written before
 	}
 	m := past.Written{Bytes: line.Bytes(), Content: l.messages[i].Content}
 	for _, p := range l.origins[i].Pieces {
@@ -197,5 +197,5 @@ func (l *lastTexts) layout(i int) *past.Layout {
 	if len(m.Pieces) == 0 {
 		m.Pieces = []past.Piece{{Section: settings.History, Bytes: len(m.Content)}}
 	}
-	return &past.Layout{Messages: []past.Written{m}}
+	return &past.Comparable{Messages: []past.Written{m}}
 }

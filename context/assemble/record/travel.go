@@ -21,7 +21,7 @@ import (
 
 // sent is a prompt that was sent, made again.
 type sent struct {
-	*past.Prompt
+	*past.Kept
 	format   provider.Format
 	extra    sentExtra
 	messages []past.Message
@@ -43,7 +43,7 @@ func (a *Recorder) Past(ctx context.Context, scope kv.Scope, sessionID string, r
 	return p, s.format, err
 }
 
-func (a *Recorder) pastRecord(ctx context.Context, scope kv.Scope, id string, r PastRequest) (*past.Prompt, error) {
+func (a *Recorder) pastRecord(ctx context.Context, scope kv.Scope, id string, r PastRequest) (*past.Kept, error) {
 	switch {
 	case a.past == nil:
 		return nil, past.Gone("no prompts are recorded here")
@@ -54,8 +54,8 @@ func (a *Recorder) pastRecord(ctx context.Context, scope kv.Scope, id string, r 
 }
 
 // again reads what a prompt was made of.
-func (a *Recorder) again(ctx context.Context, scope kv.Scope, id string, record *past.Prompt) (*sent, error) {
-	s := &sent{Prompt: record, format: provider.Format(record.Format)}
+func (a *Recorder) again(ctx context.Context, scope kv.Scope, id string, record *past.Kept) (*sent, error) {
+	s := &sent{Kept: record, format: provider.Format(record.Format)}
 	if int(s.format) >= provider.Formats || json.Unmarshal(record.Extra, &s.extra) != nil {
 		return nil, past.Gone("prompt %d was recorded by another version", record.Number)
 	}
@@ -70,7 +70,7 @@ func (s *sent) prompt() (Prompt, error) {
 	for i := range s.messages {
 		neutral[i] = s.messages[i].Message
 	}
-	body, err := provider.Encode(s.format, provider.Prompt{Messages: neutral, Tools: s.Tools, Marks: s.extra.Planned})
+	body, err := provider.Encode(s.format, provider.Content{Messages: neutral, Tools: s.Tools, Marks: s.extra.Planned})
 	if err != nil {
 		return Prompt{}, fmt.Errorf("assemble: %w", err)
 	}
@@ -104,8 +104,8 @@ func (s *sent) prompt() (Prompt, error) {
 }
 
 // layout is the prompt as PrefixSHA256 sees it.
-func (s *sent) layout() (*past.Layout, error) {
-	out := &past.Layout{Head: headOf(s.Tools), Tools: settings.ToolList}
+func (s *sent) layout() (*past.Comparable, error) {
+	out := &past.Comparable{Head: headOf(s.Tools), Tools: settings.ToolList}
 	var line bytes.Buffer
 	w := provider.NewWriter(s.format)
 	for i := range s.messages {
@@ -148,11 +148,11 @@ type SectionDiff struct {
 // before to.
 func (a *Recorder) Diff(ctx context.Context, scope kv.Scope, sessionID, from, to string) (Diff, error) {
 	id := sessionOf(sessionID)
-	newer, err := a.diffed(ctx, scope, id, to, func() (*past.Prompt, error) { return a.past.Last(ctx, scope, id) })
+	newer, err := a.diffed(ctx, scope, id, to, func() (*past.Kept, error) { return a.past.Last(ctx, scope, id) })
 	if err != nil {
 		return Diff{}, err
 	}
-	older, err := a.diffed(ctx, scope, id, from, func() (*past.Prompt, error) { return a.past.Previous(ctx, scope, id, newer.Prompt) })
+	older, err := a.diffed(ctx, scope, id, from, func() (*past.Kept, error) { return a.past.Previous(ctx, scope, id, newer.Kept) })
 	if err != nil {
 		return Diff{}, err
 	}
@@ -168,13 +168,13 @@ func (a *Recorder) Diff(ctx context.Context, scope kv.Scope, sessionID, from, to
 }
 
 // diffed is the prompt with an id or, without one, another one.
-func (a *Recorder) diffed(ctx context.Context, scope kv.Scope, session, id string, other func() (*past.Prompt, error)) (*sent, error) {
+func (a *Recorder) diffed(ctx context.Context, scope kv.Scope, session, id string, other func() (*past.Kept, error)) (*sent, error) {
 	if a.past == nil {
 		return nil, past.Gone("no prompts are recorded here")
 	}
 	find := other
 	if id != "" {
-		find = func() (*past.Prompt, error) { return a.past.Find(ctx, scope, session, id) }
+		find = func() (*past.Kept, error) { return a.past.Find(ctx, scope, session, id) }
 	}
 	record, err := find()
 	if err != nil {
@@ -184,7 +184,7 @@ func (a *Recorder) diffed(ctx context.Context, scope kv.Scope, session, id strin
 }
 
 // sectionDiffs are the sections in which prompts differ.
-func sectionDiffs(older, newer *sent, one, two *past.Layout) []SectionDiff {
+func sectionDiffs(older, newer *sent, one, two *past.Comparable) []SectionDiff {
 	changed, lost := past.Changes(two, one), past.Changes(one, two)
 	sizes := make(map[string]int)
 	for _, s := range older.Sizes {
@@ -213,7 +213,7 @@ func sectionDiffs(older, newer *sent, one, two *past.Layout) []SectionDiff {
 // the conversation for one turn only. What can't be made again is a *past.GoneError.
 func (a *Recorder) ForkPoint(ctx context.Context, scope kv.Scope, sessionID, promptID string) ([]byte, error) {
 	id := sessionOf(sessionID)
-	last := func() (*past.Prompt, error) { return a.past.Last(ctx, scope, id) }
+	last := func() (*past.Kept, error) { return a.past.Last(ctx, scope, id) }
 	if a.past == nil {
 		return nil, past.Gone("no prompts are recorded here")
 	}

@@ -19,8 +19,8 @@ const (
 	maxCachedBytes = 32 << 20
 )
 
-// Prompt is what a prompt shows without this package.
-type Prompt struct {
+// Shown is what a prompt shows without this package.
+type Shown struct {
 	// New are the texts that may take something up.
 	New []string
 	// Shown are all texts in it except New and the folds' texts.
@@ -62,7 +62,7 @@ func NewFinder() *Finder {
 // Wants returns the folded results whose names the new texts take up, in the order in
 // which they do, at most MaxResults. What is shown elsewhere in the prompt is not asked
 // for.
-func (f *Finder) Wants(p Prompt) []Want {
+func (f *Finder) Wants(p Shown) []Want {
 	if len(p.Folds) == 0 {
 		return nil
 	}

@@ -46,7 +46,7 @@ func TestWants(t *testing.T) {
 		"said, not a result":  {"docs/plan.md", "", nil},
 		"a digest leads away": {"src/lost.py", "", nil},
 	} {
-		got := rehydrate.NewFinder().Wants(rehydrate.Prompt{New: []string{test.said}, Shown: []string{test.shown}, Folds: folds(folded)})
+		got := rehydrate.NewFinder().Wants(rehydrate.Shown{New: []string{test.said}, Shown: []string{test.shown}, Folds: folds(folded)})
 		if diff := cmp.Diff(test.want, got, cmp.FilterValues(func(a, b []rehydrate.Want) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -62,7 +62,7 @@ func TestWantsAreBounded(t *testing.T) {
 		fmt.Fprintf(&said, "name_%d ", n)
 	}
 	f := rehydrate.NewFinder()
-	got := f.Wants(rehydrate.Prompt{New: []string{said.String()}, Folds: folds(fold.String(), "099 ls → name_0")})
+	got := f.Wants(rehydrate.Shown{New: []string{said.String()}, Folds: folds(fold.String(), "099 ls → name_0")})
 	if len(got) != rehydrate.MaxResults || got[0].Ref != "000" {
 		t.Errorf("%d results are asked for: %v", len(got), got)
 	}
@@ -71,7 +71,7 @@ func TestWantsAreBounded(t *testing.T) {
 		for n := range before {
 			fmt.Fprintf(&said, "other_%d ", n)
 		}
-		got := f.Wants(rehydrate.Prompt{New: []string{said.String() + "name_1"}, Folds: folds(fold.String())})
+		got := f.Wants(rehydrate.Shown{New: []string{said.String() + "name_1"}, Folds: folds(fold.String())})
 		if want := before < rehydrate.MaxNames; (len(got) == 1) != want {
 			t.Errorf("behind %d names: %v", before, got)
 		}
@@ -135,7 +135,7 @@ func TestSection(t *testing.T) {
 // The same prompt gives the same, whatever a finder read before.
 func TestSameEveryTime(t *testing.T) {
 	f := rehydrate.NewFinder()
-	p := rehydrate.Prompt{New: []string{"cat src/fmt/dates.py cfg/site_one.toml mk/rules.mk"}, Folds: folds(folded)}
+	p := rehydrate.Shown{New: []string{"cat src/fmt/dates.py cfg/site_one.toml mk/rules.mk"}, Folds: folds(folded)}
 	first := fmt.Sprint(f.Wants(p))
 	for range 100 {
 		if got := fmt.Sprint(f.Wants(p)); got != first || fmt.Sprint(rehydrate.NewFinder().Wants(p)) != first {

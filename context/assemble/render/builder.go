@@ -29,7 +29,7 @@ type Job struct {
 // Tools is the tools of a prompt in their final order and form. It never changes.
 type Tools struct {
 	JSON    []byte // the canonical JSON array of the format
-	Counted []tokens.Tool
+	Counted []tokens.ToolDefinition
 	Count   tokens.Count
 }
 
@@ -243,7 +243,7 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 	if len(b.Tools.Counted) > 0 {
 		set = b.Tools.JSON
 	}
-	body, err := provider.Encode(b.job.Format, provider.Prompt{Messages: b.Messages, Tools: set, Marks: marks})
+	body, err := provider.Encode(b.job.Format, provider.Content{Messages: b.Messages, Tools: set, Marks: marks})
 	if err != nil {
 		return Written{}, fmt.Errorf("assemble: %w", err)
 	}

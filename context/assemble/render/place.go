@@ -84,7 +84,7 @@ func (b *Builder) edge() provider.Edge {
 	last := len(b.Places) - 1
 	return provider.Edge{
 		// A block behind the last one of a message stands for the last one.
-		Place: provider.Place{Message: last - 1, Block: math.MaxInt32}, Blocks: b.blocks, Tokens: b.Places[last].Tokens,
+		BlockPlace: provider.BlockPlace{Message: last - 1, Block: math.MaxInt32}, Blocks: b.blocks, Tokens: b.Places[last].Tokens,
 	}
 }
 

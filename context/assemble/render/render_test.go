@@ -70,7 +70,7 @@ func words(random *rand.Rand) string {
 
 var set = render.Tools{
 	JSON:    []byte(`[{"function":{"name":"t","parameters":{"type":"object"}},"type":"function"}]`),
-	Counted: []tokens.Tool{{Name: "t", Schema: []byte(`{"type":"object"}`)}},
+	Counted: []tokens.ToolDefinition{{Name: "t", Schema: []byte(`{"type":"object"}`)}},
 	Count:   tokens.Count{Tokens: 17},
 }
 

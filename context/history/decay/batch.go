@@ -5,7 +5,7 @@ import (
 )
 
 // settle moves the boundaries of a layout if that is due.
-func (v *view) settle(before Layout, at, target bounds) Layout {
+func (v *view) settle(before ShownUnits, at, target bounds) ShownUnits {
 	if target == at {
 		return before
 	}
@@ -28,7 +28,7 @@ func (v *view) settle(before Layout, at, target bounds) Layout {
 
 // due compares what leaving the boundaries has cost since they moved last with what
 // moving them costs, as a ledger does with a batch; see history.Ledger.
-func (v *view) due(before Layout, after *Layout, rent float64) bool {
+func (v *view) due(before ShownUnits, after *ShownUnits, rent float64) bool {
 	gain := v.opts.Prices.CachedInput * float64(before.Tokens-after.Tokens)
 	if gain <= 0 {
 		return false
@@ -88,7 +88,7 @@ func (v *view) behind(i, newest, n int) bool {
 
 // rewritten is what of a layout stands behind the first place where it differs from
 // the one before.
-func rewritten(before, after Layout) int {
+func rewritten(before, after ShownUnits) int {
 	same := 0
 	for same < len(before.Shown) && same < len(after.Shown) && before.Shown[same] == after.Shown[same] {
 		same++

@@ -11,7 +11,7 @@
 //     summary stands for all older ones.
 //   - Images fade apart from that, by the turns of the user: [ImageLine].
 //   - [Fit] is the last resort: what does not fit is left out, the oldest first.
-//   - A [Layout] is what stands in the prompt, with the mark to keep.
+//   - A [ShownUnits] is what stands in the prompt, with the mark to keep.
 //
 // What it promises: a form is used only where it takes fewer tokens than the one
 // before it; a summary is made of the messages themselves, never of a summary; what

@@ -3,8 +3,8 @@ package decay
 // directShare is how much of what is left direct messages may take beyond the first.
 const directShare = 0.30
 
-// Piece is a unit as Fit sees it.
-type Piece struct {
+// FitUnit is a unit as Fit sees it.
+type FitUnit struct {
 	// Tokens is its size.
 	Tokens int
 	// Kept is never left out: leading system messages, pinned items, the current task.
@@ -17,7 +17,7 @@ type Piece struct {
 // Fit says which pieces stay within a budget: all if they fit; else kept pieces, direct
 // messages, and then the others from the newest back to the first that does not fit. left
 // is the free part of the budget; it is negative if the kept pieces are too large.
-func Fit(pieces []Piece, budget int) (stays []bool, left int) {
+func Fit(pieces []FitUnit, budget int) (stays []bool, left int) {
 	stays, left = make([]bool, len(pieces)), budget
 	for i := range pieces {
 		left -= pieces[i].Tokens
@@ -50,7 +50,7 @@ func Fit(pieces []Piece, budget int) (stays []bool, left int) {
 }
 
 // fitDirect lets direct messages stay, the newest first, and returns what they take.
-func fitDirect(pieces []Piece, stays []bool, left int) int {
+func fitDirect(pieces []FitUnit, stays []bool, left int) int {
 	taken, first := 0, true
 	for i := len(pieces) - 1; i >= 0; i-- {
 		p := &pieces[i]

@@ -9,7 +9,7 @@ import (
 )
 
 // stays are the indices of the pieces that stay.
-func stays(pieces []decay.Piece, budget int) []int {
+func stays(pieces []decay.FitUnit, budget int) []int {
 	kept, _ := decay.Fit(pieces, budget)
 	var at []int
 	for i, ok := range kept {
@@ -25,7 +25,7 @@ func stays(pieces []decay.Piece, budget int) []int {
 //
 // G14, P06
 func TestNineMessages(t *testing.T) {
-	pieces := []decay.Piece{{Tokens: 200, Kept: true}, {Tokens: 100}, {Tokens: 100}, {Tokens: 100}, {Tokens: 100}, {Tokens: 1400}, {Tokens: 1000}, {Tokens: 1000}, {Tokens: 1000, Kept: true}}
+	pieces := []decay.FitUnit{{Tokens: 200, Kept: true}, {Tokens: 100}, {Tokens: 100}, {Tokens: 100}, {Tokens: 100}, {Tokens: 1400}, {Tokens: 1000}, {Tokens: 1000}, {Tokens: 1000, Kept: true}}
 	for budget, want := range map[int][]int{
 		4000: {0, 6, 7, 8},
 		4599: {0, 6, 7, 8}, 4600: {0, 5, 6, 7, 8}, 4601: {0, 5, 6, 7, 8}, // with msg5
@@ -45,7 +45,7 @@ func TestNineMessages(t *testing.T) {
 //
 // P06
 func TestDirectMessages(t *testing.T) {
-	pieces := []decay.Piece{{Tokens: 100, Kept: true}, {Tokens: 150, Direct: true}, {Tokens: 150, Direct: true}, {Tokens: 600}, {Tokens: 400}, {Tokens: 0, Kept: true}}
+	pieces := []decay.FitUnit{{Tokens: 100, Kept: true}, {Tokens: 150, Direct: true}, {Tokens: 150, Direct: true}, {Tokens: 600}, {Tokens: 400}, {Tokens: 0, Kept: true}}
 	for budget, want := range map[int][]int{
 		1099: {0, 2, 4, 5}, 1100: {0, 1, 2, 4, 5}, 1101: {0, 1, 2, 4, 5}, // 30 % of 1000 are both
 		249: {0, 5}, 250: {0, 2, 5},
@@ -63,10 +63,10 @@ func TestDirectMessages(t *testing.T) {
 func TestFitOfRandomPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		pieces := make([]decay.Piece, r.IntN(12))
+		pieces := make([]decay.FitUnit, r.IntN(12))
 		kept, all := 0, 0
 		for i := range pieces {
-			pieces[i] = decay.Piece{Tokens: r.IntN(50), Kept: r.IntN(5) == 0, Direct: r.IntN(6) == 0}
+			pieces[i] = decay.FitUnit{Tokens: r.IntN(50), Kept: r.IntN(5) == 0, Direct: r.IntN(6) == 0}
 			all += pieces[i].Tokens
 			if pieces[i].Kept {
 				kept += pieces[i].Tokens

@@ -41,7 +41,7 @@ type view struct {
 // boundaries has cost as much as moving them, or when the layout is over its budget;
 // it moves them to where the rules would have them. Units still over the budget are left
 // out, oldest first. opts are the options of a ledger.
-func Show(conv Conversation, count func(text string) int, opts *history.Options) Layout {
+func Show(conv Conversation, count func(text string) int, opts *history.Options) ShownUnits {
 	v := &view{conv: conv, count: count}
 	if opts != nil {
 		v.opts = *opts
@@ -72,7 +72,7 @@ func Show(conv Conversation, count func(text string) int, opts *history.Options)
 }
 
 // literally is the layout by the rules alone.
-func (v *view) literally(target bounds) Layout {
+func (v *view) literally(target bounds) ShownUnits {
 	out := v.fit(v.layout(target))
 	out.Mark = v.conv.Mark
 	return out
@@ -139,11 +139,11 @@ func (v *view) markOf(b bounds, s history.Summary) history.Mark {
 }
 
 // form is how a unit is shown that is not summarized, and what it takes so.
-func (v *view) form(i int, b bounds) (Form, int) {
+func (v *view) form(i int, b bounds) (UnitForm, int) {
 	u := &v.conv.Units[i]
-	forms, sizes := []Form{InFull, Folded}, []int{u.Full, u.Folded}
+	forms, sizes := []UnitForm{InFull, Folded}, []int{u.Full, u.Folded}
 	if u.Turn <= b.bare && u.Aged < u.Full {
-		forms, sizes = []Form{Aged, FoldedAged}, []int{u.Aged, u.FoldedAged}
+		forms, sizes = []UnitForm{Aged, FoldedAged}, []int{u.Aged, u.FoldedAged}
 	}
 	if i < b.older && !v.stays(i, b) && sizes[1] < sizes[0] {
 		return forms[1], sizes[1]
@@ -152,13 +152,13 @@ func (v *view) form(i int, b bounds) (Form, int) {
 }
 
 // layout is the conversation at some boundaries.
-func (v *view) layout(b bounds) Layout {
+func (v *view) layout(b bounds) ShownUnits {
 	s := v.summary(b)
 	tokens := v.count(s.Text) + v.opts.MessageTokens
 	if s.Text != "" && tokens >= v.foldedTokens(b) {
 		s = history.Summary{}
 	}
-	out := Layout{Mark: v.markOf(b, s)}
+	out := ShownUnits{Mark: v.markOf(b, s)}
 	told := false
 	for i := range v.conv.Units {
 		if s.Text != "" && i < b.omitted && !v.stays(i, b) {
@@ -186,7 +186,7 @@ func (v *view) foldedTokens(b bounds) int {
 	return n
 }
 
-func (l *Layout) add(s Shown) {
+func (l *ShownUnits) add(s Shown) {
 	l.Shown = append(l.Shown, s)
 	l.Tokens += s.Tokens
 	if s.Text != "" || s.Form == Folded || s.Form == FoldedAged {
@@ -196,13 +196,13 @@ func (l *Layout) add(s Shown) {
 
 // fit leaves out what does not fit the budget, and cuts the current task where it
 // alone is too long.
-func (v *view) fit(out Layout) Layout {
+func (v *view) fit(out ShownUnits) ShownUnits {
 	if v.conv.Budget <= 0 || out.Tokens <= v.conv.Budget {
 		return out
 	}
-	pieces := make([]Piece, len(out.Shown))
+	pieces := make([]FitUnit, len(out.Shown))
 	for i, s := range out.Shown {
-		pieces[i] = Piece{Tokens: s.Tokens}
+		pieces[i] = FitUnit{Tokens: s.Tokens}
 		if s.Text == "" {
 			u := &v.conv.Units[s.Unit]
 			pieces[i].Kept, pieces[i].Direct = u.Kept, u.Direct
@@ -215,7 +215,7 @@ func (v *view) fit(out Layout) Layout {
 		}
 		stays, left = Fit(pieces, v.conv.Budget)
 	}
-	fits := Layout{Mark: out.Mark, Reason: out.Reason, BreakEven: out.BreakEven}
+	fits := ShownUnits{Mark: out.Mark, Reason: out.Reason, BreakEven: out.BreakEven}
 	for i, s := range out.Shown {
 		if !stays[i] {
 			fits.Mark.Whole = int(v.position(s, out.Mark))
@@ -240,7 +240,7 @@ func (v *view) position(s Shown, m history.Mark) uint64 {
 }
 
 // changed names what two layouts show otherwise.
-func (v *view) changed(before, after Layout) []string {
+func (v *view) changed(before, after ShownUnits) []string {
 	was, is := v.forms(before), v.forms(after)
 	var refs []string
 	for i := range v.conv.Units {
@@ -253,8 +253,8 @@ func (v *view) changed(before, after Layout) []string {
 
 // forms says of each unit how a layout shows it: one more than its Form, or 0 where
 // it is summarized or left out.
-func (v *view) forms(l Layout) []Form {
-	forms := make([]Form, len(v.conv.Units))
+func (v *view) forms(l ShownUnits) []UnitForm {
+	forms := make([]UnitForm, len(v.conv.Units))
 	for _, s := range l.Shown {
 		if s.Text == "" {
 			forms[s.Unit] = s.Form + 1

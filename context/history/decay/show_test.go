@@ -28,7 +28,7 @@ func messages(n int) []decay.Unit {
 
 // shape is a letter for each thing shown: s the summary, f a fold, a with images as
 // lines, b both, . in full.
-func shape(l decay.Layout) string {
+func shape(l decay.ShownUnits) string {
 	var b strings.Builder
 	for _, s := range l.Shown {
 		if s.Text != "" {
@@ -40,7 +40,7 @@ func shape(l decay.Layout) string {
 	return b.String()
 }
 
-func literally(units []decay.Unit) decay.Layout {
+func literally(units []decay.Unit) decay.ShownUnits {
 	return decay.Show(decay.Conversation{Units: units, Zoned: true, Literal: true}, words, nil)
 }
 
@@ -196,7 +196,7 @@ func TestSticky(t *testing.T) {
 			u.Turn = turn
 		}
 		var mark history.Mark
-		var before decay.Layout
+		var before decay.ShownUnits
 		batches := 0
 		for n := 1; n <= len(all); n++ {
 			conv := decay.Conversation{Units: all[:n], Zoned: true, Mark: mark}
@@ -225,9 +225,9 @@ func TestSticky(t *testing.T) {
 }
 
 // checkWithin: no unit is shown by less than in the literal layout.
-func checkWithin(t *testing.T, units []decay.Unit, sticky, literal decay.Layout) {
+func checkWithin(t *testing.T, units []decay.Unit, sticky, literal decay.ShownUnits) {
 	t.Helper()
-	forms := func(l decay.Layout) []int {
+	forms := func(l decay.ShownUnits) []int {
 		f := make([]int, len(units))
 		for i := range f {
 			f[i] = -1

@@ -70,13 +70,13 @@ type Conversation struct {
 	Goal string
 }
 
-// Form is how a unit is shown.
-type Form uint8
+// UnitForm is how a unit is shown.
+type UnitForm uint8
 
 // The forms.
 const (
 	// InFull is as it was.
-	InFull Form = iota
+	InFull UnitForm = iota
 	// Aged is that with images as lines.
 	Aged
 	// Folded has shortened texts, and a line for each call.
@@ -91,15 +91,15 @@ type Shown struct {
 	Text string
 	// Unit is the index of a unit, Form how it is shown.
 	Unit int
-	Form Form
+	Form UnitForm
 	// Room is how many tokens a unit may take that must be cut; 0 shows it as it is.
 	Room int
 	// Tokens is its size.
 	Tokens int
 }
 
-// Layout is a conversation as it is shown.
-type Layout struct {
+// ShownUnits is a conversation as it is shown.
+type ShownUnits struct {
 	// Shown is what stands there, in order.
 	Shown []Shown
 	// Tokens is the size of it all. It is over the budget where nothing more can be

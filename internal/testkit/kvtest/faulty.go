@@ -13,9 +13,9 @@ import (
 // ErrFault is what a planned failure answers unless the plan says otherwise.
 var ErrFault = errors.New("kvtest: planned failure")
 
-// Plan says which calls of an engine fail. Calls are counted from one; zero
+// FailurePlan says which calls of an engine fail. Calls are counted from one; zero
 // fails none.
-type Plan struct {
+type FailurePlan struct {
 	// Commit is the number of the commit that fails.
 	Commit int
 	// Read is the number of the read that fails: Get, Scan (when its loop
@@ -47,21 +47,21 @@ type FaultyEngine struct {
 	engine kv.Engine
 
 	mu      sync.Mutex
-	plan    Plan // guarded by mu
-	commits int  // guarded by mu
-	reads   int  // guarded by mu
+	plan    FailurePlan // guarded by mu
+	commits int         // guarded by mu
+	reads   int         // guarded by mu
 }
 
 var _ kv.Engine = (*FaultyEngine)(nil)
 
 // Faulty wraps engine, which stays its maker's to close, directly or through
 // the wrapper.
-func Faulty(engine kv.Engine, plan Plan) *FaultyEngine {
+func Faulty(engine kv.Engine, plan FailurePlan) *FaultyEngine {
 	return &FaultyEngine{engine: engine, plan: plan}
 }
 
 // Replan replaces the plan; counting starts again.
-func (f *FaultyEngine) Replan(plan Plan) {
+func (f *FaultyEngine) Replan(plan FailurePlan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.plan, f.commits, f.reads = plan, 0, 0
@@ -128,7 +128,7 @@ func (f *FaultyEngine) Commit(ctx context.Context, c kv.Commit) error {
 // Close is kv.Engine's. It never fails by plan.
 func (f *FaultyEngine) Close() error { return f.engine.Close() }
 
-func (f *FaultyEngine) commit() (plan Plan, fault error) {
+func (f *FaultyEngine) commit() (plan FailurePlan, fault error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.commits++
@@ -153,7 +153,7 @@ func (f *FaultyEngine) read() error {
 }
 
 // fault returns the planned error if call is the planned one.
-func (p Plan) fault(planned, call int) error {
+func (p FailurePlan) fault(planned, call int) error {
 	if planned == 0 || call < planned || (call > planned && !p.Repeat) {
 		return nil
 	}

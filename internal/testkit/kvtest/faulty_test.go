@@ -11,7 +11,7 @@ import (
 
 func TestFaultyPassesTheSuite(t *testing.T) {
 	kvtest.Run(t, func(testing.TB) kv.Engine {
-		return kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+		return kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	})
 }
 
@@ -24,15 +24,15 @@ func commitOf(s kv.Scope, n byte) kv.Commit {
 func TestFaultyCommits(t *testing.T) {
 	tests := []struct {
 		name string
-		plan kvtest.Plan
+		plan kvtest.FailurePlan
 		want []error // of three commits
 		left byte    // how many were written
 	}{
-		{"none", kvtest.Plan{}, []error{nil, nil, nil}, 3},
-		{"second", kvtest.Plan{Commit: 2}, []error{nil, kvtest.ErrFault, nil}, 2},
-		{"from the second on", kvtest.Plan{Commit: 2, Repeat: true}, []error{nil, kvtest.ErrFault, kvtest.ErrFault}, 1},
-		{"other error", kvtest.Plan{Commit: 1, Err: kv.ErrFull}, []error{kv.ErrFull, nil, nil}, 2},
-		{"written", kvtest.Plan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: true}, []error{kv.ErrUnknownOutcome, nil, nil}, 3},
+		{"none", kvtest.FailurePlan{}, []error{nil, nil, nil}, 3},
+		{"second", kvtest.FailurePlan{Commit: 2}, []error{nil, kvtest.ErrFault, nil}, 2},
+		{"from the second on", kvtest.FailurePlan{Commit: 2, Repeat: true}, []error{nil, kvtest.ErrFault, kvtest.ErrFault}, 1},
+		{"other error", kvtest.FailurePlan{Commit: 1, Err: kv.ErrFull}, []error{kv.ErrFull, nil, nil}, 2},
+		{"written", kvtest.FailurePlan{Commit: 1, Err: kv.ErrUnknownOutcome, Written: true}, []error{kv.ErrUnknownOutcome, nil, nil}, 3},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestFaultyCommits(t *testing.T) {
 }
 
 func TestFaultyReads(t *testing.T) {
-	e := kvtest.Faulty(memkv.New(nil), kvtest.Plan{})
+	e := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 	snapshot, err := e.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestFaultyReads(t *testing.T) {
 		},
 	}
 	for name, read := range reads {
-		e.Replan(kvtest.Plan{Read: 2})
+		e.Replan(kvtest.FailurePlan{Read: 2})
 		for i, want := range []error{nil, kvtest.ErrFault, nil} {
 			if err := read(); !errors.Is(err, want) {
 				t.Errorf("%s %d: error %v, want %v", name, i+1, err, want)

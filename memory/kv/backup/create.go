@@ -15,8 +15,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 )
 
-// Source is a store that backups are made of. Engine and Staging are required.
-type Source struct {
+// Origin is a store that backups are made of. Engine and Staging are required.
+type Origin struct {
 	Engine kv.Checkpointer
 	// Staging is a directory that does not exist, on the file system of the store. What a
 	// crash leaves there the next backup removes.
@@ -41,7 +41,7 @@ type Plan struct {
 // Create makes a backup of everything that was acknowledged before the call, while the
 // store serves. It returns ErrBusy while another one is made. When it fails, or ctx
 // ends, nothing is left of the backup.
-func (f *Folder) Create(ctx context.Context, s Source, p Plan) (_ Backup, err error) {
+func (f *Folder) Create(ctx context.Context, s Origin, p Plan) (_ Backup, err error) {
 	lock, err := f.lock()
 	if err != nil {
 		return Backup{}, err

@@ -31,8 +31,8 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-func sourceIn(tb testing.TB, store files) Source {
-	return Source{Engine: store, Staging: filepath.Join(tb.TempDir(), "staging"), StoreFormat: 4, Version: "1"}
+func sourceIn(tb testing.TB, store files) Origin {
+	return Origin{Engine: store, Staging: filepath.Join(tb.TempDir(), "staging"), StoreFormat: 4, Version: "1"}
 }
 
 func listed(tb testing.TB, f *Folder) (names []string) {

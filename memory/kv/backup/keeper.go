@@ -32,7 +32,7 @@ type KeeperOptions struct {
 // methods are safe for concurrent use.
 type Keeper struct {
 	folder  *Folder
-	source  Source
+	source  Origin
 	options KeeperOptions
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -54,7 +54,7 @@ type Report struct {
 }
 
 // StartKeeper begins to make backups. The store must outlive the Keeper, which Close ends.
-func StartKeeper(folder *Folder, source Source, o KeeperOptions) *Keeper {
+func StartKeeper(folder *Folder, source Origin, o KeeperOptions) *Keeper {
 	if o.Every == 0 {
 		o.Every = DefaultEvery
 	}

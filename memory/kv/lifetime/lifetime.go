@@ -1,6 +1,6 @@
 // Package lifetime ends what an engine holds for its readers once it is too old.
 //
-// A [List] has a [Holding] for each snapshot and each scan that is open. One timer
+// A [Holdings] has a [Holding] for each snapshot and each scan that is open. One timer
 // serves all of them, so a holding costs a few pointers and no goroutine.
 //
 // Caveats: a holding is ended while its reader may use it, on the timer's own
@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// List holds the open holdings, in the order in which they end. All methods are safe for
+// Holdings holds the open holdings, in the order in which they end. All methods are safe for
 // concurrent use.
-type List struct {
+type Holdings struct {
 	ending sync.Mutex // held while ends run, so that Close waits for them
 
 	mu     sync.Mutex // guards what follows, and the links of the holdings
@@ -37,7 +37,7 @@ func (e *Holding) Until() time.Time { return e.until }
 // Add puts a holding into the list at the time now, which calls end once at the time
 // until, or not at all if the holding is removed before. A caller who does not know the
 // time passes the zero one. After Close Add does nothing.
-func (l *List) Add(e *Holding, now, until time.Time, end func()) {
+func (l *Holdings) Add(e *Holding, now, until time.Time, end func()) {
 	e.until, e.end = until, end
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *List) Add(e *Holding, now, until time.Time, end func()) {
 // arm starts the timer unless one runs that fires in time. It is never stopped: one
 // that finds nothing to do ends itself. One that has not fired at its time is lost,
 // with a bubble of testing/synctest. The caller holds mu.
-func (l *List) arm(now time.Time) {
+func (l *Holdings) arm(now time.Time) {
 	first := l.root.next.until
 	if !l.fires.IsZero() && now.Before(l.fires) && !first.Before(l.fires) {
 		return
@@ -69,7 +69,7 @@ func (l *List) arm(now time.Time) {
 }
 
 // run ends what is due.
-func (l *List) run() {
+func (l *Holdings) run() {
 	l.ending.Lock()
 	defer l.ending.Unlock()
 	l.mu.Lock()
@@ -91,11 +91,11 @@ func (l *List) run() {
 }
 
 // empty reports whether there are no holdings. The caller holds mu.
-func (l *List) empty() bool { return l.root.next == nil || l.root.next == &l.root }
+func (l *Holdings) empty() bool { return l.root.next == nil || l.root.next == &l.root }
 
 // Remove takes a holding out of the list. One that is in none, because its time was
 // over or it was removed before, stays as it is.
-func (l *List) Remove(e *Holding) {
+func (l *Holdings) Remove(e *Holding) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e.next != nil {
@@ -109,7 +109,7 @@ func (e *Holding) unlink() {
 }
 
 // Len is how many holdings there are.
-func (l *List) Len() int {
+func (l *Holdings) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
@@ -120,7 +120,7 @@ func (l *List) Len() int {
 }
 
 // Close ends all holdings and waits for the ends that run.
-func (l *List) Close() {
+func (l *Holdings) Close() {
 	l.ending.Lock()
 	defer l.ending.Unlock()
 	l.mu.Lock()

@@ -36,7 +36,7 @@ func (r *record) want(tb testing.TB, names ...string) {
 
 func TestEntriesEndAtTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l lifetime.List
+		var l lifetime.Holdings
 		var r record
 		var a, b, c, early, removed lifetime.Holding
 		start := time.Now()
@@ -66,7 +66,7 @@ func TestEntriesEndAtTheirTime(t *testing.T) {
 
 func TestCloseEndsAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l lifetime.List
+		var l lifetime.Holdings
 		var r record
 		var a, b, late lifetime.Holding
 		l.Add(&a, time.Now(), time.Now().Add(time.Second), r.end("a"))
@@ -76,6 +76,6 @@ func TestCloseEndsAll(t *testing.T) {
 		time.Sleep(time.Hour)
 		r.want(t, "a", "b")
 		l.Remove(&late)
-		new(lifetime.List).Close()
+		new(lifetime.Holdings).Close()
 	})
 }

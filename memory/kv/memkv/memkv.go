@@ -29,7 +29,7 @@ type Options struct {
 // DB is an engine in memory. All methods are safe for concurrent use.
 type DB struct {
 	life time.Duration
-	open lifetime.List // of the views of snapshots and scans
+	open lifetime.Holdings // of the views of snapshots and scans
 	*store
 	closed bool // guarded by mu
 }

@@ -27,8 +27,8 @@ const (
 	heldPause = 2 * time.Second
 )
 
-// Source is a sort of stored values from which keys follow.
-type Source struct {
+// Sort is a sort of stored values from which keys follow.
+type Sort struct {
 	Keyspace kv.Keyspace
 	Tag      byte
 	// Stage writes the keys of one value; rest is what its key has behind the tag. It
@@ -40,8 +40,8 @@ type Source struct {
 
 // Texts is the source of the values that are messages with names. By says who it is
 // that has the names of a value.
-func Texts(ks kv.Keyspace, tag byte, in func(value []byte) []Name, by func(rest []byte) (string, error)) Source {
-	return Source{ks, tag, func(tx *kv.Tx, scope kv.Scope, rest, value []byte) error {
+func Texts(ks kv.Keyspace, tag byte, in func(value []byte) []Name, by func(rest []byte) (string, error)) Sort {
+	return Sort{ks, tag, func(tx *kv.Tx, scope kv.Scope, rest, value []byte) error {
 		who, err := by(rest)
 		if err == nil {
 			Stage(tx, kv.Ref{Keyspace: ks, Scope: scope}, who, in(value))
@@ -56,7 +56,7 @@ type Backfill struct {
 	engine  kv.Reader
 	writer  *kv.Writer
 	leases  *lease.Holder
-	sources []Source
+	sources []Sort
 	logger  *slog.Logger
 	running sync.WaitGroup
 	stop    context.CancelFunc
@@ -71,11 +71,11 @@ type Backfill struct {
 // writes. The order of sources does not matter. A nil logger is silent. Engine and
 // writer stay the caller's to close, after the back-fill. A store that can't be read
 // here is looked at again by Run.
-func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logger *slog.Logger, sources ...Source) *Backfill {
+func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logger *slog.Logger, sources ...Sort) *Backfill {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	sources = slices.SortedFunc(slices.Values(sources), func(a, b Source) int { return bytes.Compare(a.id(), b.id()) })
+	sources = slices.SortedFunc(slices.Values(sources), func(a, b Sort) int { return bytes.Compare(a.id(), b.id()) })
 	b := &Backfill{
 		engine: engine, writer: writer, leases: lease.NewHolder(engine, writer, nil), sources: sources, logger: logger, stop: func() {},
 		complete: make(map[string]bool), old: make(map[string]bool),
@@ -127,7 +127,7 @@ func (b *Backfill) look(ctx context.Context, tenant string) (complete bool, err 
 }
 
 // id is what a progress calls a source.
-func (s Source) id() []byte { return []byte{byte(s.Keyspace), s.Tag} }
+func (s Sort) id() []byte { return []byte{byte(s.Keyspace), s.Tag} }
 
 // tenants yields the tenants of a keyspace.
 func (b *Backfill) tenants(ctx context.Context, ks kv.Keyspace) func(yield func(string, error) bool) {
@@ -303,7 +303,7 @@ func (b *Backfill) step(ctx context.Context, tenant string) (values int, complet
 }
 
 // next returns the first values of a source from a key on, all of one scope.
-func (b *Backfill) next(ctx context.Context, source Source, tenant string, from []byte) (kv.Ref, []kv.Pair, error) {
+func (b *Backfill) next(ctx context.Context, source Sort, tenant string, from []byte) (kv.Ref, []kv.Pair, error) {
 	rest := kv.Range{Start: from, End: tenantRange(tenant).End}
 	for {
 		scope, found, err := b.firstScope(ctx, source.Keyspace, rest)

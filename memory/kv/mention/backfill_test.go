@@ -32,10 +32,10 @@ func (d *dying) Commit(ctx context.Context, c kv.Commit) error {
 	return d.Engine.Commit(ctx, c)
 }
 
-func sources() []mention.Source {
+func sources() []mention.Sort {
 	id := func(rest []byte) (string, error) { return string(rest), nil }
 	unreadable := func([]byte) (string, error) { return "", errors.New("unreadable") }
-	return []mention.Source{
+	return []mention.Sort{
 		mention.Texts(kv.Records, 'r', mention.In, id), mention.Texts(kv.Log, 'e', mention.In, id), mention.Texts(kv.Log, 'f', mention.In, unreadable),
 	}
 }

@@ -43,8 +43,8 @@ type DB struct {
 	fence  atomic.Pointer[fence]
 
 	users   lifetime.Users
-	drained chan struct{} // closed when no user is let in any more and all have left
-	open    lifetime.List // of views
+	drained chan struct{}     // closed when no user is let in any more and all have left
+	open    lifetime.Holdings // of views
 }
 
 // querier is what reads: a pool, or the connection of a view.

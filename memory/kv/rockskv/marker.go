@@ -34,19 +34,19 @@ const (
 	maxMarkerBytes = 4 << 10
 )
 
-// state is how far the making of a store has come.
-type state int
+// makingState is how far the making of a store has come.
+type makingState int
 
 const (
-	absent   state = iota // an empty directory
-	creating              // marked, the database unfinished
-	filling               // marked, another store is being copied into it
-	ready                 // in use
+	absent   makingState = iota // an empty directory
+	creating                    // marked, the database unfinished
+	filling                     // marked, another store is being copied into it
+	ready                       // in use
 )
 
 // findings are what a directory holds.
 type findings struct {
-	state  state
+	state  makingState
 	format uint64
 	from   string // the store that a filling one is copied from
 }
@@ -140,7 +140,7 @@ func (f findings) admits(fill string) error {
 
 // writeMarker puts a marker of state s in place, whole or not at all, and
 // returns when that is on disk.
-func writeMarker(dir string, s state, from string) error {
+func writeMarker(dir string, s makingState, from string) error {
 	text := fmt.Sprintf("%s\nformat %d\n", markerTitle, kv.Format)
 	switch s {
 	case creating:

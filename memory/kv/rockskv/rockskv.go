@@ -66,8 +66,8 @@ type DB struct {
 	users   lifetime.Users
 	drained chan struct{} // closed when no user is let in any more and all have left
 
-	life time.Duration // of a snapshot
-	open lifetime.List // of snapshots that are not released yet and scans that run
+	life time.Duration     // of a snapshot
+	open lifetime.Holdings // of snapshots that are not released yet and scans that run
 }
 
 func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tuning.Tuning, o Options) *DB {

@@ -31,7 +31,7 @@ type view struct {
 	// sweeping reads past the block cache.
 	sweeping bool
 	health   *kv.Health
-	open     *lifetime.List
+	open     *lifetime.Holdings
 }
 
 // damaged notes a read that met damage.

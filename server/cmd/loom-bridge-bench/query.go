@@ -130,7 +130,7 @@ func (b *memoryBench) querySQLite(ctx context.Context, drafts []*loombridgev1.Re
 		talk.Queries = append(talk.Queries, peers.NewQuery(q.text, len(drafts)))
 	}
 	b.say("SQLite asks %d records for %s", len(drafts), b.queryTime())
-	answer, err := peers.Run(ctx, b.python, b.folder, peers.Job{
+	answer, err := peers.Run(ctx, b.python, b.folder, peers.Work{
 		Engine: peers.SQLite, Talks: []*peers.Talk{talk}, Limit: queryLimit, Seconds: b.queryTime().Seconds(),
 	})
 	if err != nil {

@@ -73,8 +73,8 @@ func (c Config) backupsOutside(name, place string) error {
 }
 
 // source is the store of a server as backups are made of it.
-func (c Config) source(engine kv.Checkpointer) backup.Source {
-	return backup.Source{Engine: engine, Staging: filepath.Join(c.DataDir, "backup"), StoreFormat: kv.Format, Version: buildVersion()}
+func (c Config) source(engine kv.Checkpointer) backup.Origin {
+	return backup.Origin{Engine: engine, Staging: filepath.Join(c.DataDir, "backup"), StoreFormat: kv.Format, Version: buildVersion()}
 }
 
 // startBackups begins to make backups, if there is a folder for them; else there is none.

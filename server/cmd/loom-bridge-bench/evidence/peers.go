@@ -61,7 +61,7 @@ func (b *Bench) Peers(ctx context.Context) error {
 // peer adds the line of another engine.
 func (b *Bench) peer(ctx context.Context, set *sets.Set, engine string, sizes *sizes) error {
 	b.Say("%s asks %s", engine, set.Name)
-	job := peers.Job{Engine: engine, Limit: depth}
+	job := peers.Work{Engine: engine, Limit: depth}
 	for _, talk := range set.Talks {
 		job.Talks = append(job.Talks, peers.NewTalk(talk))
 	}

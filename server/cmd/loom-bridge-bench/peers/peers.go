@@ -32,8 +32,8 @@ func Engines() []string { return []string{SQLite, Tantivy, BM25S, LanceDB, Postg
 //go:embed peers.py
 var program string
 
-// Job is what an engine is to do.
-type Job struct {
+// Work is what an engine is to do.
+type Work struct {
 	Engine string  `json:"engine"`
 	Talks  []*Talk `json:"talks"`
 	// Limit is how many hits a query has at most.
@@ -58,8 +58,8 @@ type Query struct {
 	After int `json:"after"`
 }
 
-// Answer is what an engine found.
-type Answer struct {
+// Hits is what an engine found.
+type Hits struct {
 	// Version names the engine, its version and its analysis.
 	Version string
 	// Missing is the command that installs what the engine needs; nothing else is set then.
@@ -112,7 +112,7 @@ func words(text string) []string {
 
 // Run does a job in a separate Python program, whose files stand in a new folder below
 // folder while it runs.
-func Run(ctx context.Context, python, folder string, job Job) (*Answer, error) {
+func Run(ctx context.Context, python, folder string, job Work) (*Hits, error) {
 	folder, err := os.MkdirTemp(folder, "peers-")
 	if err != nil {
 		return nil, err
@@ -132,6 +132,6 @@ func Run(ctx context.Context, python, folder string, job Job) (*Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", python, job.Engine, err)
 	}
-	var answer Answer
+	var answer Hits
 	return &answer, json.Unmarshal(out, &answer)
 }

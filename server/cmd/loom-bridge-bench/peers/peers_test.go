@@ -26,7 +26,7 @@ func TestEngines(t *testing.T) {
 	}
 	for _, engine := range peers.Engines() {
 		t.Run(engine, func(t *testing.T) {
-			answer, err := peers.Run(t.Context(), python, t.TempDir(), peers.Job{Engine: engine, Talks: []*peers.Talk{peers.NewTalk(talk)}, Limit: 2})
+			answer, err := peers.Run(t.Context(), python, t.TempDir(), peers.Work{Engine: engine, Talks: []*peers.Talk{peers.NewTalk(talk)}, Limit: 2})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,7 @@
 //   - A [Run] is one recorded run of an agent: its messages, read by [Read].
 //   - A [Policy] decides what each request of a run would have sent. The
 //     baseline is [AppendOnly], which sends everything.
-//   - A [Bench] replays runs under policies and gives a [Row] for each.
+//   - A [Bench] replays runs under policies and gives a [Measured] for each.
 //
 // A step is a request: an assistant message, whose prompt is the policy's view
 // of the messages before it. What is measured:

@@ -10,7 +10,7 @@ import (
 )
 
 // recordedRows replays recorded runs under all policies and prints the table.
-func recordedRows(t *testing.T, name string) map[string]replay.Row {
+func recordedRows(t *testing.T, name string) map[string]replay.Measured {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("replaying all recorded runs takes a while")
@@ -36,7 +36,7 @@ func recordedRows(t *testing.T, name string) map[string]replay.Row {
 		t.Fatal(err)
 	}
 	t.Logf("%s\n%s", name, table.String())
-	byName := make(map[string]replay.Row)
+	byName := make(map[string]replay.Measured)
 	for _, r := range rows {
 		byName[r.Policy] = r
 	}

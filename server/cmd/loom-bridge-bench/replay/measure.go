@@ -69,13 +69,13 @@ type Bench struct {
 // Run measures policies on runs and returns a row for each. Their ratios are to
 // AppendOnly, which is measured, too. Several runs are replayed at a time. It returns the
 // errors of ctx and of policies.
-func (b *Bench) Run(ctx context.Context, runs []Run, policies []Policy) ([]Row, error) {
+func (b *Bench) Run(ctx context.Context, runs []Run, policies []Policy) ([]Measured, error) {
 	all := append([]Policy{AppendOnly()}, policies...)
 	measured, err := b.replayAll(ctx, runs, all)
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]Row, 0, len(policies))
+	rows := make([]Measured, 0, len(policies))
 	for i, p := range policies {
 		rows = append(rows, measured[i+1].row(p.Name(), measured[0]))
 	}
@@ -181,7 +181,7 @@ type replayed struct {
 	run     *Run
 	session Session
 
-	last   View
+	last   Sent
 	lastAt int
 	cost   float64
 	peak   int
@@ -217,7 +217,7 @@ func (r *replayed) replay(ctx context.Context) error {
 }
 
 // step takes one prompt into account.
-func (r *replayed) step(v View) {
+func (r *replayed) step(v Sent) {
 	same, shared := 0, 0
 	before := r.last.Pieces
 	for same < len(v.Pieces) && same < len(before) && v.Pieces[same] == before[same] {
@@ -246,7 +246,7 @@ func (r *replayed) step(v View) {
 	r.last = v
 }
 
-func (r *replayed) show(p Piece, by int) {
+func (r *replayed) show(p PromptPart, by int) {
 	for _, text := range []string{p.Text, p.Args} {
 		for _, id := range r.texts.identifiers(text) {
 			r.shown[id] += by
@@ -288,7 +288,7 @@ func (r *replayed) need(calls []history.Call) {
 }
 
 // folded reports whether the results of message i are not there as they were.
-func (v View) folded(i int) bool { return i < len(v.Folded) && v.Folded[i] }
+func (v Sent) folded(i int) bool { return i < len(v.Folded) && v.Folded[i] }
 
 // remember takes a message into account as a source of identifiers.
 func (r *replayed) remember(e *history.Entry) {

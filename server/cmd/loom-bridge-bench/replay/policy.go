@@ -10,8 +10,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 )
 
-// Piece is one part of a prompt.
-type Piece struct {
+// PromptPart is one part of a prompt.
+type PromptPart struct {
 	// Text and Args are what it says; a call's name and arguments count apart
 	// from what was said next to it.
 	Text, Args string
@@ -19,9 +19,9 @@ type Piece struct {
 	Tokens int
 }
 
-// View is what one request sends.
-type View struct {
-	Pieces []Piece
+// Sent is what one request sends.
+type Sent struct {
+	Pieces []PromptPart
 	// Folded has, for each message before, whether it is not there as it was.
 	Folded []bool
 	// Over says that it is over the policy's budget, whatever is folded.
@@ -34,7 +34,7 @@ type View struct {
 type Session interface {
 	// View is the prompt of the request that message i answers. It is called
 	// once for each request, in order.
-	View(i int) (View, error)
+	View(i int) (Sent, error)
 }
 
 // Policy decides what the requests of a run send.
@@ -180,10 +180,10 @@ type ledgerSession struct {
 	folds  []history.Fold
 	budget int
 	// end, if not nil, is what stands at the end of a prompt.
-	end func(i int, v history.View) Piece
+	end func(i int, v history.View) PromptPart
 }
 
-func (s *ledgerSession) View(i int) (View, error) {
+func (s *ledgerSession) View(i int) (Sent, error) {
 	h := history.History{Entries: s.run.Entries[:i], Folds: s.folds, Budget: s.budget}
 	v, err := s.ledger.Compact(h)
 	over := errors.Is(err, history.ErrOverflow)
@@ -193,10 +193,10 @@ func (s *ledgerSession) View(i int) (View, error) {
 		v, err = s.ledger.Compact(h)
 	}
 	if err != nil {
-		return View{}, fmt.Errorf("run %s, message %d: %w", s.run.ID, i+1, err)
+		return Sent{}, fmt.Errorf("run %s, message %d: %w", s.run.ID, i+1, err)
 	}
 	s.folds = append(s.folds, v.Made...)
-	out := View{Folded: make([]bool, i), Over: over}
+	out := Sent{Folded: make([]bool, i), Over: over}
 	for _, f := range s.folds {
 		for _, span := range f.Spans {
 			for p := span.First; p <= span.Last; p++ {
@@ -206,10 +206,10 @@ func (s *ledgerSession) View(i int) (View, error) {
 	}
 	for _, it := range v.Items {
 		if it.Fold != nil {
-			out.Pieces = append(out.Pieces, Piece{Text: it.Fold.Text, Tokens: it.Tokens})
+			out.Pieces = append(out.Pieces, PromptPart{Text: it.Fold.Text, Tokens: it.Tokens})
 			continue
 		}
-		out.Pieces = append(out.Pieces, Piece{Text: it.Entry.Text + it.Output, Args: asked(it.Entry.Calls), Tokens: it.Tokens})
+		out.Pieces = append(out.Pieces, PromptPart{Text: it.Entry.Text + it.Output, Args: asked(it.Entry.Calls), Tokens: it.Tokens})
 	}
 	if s.end != nil {
 		if p := s.end(i, v); p.Tokens > 0 {
@@ -261,7 +261,7 @@ type maskSession struct {
 	choose func(s *maskSession, results []int)
 }
 
-func (s *maskSession) View(i int) (View, error) {
+func (s *maskSession) View(i int) (Sent, error) {
 	if s.masked == nil {
 		s.masked = make(map[int]bool)
 	}
@@ -275,8 +275,8 @@ func (s *maskSession) View(i int) (View, error) {
 	return s.view(i), nil
 }
 
-func (s *maskSession) view(i int) View {
-	v := View{Folded: make([]bool, i)}
+func (s *maskSession) view(i int) Sent {
+	v := Sent{Folded: make([]bool, i)}
 	for k := range i {
 		v.Folded[k] = s.masked[k]
 		v.Pieces = append(v.Pieces, s.piece(k))
@@ -284,16 +284,16 @@ func (s *maskSession) view(i int) View {
 	return v
 }
 
-func (s *maskSession) piece(k int) Piece {
+func (s *maskSession) piece(k int) PromptPart {
 	if s.masked[k] {
-		return Piece{Text: masked, Tokens: messageTokens + s.count(masked)}
+		return PromptPart{Text: masked, Tokens: messageTokens + s.count(masked)}
 	}
 	return whole(&s.run.Entries[k], s.count)
 }
 
 // whole is a message as it was.
-func whole(e *history.Entry, count func(string) int) Piece {
-	p := Piece{Text: e.Text + shown(e), Args: asked(e.Calls), Tokens: messageTokens + e.ExtraTokens}
+func whole(e *history.Entry, count func(string) int) PromptPart {
+	p := PromptPart{Text: e.Text + shown(e), Args: asked(e.Calls), Tokens: messageTokens + e.ExtraTokens}
 	for _, text := range []string{p.Text, p.Args} {
 		if text != "" {
 			p.Tokens += count(text)
@@ -332,7 +332,7 @@ func (s *maskSession) clear(results []int, trigger, keep, atLeast int) {
 	}
 }
 
-func total(pieces []Piece) int {
+func total(pieces []PromptPart) int {
 	n := 0
 	for _, p := range pieces {
 		n += p.Tokens

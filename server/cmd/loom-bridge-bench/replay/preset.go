@@ -43,22 +43,22 @@ type presetSession struct {
 	reducer   *step.Reducer
 	mark      history.Mark
 
-	parts []history.Part
+	parts []history.Chunk
 	// shown are the messages of each part, and messages which those are.
-	shown    [][]Piece
+	shown    [][]PromptPart
 	messages [][]int
 	calls    int
 	read     int
 }
 
-func (s *presetSession) View(i int) (View, error) {
+func (s *presetSession) View(i int) (Sent, error) {
 	s.readUntil(i)
 	l := s.compactor.Show(history.Conversation{Parts: slices.Clone(s.parts), Mark: s.mark, Literal: !s.sticky}, &s.options)
 	s.mark = l.Mark
-	v := View{Folded: make([]bool, i)}
+	v := Sent{Folded: make([]bool, i)}
 	for _, shown := range l.Shown {
 		if shown.Text != "" {
-			v.Pieces = append(v.Pieces, Piece{Text: shown.Text, Tokens: shown.Tokens})
+			v.Pieces = append(v.Pieces, PromptPart{Text: shown.Text, Tokens: shown.Tokens})
 		} else {
 			v.Pieces = append(v.Pieces, s.shown[shown.Part]...)
 		}
@@ -77,7 +77,7 @@ func (s *presetSession) readUntil(i int) {
 	for s.read < i {
 		turn := s.read
 		s.read++
-		part := history.Part{Position: uint64(turn + 1)}
+		part := history.Chunk{Position: uint64(turn + 1)}
 		asked, messages := s.run.asked(turn), []int{turn}
 		for ; s.read < i; s.read++ {
 			n := slices.Index(s.run.results[turn], s.read)
@@ -92,8 +92,8 @@ func (s *presetSession) readUntil(i int) {
 }
 
 // add adds a part: a message, and the results of its calls.
-func (s *presetSession) add(part history.Part, messages []int) {
-	pieces := make([]Piece, len(messages))
+func (s *presetSession) add(part history.Chunk, messages []int) {
+	pieces := make([]PromptPart, len(messages))
 	for n, m := range messages {
 		e := s.run.Entries[m]
 		if n == 0 && len(part.Acts) > 0 {
@@ -110,7 +110,7 @@ func (s *presetSession) add(part history.Part, messages []int) {
 }
 
 // result is a result as the preset shows it.
-func (s *presetSession) result(a *history.Act, e *history.Entry) Piece {
+func (s *presetSession) result(a *history.Act, e *history.Entry) PromptPart {
 	short := *e
 	short.Shown = s.compactor.Result(a, shown(e), false)
 	return whole(&short, s.count)

@@ -29,8 +29,8 @@ type rehydrated struct {
 }
 
 // end is what stands at the end of the prompt that message i answers.
-func (r *rehydrated) end(i int, v history.View) Piece {
-	p := rehydrate.Prompt{New: r.newest(i)}
+func (r *rehydrated) end(i int, v history.View) PromptPart {
+	p := rehydrate.Shown{New: r.newest(i)}
 	first := r.turn(i)
 	for _, it := range v.Items {
 		switch {
@@ -51,9 +51,9 @@ func (r *rehydrated) end(i int, v history.View) Piece {
 	}
 	text := rehydrate.Section(lines, r.limit, r.count).Text
 	if text == "" {
-		return Piece{}
+		return PromptPart{}
 	}
-	return Piece{Text: text, Tokens: r.count(text)}
+	return PromptPart{Text: text, Tokens: r.count(text)}
 }
 
 // turn is the newest turn before message i, or -1.

@@ -28,13 +28,13 @@ func MustRead(tb testing.TB, text string) []replay.Run {
 }
 
 // MustRun measures policies.
-func MustRun(tb testing.TB, runs []replay.Run, policies ...replay.Policy) []replay.Row {
+func MustRun(tb testing.TB, runs []replay.Run, policies ...replay.Policy) []replay.Measured {
 	tb.Helper()
 	return MustMeasure(tb, words, runs, policies...)
 }
 
 // MustMeasure measures policies with a counter.
-func MustMeasure(tb testing.TB, count func(string) int, runs []replay.Run, policies ...replay.Policy) []replay.Row {
+func MustMeasure(tb testing.TB, count func(string) int, runs []replay.Run, policies ...replay.Policy) []replay.Measured {
 	tb.Helper()
 	b := replay.Bench{Count: count}
 	rows, err := b.Run(tb.Context(), runs, policies)
@@ -131,16 +131,16 @@ func TestReadRefuses(t *testing.T) {
 
 // fixed is a policy with given views, one for each request.
 type fixed struct {
-	views []replay.View
+	views []replay.Sent
 	next  int
 }
 
 func (f *fixed) Name() string                                       { return "fixed" }
 func (f *fixed) Start(*replay.Run, func(string) int) replay.Session { return f }
 
-func (f *fixed) View(int) (replay.View, error) {
+func (f *fixed) View(int) (replay.Sent, error) {
 	if f.next == len(f.views) {
-		return replay.View{}, errors.New("no view")
+		return replay.Sent{}, errors.New("no view")
 	}
 	f.next++
 	return f.views[f.next-1], nil
@@ -156,11 +156,11 @@ func TestMeasures(t *testing.T) {
 		{"role": "assistant", "content": "", "tool_calls": [{"id": "b", "function": {"name": "cat", "arguments": "lib/util.go parse_date"}}]},
 		{"role": "tool", "tool_call_id": "b", "content": "error: lib/none.go not found", "returncode": 1},
 		{"role": "assistant", "content": "", "tool_calls": [{"id": "c", "function": {"name": "cat", "arguments": "lib/none.go src/app.go"}}]}]}`))
-	piece := func(text string, n int) replay.Piece { return replay.Piece{Text: text, Tokens: n} }
-	p := &fixed{views: []replay.View{
-		{Pieces: []replay.Piece{piece("see src/app.go", 10)}, Folded: []bool{false}},
-		{Pieces: []replay.Piece{piece("see src/app.go", 10), piece("lib/util.go", 20)}, Folded: []bool{false, true, true}},
-		{Pieces: []replay.Piece{piece("see src/app.go", 10), piece("cat src/app.go: lib/util.go", 15)}, Folded: []bool{false, true, true, true, true}},
+	piece := func(text string, n int) replay.PromptPart { return replay.PromptPart{Text: text, Tokens: n} }
+	p := &fixed{views: []replay.Sent{
+		{Pieces: []replay.PromptPart{piece("see src/app.go", 10)}, Folded: []bool{false}},
+		{Pieces: []replay.PromptPart{piece("see src/app.go", 10), piece("lib/util.go", 20)}, Folded: []bool{false, true, true}},
+		{Pieces: []replay.PromptPart{piece("see src/app.go", 10), piece("cat src/app.go: lib/util.go", 15)}, Folded: []bool{false, true, true, true, true}},
 	}}
 	rows := MustRun(t, runs, replay.AppendOnly(), p)
 
@@ -171,7 +171,7 @@ func TestMeasures(t *testing.T) {
 		t.Errorf("baseline %+v", base)
 	}
 	got := rows[1]
-	want := replay.Row{
+	want := replay.Measured{
 		Policy: "fixed", Runs: 1, Steps: 3,
 		TokensRatio:       (10 + 30 + 25) / sent,
 		CostRatio:         (1.25*(10+20+15) + .1*(10+10)) / cost,

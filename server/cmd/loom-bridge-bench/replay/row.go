@@ -45,9 +45,9 @@ func share(part, whole int) Share {
 	return Share(float64(part) / float64(whole))
 }
 
-// Row is the measured value of one policy. Ratios are to AppendOnly; the ratio of a run
+// Measured is the measured value of one policy. Ratios are to AppendOnly; the ratio of a run
 // without tokens is 1.
-type Row struct {
+type Measured struct {
 	Policy string `json:"policy"`
 	Runs   int    `json:"runs"`
 	Steps  int    `json:"steps"`
@@ -86,9 +86,9 @@ type Row struct {
 	Over int     `json:"-"`
 }
 
-func (m *measurement) row(name string, base *measurement) Row {
+func (m *measurement) row(name string, base *measurement) Measured {
 	peaks := slices.Sorted(slices.Values(m.peaks))
-	r := Row{
+	r := Measured{
 		Policy: name, Runs: len(m.costs), Steps: m.steps,
 		TokensRatio:                ratio(m.sent, base.sent),
 		CostRatio:                  ratio(sum(m.costs), sum(base.costs)),
@@ -139,7 +139,7 @@ var columns = []string{
 
 // WriteTable writes rows for people. Sent and cost are in thousands of tokens
 // and of units of one input token.
-func WriteTable(w io.Writer, rows []Row) error {
+func WriteTable(w io.Writer, rows []Measured) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(columns, "\t"))
 	for _, r := range rows {
@@ -148,7 +148,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 			r.PeakP50, r.PeakMax, r.IdentifiersVisible.text(4), r.IdentifiersVisibleToolOnly.text(4), r.FaultRate.text(4), r.RepeatRate.text(4),
 			r.RehydratedTokens, r.survivalText())
 	}
-	if err := t.Flush(); err != nil || !slices.ContainsFunc(rows, Row.lacks) {
+	if err := t.Flush(); err != nil || !slices.ContainsFunc(rows, Measured.lacks) {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s: nothing to measure\n", nothing)
@@ -156,7 +156,7 @@ func WriteTable(w io.Writer, rows []Row) error {
 }
 
 // lacks reports whether there was nothing to measure for a figure of the row.
-func (r Row) lacks() bool {
+func (r Measured) lacks() bool {
 	for _, s := range r.Survival {
 		if !s.Measured() {
 			return true
@@ -165,7 +165,7 @@ func (r Row) lacks() bool {
 	return !r.IdentifiersVisible.Measured() || !r.IdentifiersVisibleToolOnly.Measured()
 }
 
-func (r Row) survivalText() string {
+func (r Measured) survivalText() string {
 	var parts []string
 	for _, class := range classes {
 		parts = append(parts, class+" "+r.Survival[class].text(3))

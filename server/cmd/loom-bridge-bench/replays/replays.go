@@ -306,7 +306,7 @@ func readFile(name string, stdin io.Reader) ([]replay.Run, error) {
 	return replay.Read(f)
 }
 
-func writeJSON(w io.Writer, rows []replay.Row) error {
+func writeJSON(w io.Writer, rows []replay.Measured) error {
 	lines := json.NewEncoder(w)
 	for _, r := range rows {
 		if err := lines.Encode(r); err != nil {

@@ -67,8 +67,8 @@ func (o Options) read(read func(engine kv.Reader) error) (err error) {
 	return read(engine)
 }
 
-func (o Options) readHeads(logs []string) ([]audit.Head, error) {
-	var heads []audit.Head
+func (o Options) readHeads(logs []string) ([]audit.LoggedHead, error) {
+	var heads []audit.LoggedHead
 	for _, path := range logs {
 		file, err := os.Open(path)
 		if err != nil {
@@ -83,7 +83,7 @@ func (o Options) readHeads(logs []string) ([]audit.Head, error) {
 	return heads, nil
 }
 
-func (o Options) compare(ctx context.Context, engine kv.Reader, heads []audit.Head) error {
+func (o Options) compare(ctx context.Context, engine kv.Reader, heads []audit.LoggedHead) error {
 	r, err := audit.Verify(ctx, engine, heads)
 	if err != nil {
 		return err

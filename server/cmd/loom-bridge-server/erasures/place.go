@@ -18,7 +18,7 @@ import (
 
 // source is a store that is open for reading, and that no other process has open.
 type source interface {
-	stores.Source
+	stores.Copied
 	kv.Engine
 	Each(ctx context.Context, see func(ks kv.Keyspace, p kv.Pair) error) error
 }
@@ -67,7 +67,7 @@ func exchange(ctx context.Context, place stores.Place, from source, what change,
 }
 
 // contents are the files of a store in a directory, or what the tables of another one hold.
-func (o Options) contents(ctx context.Context, place stores.Place) (files []erasure.File, tables []erasure.Table, err error) {
+func (o Options) contents(ctx context.Context, place stores.Place) (files []erasure.File, tables []erasure.TableDigest, err error) {
 	if !place.Far() {
 		files, err = erasure.Files(ctx, place.Dir)
 		return files, nil, err
@@ -82,7 +82,7 @@ func (o Options) contents(ctx context.Context, place stores.Place) (files []eras
 		if err != nil {
 			return nil, nil, err
 		}
-		tables = append(tables, erasure.Table{Name: ks.String(), Entries: c.Pairs, Scopes: c.Sequences, Bytes: c.Bytes, SHA256: c.Digest})
+		tables = append(tables, erasure.TableDigest{Name: ks.String(), Entries: c.Pairs, Scopes: c.Sequences, Bytes: c.Bytes, SHA256: c.Digest})
 	}
 	return nil, tables, nil
 }

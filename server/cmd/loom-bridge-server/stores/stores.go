@@ -35,10 +35,10 @@ type Engine interface {
 	kv.Monitored
 }
 
-// Source is a store that is copied.
-type Source interface {
+// Copied is a store that is copied.
+type Copied interface {
 	Engine
-	migration.Source
+	migration.Frozen
 }
 
 // Target is a store that another one is copied into.
@@ -356,7 +356,7 @@ func (p Place) OpenReadOnly(ctx context.Context) (Engine, error) {
 }
 
 // OpenSource opens a store to be copied, which no other process may have open meanwhile.
-func (p Place) OpenSource(ctx context.Context) (Source, error) {
+func (p Place) OpenSource(ctx context.Context) (Copied, error) {
 	if !p.Far() {
 		db, err := rockskv.OpenReadOnly(p.Dir, nil)
 		if err != nil {
@@ -372,8 +372,8 @@ func (p Place) OpenSource(ctx context.Context) (Source, error) {
 }
 
 // OpenAlone is OpenSource, and waits as Open does for a process that has just ended.
-func (p Place) OpenAlone(ctx context.Context) (Source, error) {
-	var source Source
+func (p Place) OpenAlone(ctx context.Context) (Copied, error) {
+	var source Copied
 	_, err := p.await(ctx, Options{}, func(ctx context.Context, _ Options) (_ Engine, err error) {
 		source, err = p.OpenSource(ctx)
 		return source, err
