@@ -24,12 +24,12 @@ func (l *Local) reason() string {
 func (l *Local) Prepared() int { return 0 }
 
 // Run refuses the job.
-func (l *Local) Run(context.Context, Job, Streams) (Outcome, error) {
+func (l *Local) Run(context.Context, Job, Streams) (RunOutcome, error) {
 	if err := l.begin(); err != nil {
-		return Outcome{}, err
+		return RunOutcome{}, err
 	}
 	defer l.running.Done()
-	return Outcome{}, &UnavailableError{l.reason()}
+	return RunOutcome{}, &UnavailableError{l.reason()}
 }
 
 // FolderAt is not known here: nothing is confined.

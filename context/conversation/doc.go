@@ -6,6 +6,6 @@
 // behind the entry that was the session's last when it was added, so that both
 // orders are the same one, read from its two ends.
 //
-// A [Position] says where to go on. What is added meanwhile is met by a reading in
+// A [Cursor] says where to go on. What is added meanwhile is met by a reading in
 // order of age; what was met is never met again. Nothing here changes anything.
 package conversation

@@ -47,12 +47,12 @@ type Entry struct {
 	// full.
 	Batch uint64
 	// Place is where a reading goes on behind it.
-	Place Position
+	Place Cursor
 }
 
-// Position is a place in a reading: the last entry and the last task that it has met.
+// Cursor is a place in a reading: the last entry and the last task that it has met.
 // The zero Place is before all of it.
-type Position struct{ Position, Task uint64 }
+type Cursor struct{ Position, Task uint64 }
 
 // Sessions yields a summary of each session of the scope that has an entry or a
 // task and comes behind an id, in byte order of the ids; closed ones only if closed is set.
@@ -104,10 +104,10 @@ func union(one, other iter.Seq2[string, error]) iter.Seq2[string, error] {
 
 // Items yields what is in a session behind a place, oldest first, or newest first.
 // An error comes last, with a zero Item.
-func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Position) iter.Seq2[Entry, error] {
+func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Cursor) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		folds, err := r.log.Folds(ctx, scope, sessionID)
-		if err == nil && newestFirst && from == (Position{}) {
+		if err == nil && newestFirst && from == (Cursor{}) {
 			from, err = r.end(ctx, scope, sessionID)
 		}
 		if err != nil {
@@ -141,13 +141,13 @@ func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, ne
 
 // end returns the place behind the whole session: later additions do not appear in a
 // reading from there.
-func (r *Reader) end(ctx context.Context, scope kv.Scope, sessionID string) (Position, error) {
+func (r *Reader) end(ctx context.Context, scope kv.Scope, sessionID string) (Cursor, error) {
 	sum, err := r.log.Summary(ctx, scope, sessionID)
 	if err != nil {
-		return Position{}, err
+		return Cursor{}, err
 	}
 	tally, err := r.log.Tally(ctx, scope, sessionID)
-	return Position{Position: sum.Last + 1, Task: tally.Last + 1}, err
+	return Cursor{Position: sum.Last + 1, Task: tally.Last + 1}, err
 }
 
 // taskNext reports whether a task comes next, and not an entry.
@@ -161,7 +161,7 @@ func taskNext(entries *peek[session.Entry], tasks *peek[session.Task], newestFir
 	return tasks.value.After < entries.value.Position
 }
 
-func (r *Reader) entries(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Position) iter.Seq2[session.Entry, error] {
+func (r *Reader) entries(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Cursor) iter.Seq2[session.Entry, error] {
 	if !newestFirst {
 		return r.log.Range(ctx, scope, sessionID, from.Position+1, math.MaxUint64)
 	}
@@ -169,7 +169,7 @@ func (r *Reader) entries(ctx context.Context, scope kv.Scope, sessionID string, 
 }
 
 // tasks yields the tasks behind a place.
-func (r *Reader) tasks(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Position) iter.Seq2[session.Task, error] {
+func (r *Reader) tasks(ctx context.Context, scope kv.Scope, sessionID string, newestFirst bool, from Cursor) iter.Seq2[session.Task, error] {
 	read := r.log.TasksAfter
 	if newestFirst {
 		read = r.log.TasksBefore

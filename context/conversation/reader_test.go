@@ -38,7 +38,7 @@ func mustOpen(tb testing.TB) *session.Log {
 func read(tb testing.TB, r *conversation.Reader, id string, newestFirst bool, size int) []string {
 	tb.Helper()
 	var all []string
-	for from, more := (conversation.Position{}), true; more; {
+	for from, more := (conversation.Cursor{}), true; more; {
 		n := 0
 		more = false
 		for item, err := range r.Items(context.Background(), scope, id, newestFirst, from) {

@@ -39,7 +39,7 @@ func ConversationPage(items iter.Seq2[conversation.Entry, error], size, limit in
 	// The frame of an entry in the page, and the token at its end.
 	const overhead = 64
 	used := 0
-	var last conversation.Position
+	var last conversation.Cursor
 	for item, err := range items {
 		if err != nil {
 			return nil, err

@@ -135,7 +135,7 @@ func (i Install) cursor() []file {
 	hooks := []edit{jsonDefault{"version", "1"}}
 	for _, event := range events[i.Host] {
 		hooks = append(hooks, jsonElement{[]string{"hooks", event}, object(
-			field{"command", i.hook(event)}, field{"timeout", HookSeconds}), i.mark(event)})
+			objectField{"command", i.hook(event)}, objectField{"timeout", HookSeconds}), i.mark(event)})
 	}
 	return []file{
 		{base, ".cursor/mcp.json", []edit{i.server("mcpServers", i.inProject("${workspaceFolder}"))}},
@@ -164,21 +164,21 @@ func (i Install) inProject(folder string) []string {
 // server is the entry of the server in a file of JSON.
 func (i Install) server(list string, arguments []string) edit {
 	return jsonMember{[]string{list, Server}, object(
-		field{"type", "stdio"}, field{"command", i.Program},
-		field{"args", append(append([]string{"mcp"}, arguments...), i.Arguments...)})}
+		objectField{"type", "stdio"}, objectField{"command", i.Program},
+		objectField{"args", append(append([]string{"mcp"}, arguments...), i.Arguments...)})}
 }
 
 // nestedHooks are hooks in the form that Claude Code and Codex share.
 func (i Install) nestedHooks() []edit {
 	var all []edit
 	for _, event := range events[i.Host] {
-		all = append(all, jsonElement{[]string{"hooks", event}, object(field{"hooks", []any{i.command(event)}}), i.mark(event)})
+		all = append(all, jsonElement{[]string{"hooks", event}, object(objectField{"hooks", []any{i.command(event)}}), i.mark(event)})
 	}
 	return all
 }
 
 func (i Install) command(event string) any {
-	return object(field{"type", "command"}, field{"command", i.hook(event)}, field{"timeout", HookSeconds})
+	return object(objectField{"type", "command"}, objectField{"command", i.hook(event)}, objectField{"timeout", HookSeconds})
 }
 
 // hook is the line that a host gives to a shell.

@@ -15,14 +15,14 @@ import (
 var ErrMalformed = errors.New("hosts: malformed")
 
 // jsonMember is one member of an object whose members have an order.
-type field struct {
+type objectField struct {
 	name  string
 	value any
 }
 
-type fields []field
+type fields []objectField
 
-func object(all ...field) fields { return all }
+func object(all ...objectField) fields { return all }
 
 // MarshalJSON writes the members in their order.
 func (f fields) MarshalJSON() ([]byte, error) {

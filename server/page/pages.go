@@ -70,7 +70,7 @@ const (
 )
 
 // ConversationToken continues a conversation behind a place, in one order.
-func ConversationToken(at conversation.Position, newestFirst bool) string {
+func ConversationToken(at conversation.Cursor, newestFirst bool) string {
 	prefix := oldestTokenPrefix
 	if newestFirst {
 		prefix = newestTokenPrefix
@@ -80,9 +80,9 @@ func ConversationToken(at conversation.Position, newestFirst bool) string {
 
 // ParseConversationToken is the inverse; no token is the beginning. A token of the
 // other order is none.
-func ParseConversationToken(token string, newestFirst bool) (at conversation.Position, ok bool) {
+func ParseConversationToken(token string, newestFirst bool) (at conversation.Cursor, ok bool) {
 	if token == "" {
-		return conversation.Position{}, true
+		return conversation.Cursor{}, true
 	}
 	prefix := oldestTokenPrefix
 	if newestFirst {

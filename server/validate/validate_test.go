@@ -242,7 +242,7 @@ func TestListSessionsRequest(t *testing.T) {
 
 func TestListConversationRequest(t *testing.T) {
 	type r = *loombridgev1.ListConversationRequest
-	token := page.ConversationToken(conversation.Position{Position: 7, Task: 1<<63 - 1}, true)
+	token := page.ConversationToken(conversation.Cursor{Position: 7, Task: 1<<63 - 1}, true)
 	good := &loombridgev1.ListConversationRequest{
 		AgentId: "a", SessionId: long(256), PageSize: 1000, PageToken: token, Order: loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST,
 	}
