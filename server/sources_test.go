@@ -151,7 +151,6 @@ func TestForeignNeverEnters(t *testing.T) {
 		{AgentId: "bob", Text: "CANARY", Kind: "skill", Key: "secret-code"},
 		{UserId: "mallory", Text: "The secret code of the pump CANARY"},
 		{UserId: "mallory", Text: "The secret code of the pump CANARY", Kind: "knowledge"},
-		{Text: "The secret code of the pump CANARY"}, // of the agent, but L4
 	} {
 		r.Key = fmt.Sprint(r.GetKey(), "-", i)
 		remember(t, s, r)

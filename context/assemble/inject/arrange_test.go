@@ -247,3 +247,21 @@ func randomText(r *rand.Rand) string {
 	}
 	return b.String()
 }
+
+// What takes more than its share where there is room gives that back before anything else is
+// cut, whatever the priorities, and no more than that.
+func TestLeast(t *testing.T) {
+	// I20
+	grown, low := at("grown", inject.System, inject.Stable, 2), at("low", inject.Runtime, inject.Dynamic, 1)
+	grown.Text, grown.Least, low.Text = "a\nb\nc\nd\ne", 3, "f\ng\nh" // 9 and 5 tokens, 2 between
+	for _, test := range []struct{ total, grown, low int }{{16, 9, 5}, {15, 7, 5}, {12, 5, 5}, {10, 3, 5}, {9, 3, 3}, {5, 3, 0}, {2, 1, 0}} {
+		a := inject.Arrange([]inject.Injection{grown, low}, inject.Options{Count: words, Total: test.total})
+		got := make(map[string]int)
+		for i := range a.Pieces {
+			got[a.Pieces[i].Name] = a.Pieces[i].After
+		}
+		if got["grown"] != test.grown || got["low"] != test.low || a.Tokens > test.total {
+			t.Errorf("total %d: %v of %d tokens", test.total, got, a.Tokens)
+		}
+	}
+}

@@ -27,7 +27,7 @@ const (
 // UserMemory is the section of what is remembered, with a line for each memory.
 func UserMemory(limit int, memories ...string) Injection {
 	in := Injection{
-		Name: settings.UserMemory, Phase: UserContext, Cache: Session, Priority: memoryPriority, MaxTokens: limit,
+		Name: settings.UserMemory, Phase: UserContext, Cache: Session, Priority: memoryPriority, MaxTokens: limit, Least: PresetMemoryTokens,
 		Tag: guard.TagMemory, Framed: true, Source: "memory",
 	}
 	lines := make([]string, len(memories))

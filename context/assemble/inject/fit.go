@@ -32,13 +32,22 @@ func (a *arranger) fit() {
 		}
 		return a.pieces[k].given - a.pieces[i].given
 	})
-	for _, i := range order {
-		p := &a.pieces[i]
-		for over := a.total() - a.o.Total; over > 0 && !p.LeftOut(); over = a.total() - a.o.Total {
-			a.cut(p, p.After-over)
-			p.Reason = OverTotal
-			a.close(p)
+	for _, i := range order { // what grew above its share gives that back first
+		if p := &a.pieces[i]; p.Least > 0 && p.After > p.Least {
+			a.shrink(p, p.Least)
 		}
+	}
+	for _, i := range order {
+		a.shrink(&a.pieces[i], 0)
+	}
+}
+
+// shrink cuts a piece, to no fewer tokens than that, until all together are within the total.
+func (a *arranger) shrink(p *Piece, least int) {
+	for over := a.total() - a.o.Total; over > 0 && (least == 0 || p.After > least) && !p.LeftOut(); over = a.total() - a.o.Total {
+		a.cut(p, max(p.After-over, least))
+		p.Reason = OverTotal
+		a.close(p)
 	}
 }
 

@@ -53,6 +53,9 @@ type Injection struct {
 	Priority int
 	// MaxTokens bounds its text, without its tag; 0 is no bound.
 	MaxTokens int
+	// Least is what it takes of its bound in any prompt: what it takes above that is cut
+	// before any other text if all are over their total; 0 is all that it takes.
+	Least int
 	// Tag wraps the text as <tag>, text and </tag> on separate lines; empty leaves it bare.
 	// Attributes stand behind the name in the opening tag, as they are.
 	Tag, Attributes string
