@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
+	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -49,4 +50,11 @@ func hostRule(h policy.Host) *loombridgev1.HostRule {
 		out.SecretVariable = h.Secret.Env
 	}
 	return out
+}
+
+// Sandbox says how programs are confined.
+func Sandbox(c sandbox.Confinement) *loombridgev1.SandboxStatus {
+	return &loombridgev1.SandboxStatus{
+		Setting: string(c.Setting), Tier: c.Tier, Layers: c.Layers, Gaps: c.Gaps, Problems: c.Problems,
+	}
 }
