@@ -60,7 +60,7 @@ func TestBadRules(t *testing.T) {
 		"unknown key":    {"[tools.x]\nobservatoin = 'y'", "unknown key tools.x.observatoin"},
 		"unknown table":  {"[tool.x]\nkind = 'y'", "unknown key tool"},
 		"type":           {"[tools.x]\nkind = 7", "line 2"},
-		"shape":          {"tools.x.shape = 'round'", `tools."x": shape "round" is none of any, command`},
+		"shape":          {"tools.x.shape = 'round'", `tools."x": shape "round" is not one of any, command`},
 		"placeholder":    {"tools.x.observation = 'Did {that}'", `tools."x": observation: unknown placeholder {that}, there are human_size, size, text, tool`},
 		"brace":          {"tools.x.observation = 'Did {tool'", "a brace is not closed"},
 		"empty line":     {"tools.x.observation = ''", "observation is empty"},

@@ -420,7 +420,7 @@ func TestWatchRecordsLive(t *testing.T) {
 	}
 	other, err := p.memory().WatchRecords(t.Context(), &loombridgev1.WatchRecordsRequest{AgentId: "b", After: caught.GetPosition()})
 	must(t, err)
-	if _, err := other.Recv(); status.Code(err) != codes.OutOfRange || !strings.Contains(err.Error(), "begin anew") {
+	if _, err := other.Recv(); status.Code(err) != codes.OutOfRange || !strings.Contains(err.Error(), "start again") {
 		t.Errorf("with the position of another: %v", err)
 	}
 	must(t, p.Stop())

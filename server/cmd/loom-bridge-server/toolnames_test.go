@@ -31,7 +31,7 @@ func TestUnknownToolNames(t *testing.T) {
 		if strings.Contains(tool, "*") || strings.HasPrefix(tool, "later") {
 			continue
 		}
-		_, err := tryRun(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "level"), "--workspace", dir, "--tool-level", tool+"=2")
+		_, err := tryRun(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", t.TempDir(), "--workspace", dir, "--tool-level", tool+"=2")
 		if (err != nil && strings.Contains(err.Error(), "is no tool of the server")) != bad {
 			t.Errorf("--tool-level %s=2: %v", tool, err)
 		}
