@@ -130,7 +130,8 @@ func TestListBlobsFitsTheMessage(t *testing.T) {
 	var want []string
 	for i := range 30 {
 		b := MustOffload(t, s, "", textAbout(fmt.Sprint(i)))
-		_, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{Archive: true,
+		_, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{
+			Archive: true,
 			AgentId: agent, Name: b.GetRef(), Tags: []string{strings.Repeat("t", 128), strings.Repeat("u", 128), strings.Repeat("v", 128), strings.Repeat("w", 128)},
 		})
 		must(t, err)
@@ -259,7 +260,8 @@ func TestArchiveAndSearch(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for i, subject := range []string{"migrating databases", "the weather", "database backups", "birds"} {
 		b := MustOffload(t, s, "", textAbout(subject))
-		_, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{Archive: true,
+		_, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{
+			Archive: true,
 			AgentId: agent, Name: b.GetPath(), Category: []string{"reports", "general"}[i%2], Tags: []string{"all", fmt.Sprint("n", i)},
 		})
 		must(t, err)

@@ -171,8 +171,8 @@ type Gathered struct {
 	rendered []func()
 }
 
-// Call Rendered once the prompt is made and stored, but not for a dry run: it reports to
-// the sources which parts were used. It does not block.
+// Rendered reports to the sources which parts were used, once the prompt is made and stored;
+// it is not called for a dry run. It does not block.
 func (g *Gathered) Rendered() {
 	for _, told := range g.rendered {
 		told()
