@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,7 +108,16 @@ func TestEachLayerIsNeededSoak(t *testing.T) {
 			if reached, _ := fight(tt.away...); len(reached) > 0 {
 				t.Errorf("with it reached: %v", reached)
 			}
-			if reached, stopped := fight(append(slices.Clone(tt.away), tt.layer)...); len(reached) != len(names) {
+			_, stopped := fight(append(slices.Clone(tt.away), tt.layer)...)
+			// On a busy machine a race is won in the end, not at once.
+			for tries := 0; len(stopped) > 0 && tries < 100; tries++ {
+				names = slices.Collect(maps.Keys(stopped))
+				if slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, "race-") }) {
+					break
+				}
+				_, stopped = fight(append(slices.Clone(tt.away), tt.layer)...)
+			}
+			if len(stopped) > 0 {
 				t.Errorf("without it were stopped all the same: %v", stopped)
 			}
 		})
