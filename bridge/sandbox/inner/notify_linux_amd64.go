@@ -80,8 +80,8 @@ type missing struct{ text string }
 func (m *missing) Error() string        { return m.text }
 func (m *missing) Is(target error) bool { return target == errMissing }
 
-// listen answers the calls that the filter sends, until the process ends. It acts with
-// no more rights than the tool has.
+// listen answers the calls that the filter sends, until nothing has the filter any more or the
+// process ends. It acts with no more rights than the tool has.
 func (s *supervisor) listen(listener int) {
 	s.as()
 	_ = ioctlValue(listener, ioctlSetFlags, syncWakeUp) // before Linux 6.6 an answer takes a little longer
@@ -89,8 +89,13 @@ func (s *supervisor) listen(listener int) {
 		var n notification
 		switch e := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); e {
 		case 0:
-		case unix.EINTR, unix.ENOENT:
-			continue // the caller was killed meanwhile
+		case unix.ENOENT: // the caller was killed meanwhile, or no thread has the filter any more
+			if abandoned(listener) {
+				return
+			}
+			continue
+		case unix.EINTR:
+			continue
 		default:
 			return
 		}
@@ -101,6 +106,13 @@ func (s *supervisor) listen(listener int) {
 		}
 		c.finish(c.run())
 	}
+}
+
+// abandoned reports whether no thread has the filter of a listener any more.
+func abandoned(listener int) bool {
+	fds := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+	_, err := unix.Poll(fds, 0)
+	return err == nil && fds[0].Revents&unix.POLLHUP != 0
 }
 
 // finish answers a call, unless it was answered: with a value, with why it is refused, or by
