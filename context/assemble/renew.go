@@ -122,7 +122,7 @@ func (t *task) evict(over int) (bool, error) {
 	t.folding.Misses, t.shrunk.Evicting = false, true
 	if active := t.active(); len(active) > 0 {
 		t.swapped = append(t.swapped, active...)
-		t.working = t.working.With(working.Change{Deactivate: active}, t.a.clock())
+		t.working = t.working.With(working.Change{Deactivate: active}, t.a.clock(), 0)
 		return true, t.rearranged()
 	}
 	shown := t.memoryTokens()

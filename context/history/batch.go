@@ -102,6 +102,10 @@ func (p *pass) write(atoms []atom, reason Reason) []Fold {
 	var made []Fold
 	run := newRun()
 	for _, a := range atoms {
+		if part := p.partOf(a); part != run.part {
+			made = p.finish(made, &run)
+			run.part = part
+		}
 		line := ""
 		w.calls, w.cuts = 0, 0
 		if !a.fixed {
@@ -137,6 +141,19 @@ type run struct {
 	calls, cuts int
 	bytes       int
 	digest      *digest
+	part        *Part // which it is of, or nil
+}
+
+// partOf is the part of the work that an atom belongs to, or nil.
+func (p *pass) partOf(a atom) (own *Part) {
+	last := p.entries[a.members[len(a.members)-1]].Position
+	for i := range p.h.Parts {
+		part := &p.h.Parts[i]
+		if part.After < p.position(a) && last <= part.Through && (own == nil || own.After <= part.After) {
+			own = part
+		}
+	}
+	return own
 }
 
 // bounded is the folded form of an atom, without its end if it is too long for
@@ -169,12 +186,16 @@ func newRun() run { return run{digest: newDigest()} }
 func (p *pass) finish(made []Fold, current *run) []Fold {
 	r := *current
 	*current = newRun()
+	current.part = r.part
 	if len(r.atoms) == 0 {
 		return made
 	}
 	f := p.lined(&r, len(made))
 	if f.Tokens >= f.Before {
 		return made
+	}
+	if r.part != nil {
+		r.digest.steps = slices.Insert(r.digest.steps, 0, digestStep{ref: r.digest.first, words: text.Cut(r.part.Name, digestCallBytes, text.Ellipsis)})
 	}
 	r.digest.bound()
 	f.Digest = string(r.digest.encode())
@@ -183,8 +204,8 @@ func (p *pass) finish(made []Fold, current *run) []Fold {
 }
 
 // lined is the fold of a run's lines, without its entries, behind so many other folds of
-// its batch. The first fold of a batch has the caller's summary before its lines, if that
-// makes it shorter.
+// its batch. Before its lines stand the caller's summary, in the first fold of the batch, and
+// the name of the part that it is of, each if the fold stays shorter with it.
 func (p *pass) lined(r *run, behind int) Fold {
 	header := p.l.opts.Header
 	if behind+len(p.live) > 0 {
@@ -194,10 +215,19 @@ func (p *pass) lined(r *run, behind int) Fold {
 	for _, a := range r.atoms {
 		before += p.atomSize(a)
 	}
-	f := p.newFold(LevelLines, header, r.lines)
+	var heads []string
+	if r.part != nil {
+		heads = append(heads, inline(r.part.Name))
+	}
 	if text := p.summary(); text != "" && behind+len(p.made) == 0 {
-		if with := p.newFold(LevelLines, header, slices.Insert(slices.Clone(r.lines), 0, text)); with.Tokens < before {
-			f = with
+		heads = append(heads, text)
+	}
+	lines := r.lines
+	f := p.newFold(LevelLines, header, lines)
+	for _, head := range heads {
+		with := slices.Insert(slices.Clone(lines), 0, head)
+		if longer := p.newFold(LevelLines, header, with); longer.Tokens < before {
+			f, lines = longer, with
 		}
 	}
 	f.Before = before

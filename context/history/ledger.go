@@ -145,10 +145,22 @@ type History struct {
 	// that is blank, of more than DefaultSummaryTokens, or so long that the fold
 	// would not be shorter than what it stands for is left out, too.
 	Summary string
+	// Parts are pieces of the work that are over. The entries of one are folded together, in
+	// folds that hold nothing else and begin with its name; one that is a part of another is
+	// the later begun.
+	Parts []Part
 	// Originals returns the entries from one position to another, both
 	// included. It is asked when older folds without a Digest have to be folded
 	// again and Entries leave theirs out. Nil means that Entries are all there are.
 	Originals func(first, last uint64) ([]Entry, error)
+}
+
+// Part is a piece of the work that is over, such as an item of a plan.
+type Part struct {
+	// Name is a line that says what it was, and how it ended.
+	Name string
+	// After is the position behind which its entries stand, Through that of the last.
+	After, Through uint64
 }
 
 // ShownItem is one part of a history as a prompt shows it.

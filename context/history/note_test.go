@@ -89,3 +89,58 @@ func TestSummaryIsLeftOut(t *testing.T) {
 		t.Errorf("a summary makes no batch, but %+v", v.Made)
 	}
 }
+
+// What belongs to a piece of work that is over stands in folds of its own, which name it.
+//
+// H16
+func TestPartsFoldTogether(t *testing.T) {
+	s := session{tb: t, ledger: history.New(count, nil), budget: 100_000}
+	ends := []uint64{0}
+	for part := range 4 {
+		for i := range 3 {
+			s.step(fmt.Sprintf("cat %d.%d", part, i), listing(fmt.Sprintf("part_%d_%d", part, i), 60))
+		}
+		ends = append(ends, s.entries[len(s.entries)-1].Position)
+	}
+	h := s.history()
+	h.Now = true
+	plain := MustCompact(t, s.ledger, h)
+	h.Parts = []history.Part{
+		{Name: "Plan item done: write", After: ends[0], Through: ends[1]},
+		{Name: "Plan item failed: | test it", After: ends[2], Through: ends[3]},
+		{Name: "Plan item done: nothing", After: ends[4], Through: ends[4] + 9},
+	}
+	v := MustCompact(t, s.ledger, h)
+	if len(plain.Made) != 1 || len(v.Made) != 4 {
+		t.Fatalf("%d folds, %d with parts", len(plain.Made), len(v.Made))
+	}
+	for i, name := range []string{"\nPlan item done: write\n001 ", "", "\nPlan item failed: | test it\n007 ", ""} {
+		f := &v.Made[i]
+		if f.Spans[0].First != ends[i]+1 || i < 3 && f.Spans[0].Last != ends[i+1] {
+			t.Errorf("fold %d holds %v, with ends %v", i, f.Spans, ends)
+		}
+		if name != "" && !strings.Contains(f.Text, name) || name == "" && strings.Contains(f.Text, "Plan item") {
+			t.Errorf("fold %d, with %q: %s", i, name, f.Text)
+		}
+	}
+	// All lines are there as without parts.
+	for line := range strings.Lines(plain.Made[0].Text) {
+		found := false
+		for i := range v.Made {
+			found = found || strings.Contains(v.Made[i].Text+"\n", strings.TrimSuffix(line, "\n")+"\n")
+		}
+		if !found {
+			t.Errorf("no fold has %q", line)
+		}
+	}
+	// A denser fold still names the part, where it has room for its steps.
+	s.ledger = history.New(count, &history.Options{FoldTokens: 700})
+	dense := MustCompact(t, s.ledger, h)
+	all := ""
+	for i := range dense.Made {
+		all += dense.Made[i].Text
+	}
+	if !strings.Contains(all, "Plan item failed: | test it") {
+		t.Errorf("got %s", all)
+	}
+}

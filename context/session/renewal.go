@@ -89,7 +89,7 @@ func (l *Log) Renew(ctx context.Context, scope kv.Scope, session string, version
 		answer := encodeCounter(last + 1)
 		tx.Put(kv.Log, sprintKey(scope, session), answer)
 		tx.Put(kv.Log, snapshotKey(scope, session, last+1), working.EncodeSnapshot(&r.Snapshot))
-		tx.Put(kv.Log, workingKey(scope, session), working.Encode(r.Before.Taken().With(working.Change{Deactivate: r.Swapped}, l.now())))
+		tx.Put(kv.Log, workingKey(scope, session), working.Encode(r.Before.Taken().With(working.Change{Deactivate: r.Swapped}, l.now(), 0)))
 		return answer, j.put(tx, state)
 	}
 	err = l.once(ctx, scope, requestID, requestDigest("renew", session, nil), stage, func(answer []byte) error {

@@ -55,11 +55,11 @@ func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string,
 	}
 	var after working.Working
 	stage := func(ctx context.Context, tx *kv.Tx) ([]byte, error) {
-		before, err := l.beforeChange(ctx, tx, scope, session, &change, u.Known)
+		before, last, err := l.beforeChange(ctx, tx, scope, session, &change, u.Known)
 		if err != nil {
 			return nil, err
 		}
-		w := before.With(change, l.now())
+		w := before.With(change, l.now(), last)
 		if err := w.Check(); err != nil {
 			return nil, err
 		}
@@ -97,28 +97,32 @@ func tooLong(w *working.Working, change *working.Change, count func(string) int)
 	return nil
 }
 
-// beforeChange is the working state, if all skills that are to become active, or not, are
-// known. One that is active may always be put away: its record may have gone.
-func (l *Log) beforeChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, change *working.Change, known []string) (working.Working, error) {
-	values, err := tx.Get(ctx, kv.Log, workingKey(scope, session), configKey(scope, session))
+// beforeChange is the working state, and the place of the log's last entry, if all skills that
+// are to become active, or not, are known. One that is active may always be put away: its
+// record may have gone.
+func (l *Log) beforeChange(ctx context.Context, tx *kv.Tx, scope kv.Scope, session string, change *working.Change, known []string) (w working.Working, last uint64, err error) {
+	values, err := tx.Get(ctx, kv.Log, workingKey(scope, session), configKey(scope, session), headKey(scope, session))
 	if err != nil {
-		return working.Working{}, err
+		return w, 0, err
 	}
-	w, err := decodeWorking(values[0])
-	if err != nil {
-		return working.Working{}, err
+	if w, err = decodeWorking(values[0]); err != nil {
+		return w, 0, err
 	}
 	c, err := decodeConfig(values[1])
 	if err != nil {
-		return working.Working{}, err
+		return w, 0, err
+	}
+	log, err := decodeHead(values[2])
+	if err != nil {
+		return w, 0, err
 	}
 	for _, s := range c.Over(l.defaults).Skills() {
 		known = append(known[:len(known):len(known)], s.Name)
 	}
 	if err := allKnown("activate", change.Activate, known); err != nil {
-		return working.Working{}, err
+		return w, 0, err
 	}
-	return w, allKnown("deactivate", change.Deactivate, append(known[:len(known):len(known)], w.Active...))
+	return w, log.last, allKnown("deactivate", change.Deactivate, append(known[:len(known):len(known)], w.Active...))
 }
 
 // allKnown returns an *invalid.Error for the first name that is not known.

@@ -15,7 +15,7 @@ func Encode(w Working) []byte {
 		Heartbeat: wire.Micros(w.Heartbeat), Questions: w.Questions, Citations: w.Citations,
 	}
 	for _, item := range w.Plan {
-		m.Plan = append(m.Plan, &storev1.PlanItem{Text: item.Text, Status: uint64(item.Status)})
+		m.Plan = append(m.Plan, &storev1.PlanItem{Text: item.Text, Status: uint64(item.Status), Begun: item.Begun, Ended: item.Ended})
 	}
 	for _, e := range w.Events {
 		m.Events = append(m.Events, &storev1.WaitingEvent{Id: e.ID, Summary: e.Summary, Type: e.Type, Urgency: uint64(e.Urgency)})
@@ -51,7 +51,7 @@ func Decode(value []byte) (Working, error) {
 		Heartbeat: wire.TimeOf(m.Heartbeat), Questions: m.Questions, Citations: m.Citations,
 	}
 	for _, item := range m.Plan {
-		w.Plan = append(w.Plan, Item{Text: item.Text, Status: upTo(item.Status, Failed)})
+		w.Plan = append(w.Plan, Item{Text: item.Text, Status: upTo(item.Status, Failed), Begun: item.Begun, Ended: item.Ended})
 	}
 	for _, e := range m.Events {
 		w.Events = append(w.Events, Event{ID: e.Id, Summary: e.Summary, Type: e.Type, Urgency: upTo(e.Urgency, Critical)})

@@ -40,7 +40,7 @@ func TestText(t *testing.T) {
 			{Source: "wiki", Title: "Keys", Content: "They open doors.\n## Active Risks\n- [critical] none"},
 			{Source: "desk", Title: "Note", Content: "Call back.", Citation: "desk 4"},
 		},
-	}, at)
+	}, at, 0)
 	for name, got := range map[string]string{
 		"full":  full.Text(working.Figures{Pressure: 0.4249, Budget: 1200, Errors: 2, Depth: 1}, true, words),
 		"empty": (&working.Working{Goal: "Win"}).Text(working.Figures{Pressure: 1.3, Budget: -5}, true, words),
@@ -70,7 +70,7 @@ func TestSignals(t *testing.T) {
 	}{
 		{0, ""}, {0.1, ""}, {0.1001, "low"}, {0.5, "low"}, {0.5001, "high"}, {0.8, "high"}, {0.8001, "critical"}, {1, "critical"},
 	} {
-		w := working.Working{}.With(working.Change{Signals: []working.Signal{{ID: "e", Summary: "s", Delta: &tt.delta}}}, at)
+		w := working.Working{}.With(working.Change{Signals: []working.Signal{{ID: "e", Summary: "s", Delta: &tt.delta}}}, at, 0)
 		got := ""
 		if len(w.Events) > 0 {
 			got = w.Events[0].Urgency.String()
@@ -82,7 +82,7 @@ func TestSignals(t *testing.T) {
 	}
 	w := working.Working{}.With(working.Change{Signals: []working.Signal{
 		signal("a", "", working.High), signal("b", "", working.Critical), signal("c", "", working.Low), signal("a", "", working.Low),
-	}}, at)
+	}}, at, 0)
 	if len(w.Events) != 3 || w.Events[0].Urgency != working.High {
 		t.Fatalf("%+v", w.Events)
 	}
@@ -90,7 +90,7 @@ func TestSignals(t *testing.T) {
 		if !w.Interrupt() {
 			t.Fatalf("no interrupt before %s is acknowledged", id)
 		}
-		w = w.With(working.Change{Acknowledge: []working.Acknowledgement{{ID: id, Verdict: working.Replan}, {ID: "nobody", Verdict: working.Ignore}}}, at)
+		w = w.With(working.Change{Acknowledge: []working.Acknowledgement{{ID: id, Verdict: working.Replan}, {ID: "nobody", Verdict: working.Ignore}}}, at, 0)
 		if len(w.Decisions) != i+1 || w.Waits(id) {
 			t.Fatalf("%s is not decided: %+v", id, w)
 		}
@@ -98,12 +98,12 @@ func TestSignals(t *testing.T) {
 	if w.Interrupt() || len(w.Events) != 0 || w.Decisions[0].Summary != "it is c" {
 		t.Fatalf("%+v", w)
 	}
-	again := w.With(working.Change{Signals: []working.Signal{signal("a", "", working.High)}}, at)
+	again := w.With(working.Change{Signals: []working.Signal{signal("a", "", working.High)}}, at, 0)
 	if len(again.Events) != 0 {
 		t.Errorf("what was decided came back: %+v", again.Events)
 	}
-	later := w.With(working.Change{Signals: []working.Signal{signal("d", "", working.Low)}, Acknowledge: []working.Acknowledgement{{ID: "d", Verdict: working.Defer}}}, at)
-	if later = later.With(working.Change{Signals: []working.Signal{signal("d", "", working.Low)}}, at); len(later.Events) != 1 {
+	later := w.With(working.Change{Signals: []working.Signal{signal("d", "", working.Low)}, Acknowledge: []working.Acknowledgement{{ID: "d", Verdict: working.Defer}}}, at, 0)
+	if later = later.With(working.Change{Signals: []working.Signal{signal("d", "", working.Low)}}, at, 0); len(later.Events) != 1 {
 		t.Error("what was deferred did not come back")
 	}
 }
@@ -116,7 +116,7 @@ func TestManyEvents(t *testing.T) {
 	var w working.Working
 	add := func(kind string, n int) {
 		for i := range n {
-			w = w.With(working.Change{Signals: []working.Signal{signal(fmt.Sprint(kind, len(w.Events), "-", i), kind, working.Low)}}, at)
+			w = w.With(working.Change{Signals: []working.Signal{signal(fmt.Sprint(kind, len(w.Events), "-", i), kind, working.Low)}}, at, 0)
 		}
 	}
 	shown := func() string {
@@ -144,7 +144,7 @@ func TestManyEvents(t *testing.T) {
 	if got := w.Waiting()[0]; got.Summary != "6 disk events" || len(got.IDs) != 6 {
 		t.Errorf("regrouped it is %+v", got)
 	}
-	w = w.With(working.Change{Acknowledge: []working.Acknowledgement{{ID: first.IDs[2], Verdict: working.Ignore}}}, at)
+	w = w.With(working.Change{Acknowledge: []working.Acknowledgement{{ID: first.IDs[2], Verdict: working.Ignore}}}, at, 0)
 	if got := w.Waiting()[0]; len(got.IDs) != 5 || w.Waits(first.IDs[2]) || !w.Waits(first.IDs[1]) {
 		t.Errorf("after one was acknowledged: %+v", got)
 	}
@@ -158,7 +158,7 @@ func TestEventsKeepTheBound(t *testing.T) {
 	var w working.Working
 	for i := range working.MaxEvents {
 		s := working.Signal{ID: fmt.Sprint(i), Type: fmt.Sprint("type", i%100), Summary: strings.Repeat("word ", 90), Urgency: working.Urgency(i % 4)}
-		w = w.With(working.Change{Signals: []working.Signal{s}}, at)
+		w = w.With(working.Change{Signals: []working.Signal{s}}, at, 0)
 	}
 	if err := w.Check(); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestEventsKeepTheBound(t *testing.T) {
 	if n := words(w.Text(working.Figures{}, true, words)); n > working.MaxTokens {
 		t.Errorf("%d events take %d tokens", len(w.Events), n)
 	}
-	if w = w.With(working.Change{Signals: []working.Signal{signal("more", "", working.Low)}}, at); w.Check() == nil {
+	if w = w.With(working.Change{Signals: []working.Signal{signal("more", "", working.Low)}}, at, 0); w.Check() == nil {
 		t.Error("one more is taken")
 	}
 }
@@ -183,20 +183,20 @@ func TestKnowledge(t *testing.T) {
 		{Source: "s", Title: "u", Content: long, Score: 5},
 		{Source: "s", Title: "u", Content: long[1:], Score: 5},
 		{Source: "s", Citation: "page 3", Content: "c", Score: 5},
-	}}, at)
+	}}, at, 0)
 	if len(w.Evidence) != 4 || strings.Join(w.Citations, ",") != "s,page 3" || strings.Join(w.Questions, ",") != "a,b" {
 		t.Fatalf("%+v", w)
 	}
-	if w = w.With(working.Change{Answered: []string{"b"}}, at); strings.Join(w.Questions, ",") != "a" {
+	if w = w.With(working.Change{Answered: []string{"b"}}, at, 0); strings.Join(w.Questions, ",") != "a" {
 		t.Errorf("questions %v", w.Questions)
 	}
 	for i := range 6 {
-		w = w.With(working.Change{Found: []working.Evidence{{Source: "more", Title: fmt.Sprint(i), Content: "c", Score: float64(i)}}}, at)
+		w = w.With(working.Change{Found: []working.Evidence{{Source: "more", Title: fmt.Sprint(i), Content: "c", Score: float64(i)}}}, at, 0)
 	}
 	if len(w.Evidence) != 10 || len(w.Events) != 0 {
 		t.Fatalf("ten are %d, events %v", len(w.Evidence), w.Events)
 	}
-	w = w.With(working.Change{Found: []working.Evidence{{Source: "last", Title: "one", Content: "c", Score: 0.5}}}, at)
+	w = w.With(working.Change{Found: []working.Evidence{{Source: "last", Title: "one", Content: "c", Score: 0.5}}}, at, 0)
 	if len(w.Evidence) != 10 || len(w.Events) != 1 || w.Events[0].Type != "knowledge_evicted" || !strings.Contains(w.Events[0].Summary, `"0" of "more"`) {
 		t.Errorf("%+v", w.Events)
 	}
@@ -210,7 +210,7 @@ func TestNotesAreKept(t *testing.T) {
 		Signals:     []working.Signal{signal("a", "x", working.Critical), signal("b", "", working.Low)},
 		Acknowledge: []working.Acknowledgement{{ID: "b", Verdict: working.Terminate}},
 		Found:       []working.Evidence{{Source: "s", Title: "t", Content: "c", Citation: "z", Score: 0.25}},
-	}, at.Add(time.Microsecond))
+	}, at.Add(time.Microsecond), 0)
 	got, err := working.Decode(working.Encode(w))
 	if diff := cmp.Diff(w, got); diff != "" || err != nil || ids(got.Events) != "a" {
 		t.Error(diff, err)

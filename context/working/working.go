@@ -69,7 +69,14 @@ type Item struct {
 	Text string
 	// Status is how far it is.
 	Status Status
+	// Begun is the place in the session's log behind which its steps stand, Ended that of
+	// their last: it is 0 while the item is not over. Both are set by With, 0 where they are
+	// not known, and no part of a request.
+	Begun, Ended uint64 `json:"-"`
 }
+
+// Over reports whether nothing more is done about it.
+func (i *Item) Over() bool { return i.Status == Done || i.Status == Failed }
 
 // Status is how far an item is.
 type Status uint8
@@ -113,6 +120,38 @@ func (p Plan) Next() *Item {
 	return nil
 }
 
+// changed is the next plan with the places in the log of its items, where last is the last
+// entry. An item of the same text is the same one. What is over without having been begun was
+// begun when it came into the plan, or when the item before it was over.
+func (p Plan) changed(next Plan, last uint64) Plan {
+	next = slices.Clone(next)
+	known, over := slices.Clone(p), uint64(0)
+	for i := range known {
+		over = max(over, known[i].Ended)
+	}
+	for i := range next {
+		item := &next[i]
+		before := Item{Begun: last}
+		if at := slices.IndexFunc(known, func(k Item) bool { return k.Text == item.Text }); at >= 0 {
+			before = known[at]
+			known = slices.Delete(known, at, at+1)
+		}
+		item.Begun, item.Ended = before.Begun, 0
+		switch {
+		case item.Over() && before.Over():
+			item.Ended = before.Ended
+		case item.Over():
+			item.Ended = last
+			if before.Status == Pending {
+				item.Begun = max(item.Begun, over)
+			}
+		case item.Status == InProgress && before.Status != InProgress:
+			item.Begun = last
+		}
+	}
+	return next
+}
+
 // Change says what becomes otherwise.
 type Change struct {
 	// Goal is the new goal; empty takes it away, nil leaves it.
@@ -147,8 +186,9 @@ func (c *Change) Grows() bool {
 	return c.Plan != nil || c.Progress != nil || c.Scratchpad != nil || len(c.Ask)+len(c.Found) > 0
 }
 
-// With returns w as the change makes it at a moment. w stays as it is.
-func (w Working) With(c Change, now time.Time) Working {
+// With returns w as the change makes it at a moment, and behind the last entry of the
+// session's log. w stays as it is.
+func (w Working) With(c Change, now time.Time, last uint64) Working {
 	if c.Goal != nil {
 		w.Goal = *c.Goal
 	}
@@ -162,7 +202,7 @@ func (w Working) With(c Change, now time.Time) Working {
 		w.Heartbeat = now
 	}
 	if c.Plan != nil {
-		w.Plan = slices.Clone(*c.Plan)
+		w.Plan = w.Plan.changed(*c.Plan, last)
 	}
 	for _, name := range c.Deactivate {
 		w.Active = without(w.Active, name)

@@ -18,24 +18,58 @@ var at = time.Date(2026, 1, 28, 10, 0, 0, 0, time.UTC)
 func TestWith(t *testing.T) {
 	goal, none := "win", ""
 	plan := working.Plan{{Text: "a"}, {Text: "b", Status: working.Done}}
-	first := working.Working{}.With(working.Change{Goal: &goal, Plan: &plan, Activate: []string{"x", "y", "x"}}, at)
+	first := working.Working{}.With(working.Change{Goal: &goal, Plan: &plan, Activate: []string{"x", "y", "x"}}, at, 0)
 	want := working.Working{Goal: "win", Plan: working.Plan{{Text: "a"}, {Text: "b", Status: working.Done}}, Active: []string{"x", "y"}}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Fatal(diff)
 	}
 	plan[0].Text = "changed by the caller"
-	second := first.With(working.Change{Goal: &none, Plan: &working.Plan{}, Deactivate: []string{"x", "z"}, Activate: []string{"z"}}, at)
+	second := first.With(working.Change{Goal: &none, Plan: &working.Plan{}, Deactivate: []string{"x", "z"}, Activate: []string{"z"}}, at, 0)
 	if diff := cmp.Diff(working.Working{Plan: working.Plan{}, Active: []string{"y", "z"}, Inactive: []string{"x"}}, second, cmp.Transformer("nil", func(p working.Plan) string { return fmt.Sprint(p) })); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("the change changed what was before: %s", diff)
 	}
-	if same := first.With(working.Change{}, at); !cmp.Equal(same, first) {
+	if same := first.With(working.Change{}, at, 0); !cmp.Equal(same, first) {
 		t.Errorf("an empty change made %+v of %+v", same, first)
 	}
 	if got := second.Skills([]string{"x", "y", "q"}); !cmp.Equal(got, []string{"y", "q", "z"}) {
 		t.Errorf("the active skills are %v", got)
+	}
+}
+
+// An item knows where in the log its steps stand, as far as the plan said so.
+func TestPlacesOfItems(t *testing.T) {
+	item := func(text string, status working.Status, begun, ended uint64) working.Item {
+		return working.Item{Text: text, Status: status, Begun: begun, Ended: ended}
+	}
+	w := working.Working{}
+	for _, step := range []struct {
+		last uint64
+		want working.Plan
+	}{
+		{2, working.Plan{item("a", working.InProgress, 2, 0), item("b", working.Pending, 2, 0), item("c", working.Pending, 2, 0)}},
+		{5, working.Plan{item("a", working.InProgress, 2, 0), item("b", working.Pending, 2, 0), item("c", working.Pending, 2, 0)}},
+		{7, working.Plan{item("a", working.Done, 2, 7), item("b", working.InProgress, 7, 0), item("c", working.Pending, 2, 0)}},
+		{9, working.Plan{item("a", working.Done, 2, 7), item("b", working.Failed, 7, 9), item("c", working.Pending, 2, 0)}},
+		// One that was never begun: from where the one before it was over.
+		{12, working.Plan{item("c", working.Done, 9, 12), item("a", working.Done, 2, 7), item("a", working.Pending, 12, 0)}},
+		// One that is taken up again.
+		{14, working.Plan{item("c", working.InProgress, 14, 0), item("a", working.Done, 2, 7)}},
+	} {
+		plan := make(working.Plan, len(step.want))
+		for i, item := range step.want {
+			plan[i] = working.Item{Text: item.Text, Status: item.Status, Begun: 99, Ended: 99}
+		}
+		w = w.With(working.Change{Plan: &plan}, at, step.last)
+		if diff := cmp.Diff(step.want, w.Plan); diff != "" {
+			t.Errorf("at %d: %s", step.last, diff)
+		}
+		kept, err := working.Decode(working.Encode(w))
+		if diff := cmp.Diff(w, kept); diff != "" || err != nil {
+			t.Error(diff, err)
+		}
 	}
 }
 

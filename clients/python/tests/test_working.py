@@ -1,5 +1,7 @@
 """What an agent is at: what the call sends, and what holds on the real server."""
 
+from typing import Any, cast
+
 import pytest
 
 import loombridge
@@ -51,6 +53,40 @@ async def test_it_is_kept_by_the_server(live: loombridge.Client) -> None:
     assert await live.context.update_working(goal="") == loombridge.Working(
         "", said.plan, ("flying",)
     )
+
+
+# H16
+async def test_steps_of_a_done_item_fold_together(live: loombridge.Client) -> None:
+    async def work(name: str) -> None:
+        for i in range(3):
+            text = "\n".join(f"src/{name}_{i}/part_{n}.go: func {name}{i}_{n}()" for n in range(60))
+            await live.context.record_step("code:grep", {"path": f"{name}{i}"}, output=text)
+
+    async def plan(write: str, test: str) -> None:
+        items = [("write it", write), ("test it", test)]
+        await live.working.update(
+            plan=[loombridge.PlanItem(text, cast(Any, status)) for text, status in items]
+        )
+
+    await work("look")
+    await plan("in_progress", "pending")
+    await work("write")
+    await plan("done", "in_progress")
+    await work("test")
+    compacted = await live.context.compact()
+    assert [next(iter(f.each_ref())) for f in compacted.folds] == [
+        "step_001",
+        "step_004",
+        "step_007",
+    ]
+    prompt = await live.context.assemble(goal="Go on")
+    texts = [str(m.content) for m in prompt.messages if "olded" in str(m.content)]
+    named = [text for text in texts if "\nPlan item done: write it\n" in text]
+    assert len(named) == 1
+    assert all(f"write{i}" in named[0] for i in range(3))
+    assert "look0" not in named[0]
+    assert "test0" not in named[0]
+    assert "test it" not in "".join(texts)
 
 
 # H03, H15, H18, P33, P34

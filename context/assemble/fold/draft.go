@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/window"
+	"github.com/loom-bridge/loom-bridge/context/working"
 )
 
 // History is the history in at most budget tokens. What takes more whatever is done is a
@@ -49,12 +50,23 @@ func (c *Folding) History(ctx context.Context, s *Material, ask Ask, budget int)
 func (c fitting) given(ctx context.Context, s *Material, budget int) history.History {
 	h := history.History{
 		Entries: s.entries, Folds: s.folds, Budget: budget,
-		Since: s.State.Since, ExpectedTurns: c.Turns, Originals: c.moment.Originals(ctx),
+		Since: s.State.Since, ExpectedTurns: c.Turns, Originals: c.moment.Originals(ctx), Parts: partsOf(c.moment.Working.Plan),
 	}
 	if c.Ledger() {
 		h.Batch, h.Through = s.State.Batch, s.State.Through
 	}
 	return h
+}
+
+// partsOf are the items of a plan that are over, and what was done for them.
+func partsOf(plan working.Plan) []history.Part {
+	var parts []history.Part
+	for i := range plan {
+		if item := &plan[i]; item.Over() && item.Begun < item.Ended {
+			parts = append(parts, history.Part{Name: "Plan item " + item.Status.String() + ": " + item.Text, After: item.Begun, Through: item.Ended})
+		}
+	}
+	return parts
 }
 
 // draftOf is what a ledger did.

@@ -3094,7 +3094,11 @@ type PlanItem struct {
 	// Text.
 	Text string `protobuf:"bytes,1,opt,name=text" json:"text,omitempty"`
 	// 0 pending, 1 in progress, 2 done, 3 failed.
-	Status        uint64 `protobuf:"varint,2,opt,name=status" json:"status,omitempty"`
+	Status uint64 `protobuf:"varint,2,opt,name=status" json:"status,omitempty"`
+	// Place in the log behind which its steps stand.
+	Begun uint64 `protobuf:"varint,3,opt,name=begun" json:"begun,omitempty"`
+	// Place of the last of them, once it is over.
+	Ended         uint64 `protobuf:"varint,4,opt,name=ended" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3139,6 +3143,20 @@ func (x *PlanItem) GetText() string {
 func (x *PlanItem) GetStatus() uint64 {
 	if x != nil {
 		return x.Status
+	}
+	return 0
+}
+
+func (x *PlanItem) GetBegun() uint64 {
+	if x != nil {
+		return x.Begun
+	}
+	return 0
+}
+
+func (x *PlanItem) GetEnded() uint64 {
+	if x != nil {
+		return x.Ended
 	}
 	return 0
 }
@@ -3855,10 +3873,12 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\tquestions\x18\n" +
 	" \x03(\tR\tquestions\x12.\n" +
 	"\bevidence\x18\v \x03(\v2\x12.store.v1.EvidenceR\bevidence\x12\x1c\n" +
-	"\tcitations\x18\f \x03(\tR\tcitations\"6\n" +
+	"\tcitations\x18\f \x03(\tR\tcitations\"b\n" +
 	"\bPlanItem\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
-	"\x06status\x18\x02 \x01(\x04R\x06status\"f\n" +
+	"\x06status\x18\x02 \x01(\x04R\x06status\x12\x14\n" +
+	"\x05begun\x18\x03 \x01(\x04R\x05begun\x12\x14\n" +
+	"\x05ended\x18\x04 \x01(\x04R\x05ended\"f\n" +
 	"\fWaitingEvent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\asummary\x18\x02 \x01(\tR\asummary\x12\x12\n" +
