@@ -97,7 +97,7 @@ func TestAccessWeight(t *testing.T) {
 	if !slices.Equal(before, after) || again.GetHits()[0].GetScore() != plain.GetHits()[0].GetScore() {
 		t.Errorf("a query that does not ask for it finds %v, before %v", after, before)
 	}
-	if receipt := weighed.GetReceipt(); receipt.GetOverLimit() != plain.GetReceipt().GetOverLimit() {
+	if receipt := weighed.GetReceipt(); receipt.GetLeftOut()["over_limit"] != plain.GetReceipt().GetLeftOut()["over_limit"] {
 		t.Errorf("receipts: %v and %v", receipt, plain.GetReceipt())
 	}
 	s.Clock.Advance(100 * accesses.HalfLife)

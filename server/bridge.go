@@ -54,7 +54,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 	if err != nil {
 		return nil, err
 	}
-	record, err := convert.Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
+	record, err := convert.Record(r)
 	if err != nil {
 		return nil, err
 	}

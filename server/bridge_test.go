@@ -150,7 +150,7 @@ func TestMemoryQueryFiltersAndForms(t *testing.T) {
 		AgentId: agent, Query: "bitcoin", Filter: `tags:"desk" AND metadata.source = "desk"`,
 	})
 	must(t, err)
-	if len(found.GetHits()) != 1 || found.GetReceipt().GetFiltered() != 1 {
+	if len(found.GetHits()) != 1 || found.GetReceipt().GetLeftOut()["filtered"] != 1 {
 		t.Fatalf("hits %v", found)
 	}
 	metadata := found.GetHits()[0].GetRecord().GetMetadata()

@@ -16,7 +16,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/context/transfer"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -41,7 +40,6 @@ type contextService struct {
 	children      *children.Spawner
 	tasks         *tiers.Tiers
 	conversations *conversation.Reader
-	mover         *transfer.Mover
 	lessons       *recall.Drafts
 	signals       topics.Signals
 	limits        Limits

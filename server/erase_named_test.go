@@ -80,7 +80,7 @@ func plantNames(t *testing.T, s *servertest.Server, engine kv.Engine) {
 	for _, m := range []memoryOf{{user: otherUser}, {space: "made"}, {space: "joined"}} {
 		id := saveShared(t, s, goneAgent, m.user, m.space, "s", "the first seal")
 		_, err := s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
-			AgentId: goneAgent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Record: &loombridgev1.RecordDraft{Text: "the first seal, again"},
+			AgentId: goneAgent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Record: &loombridgev1.MemorySaveRequest{Text: "the first seal, again"},
 		})
 		must(t, err)
 		saveShared(t, s, keptAgent, m.user, m.space, "s", "another seal")

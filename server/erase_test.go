@@ -142,7 +142,7 @@ func under(t *testing.T, engine kv.Engine, scopes ...kv.Scope) (all []string) {
 // exported are the lines of a memory's export.
 func exported(t *testing.T, s *servertest.Server, agent string) (lines []string) {
 	t.Helper()
-	stream, err := s.Memory.ExportRecords(t.Context(), &loombridgev1.ExportRecordsRequest{AgentId: agent})
+	stream, err := s.Transfer.Export(t.Context(), &loombridgev1.ExportRequest{AgentId: agent})
 	must(t, err)
 	for {
 		got, err := stream.Recv()

@@ -212,7 +212,7 @@ func TestViolationsAreBounded(t *testing.T) {
 	s := servertest.Start(t, nil)
 	many := &loombridgev1.BatchSaveRequest{AgentId: "a"}
 	for range 100 {
-		many.Records = append(many.Records, &loombridgev1.RecordDraft{})
+		many.Records = append(many.Records, &loombridgev1.MemorySaveRequest{})
 	}
 	_, err := s.Memory.BatchSave(t.Context(), many)
 	fields := violated(err)

@@ -95,7 +95,7 @@ func TestFloodLosesItsOwn(t *testing.T) {
 		}
 		batch := &loombridgev1.BatchSaveRequest{AgentId: "flood-batch", SpaceId: "team"}
 		for i := range 60 {
-			batch.Records = append(batch.Records, &loombridgev1.RecordDraft{Text: fmt.Sprintf("lot %d of %d", i, round), Importance: &heavy})
+			batch.Records = append(batch.Records, &loombridgev1.MemorySaveRequest{Text: fmt.Sprintf("lot %d of %d", i, round), Importance: &heavy})
 		}
 		answer, err := s.Memory.BatchSave(bearer(t, "flood"), batch)
 		must(t, err)
@@ -112,10 +112,10 @@ func TestFloodLosesItsOwn(t *testing.T) {
 		if got := foundBy(t, s, "precious matter"); len(got) < 5 || strings.Count(fmt.Sprint(got), "precious") != 5 {
 			t.Errorf("after flood %d the victim finds %q", round, got)
 		}
-		stats, err := s.Memory.GetMemoryStats(bearer(t, "victim"), &loombridgev1.GetMemoryStatsRequest{AgentId: "victim", SpaceId: "team"})
+		stats, err := s.Memory.ListRecords(bearer(t, "victim"), &loombridgev1.ListRecordsRequest{AgentId: "victim", SpaceId: "team", StatsOnly: true})
 		must(t, err)
-		if live := stats.GetRecords() - stats.GetArchived(); live > 20 || stats.GetArchived() > 10 {
-			t.Errorf("after flood %d there are %d records and %d archived", round, live, stats.GetArchived())
+		if live := stats.GetStats().GetRecords() - stats.GetStats().GetArchived(); live > 20 || stats.GetStats().GetArchived() > 10 {
+			t.Errorf("after flood %d there are %d records and %d archived", round, live, stats.GetStats().GetArchived())
 		}
 	}
 	flood(s, 1)
@@ -146,11 +146,11 @@ func idOf(t *testing.T, s *servertest.Server, text string) string {
 
 // importInto imports records into the space.
 func importInto(ctx context.Context, s *servertest.Server, agent string, n int) error {
-	stream, err := s.Memory.ImportRecords(ctx)
+	stream, err := s.Transfer.Import(ctx)
 	if err != nil {
 		return err
 	}
-	m := &loombridgev1.ImportRecordsRequest{AgentId: agent, SpaceId: "team"}
+	m := &loombridgev1.ImportRequest{AgentId: agent, SpaceId: "team"}
 	for i := range n {
 		m.Lines = append(m.Lines, fmt.Sprintf(`{"id":"imported-%d","version":1,"kind":"fact","text":"imported junk %d","importance":1,"create_time":"2026-01-01T00:00:00Z","origin":"agent","tier":4}`, i, i))
 	}
@@ -171,9 +171,9 @@ func importInto(ctx context.Context, s *servertest.Server, agent string, n int) 
 func TestImportKeepsToTheLimit(t *testing.T) {
 	s := limited(t, 20, 0)
 	for round, want := range []string{"60 saved 0 unchanged 41 archived", "0 saved 60 unchanged 0 archived"} {
-		stream, err := s.Memory.ImportRecords(t.Context())
+		stream, err := s.Transfer.Import(t.Context())
 		must(t, err)
-		m := &loombridgev1.ImportRecordsRequest{AgentId: agent}
+		m := &loombridgev1.ImportRequest{AgentId: agent}
 		for i := range 60 {
 			m.Lines = append(m.Lines, fmt.Sprintf(`{"id":"r%d","version":1,"kind":"fact","text":"thing %d","importance":0.5,"create_time":"2026-01-01T00:00:00Z","origin":"agent","tier":4}`, i, i))
 		}
@@ -181,9 +181,9 @@ func TestImportKeepsToTheLimit(t *testing.T) {
 		answer, err := stream.CloseAndRecv()
 		must(t, err)
 		got := fmt.Sprintf("%d saved %d unchanged %d archived", answer.GetSaved(), answer.GetUnchanged(), answer.GetArchivedCount())
-		stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+		stats, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
 		must(t, err)
-		if live := stats.GetRecords() - stats.GetArchived(); live > 20 || live < 19 || got != want && got != strings.Replace(want, "41", "40", 1) {
+		if live := stats.GetStats().GetRecords() - stats.GetStats().GetArchived(); live > 20 || live < 19 || got != want && got != strings.Replace(want, "41", "40", 1) {
 			t.Errorf("round %d: %s, then %d records outside of the archive; want %s", round, got, live, want)
 		}
 	}

@@ -152,7 +152,7 @@ func TestDuplicatesAreKeptByDefault(t *testing.T) {
 				t.Errorf("%d records after three saves, want %d", got, want)
 			}
 			remember(t, s, &loombridgev1.MemorySaveRequest{Text: text, Duplicates: loombridgev1.Duplicates_DUPLICATES_KEEP})
-			batch := &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.RecordDraft{{Text: text}, {Text: text}}}
+			batch := &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.MemorySaveRequest{{Text: text}, {Text: text}}}
 			_, err := s.Memory.BatchSave(t.Context(), batch)
 			must(t, err)
 			if got := len(listed(t, s)); got != want+3 {
@@ -169,14 +169,14 @@ func TestDuplicatesAreKeptByDefault(t *testing.T) {
 func TestBatchReinforces(t *testing.T) {
 	s := servertest.Start(t, nil)
 	old := remember(t, s, &loombridgev1.MemorySaveRequest{Text: "Ann lives in Bern", Duplicates: reinforce})
-	batch := &loombridgev1.BatchSaveRequest{AgentId: agent, Duplicates: reinforce, RequestId: "b", Records: []*loombridgev1.RecordDraft{
+	batch := &loombridgev1.BatchSaveRequest{AgentId: agent, Duplicates: reinforce, RequestId: "b", Records: []*loombridgev1.MemorySaveRequest{
 		{Text: "Bob lives in Rome"},
 		{Text: "ann lives in Bern."},
 		{Text: "Bob lives in Rome!"},
 		{Text: "Bob lives in Oslo"},
 		{Text: "Ann lives in Bern"},
-		{Text: "bob lives in rome", Expiry: &loombridgev1.RecordDraft_Ttl{Ttl: durationpb.New(time.Hour)}},
-		{Text: "bob lives in Rome", Expiry: &loombridgev1.RecordDraft_Ttl{Ttl: durationpb.New(2 * time.Hour)}},
+		{Text: "bob lives in rome", Expiry: &loombridgev1.MemorySaveRequest_Ttl{Ttl: durationpb.New(time.Hour)}},
+		{Text: "bob lives in Rome", Expiry: &loombridgev1.MemorySaveRequest_Ttl{Ttl: durationpb.New(2 * time.Hour)}},
 	}}
 	got, err := s.Memory.BatchSave(t.Context(), batch)
 	must(t, err)
@@ -185,7 +185,7 @@ func TestBatchReinforces(t *testing.T) {
 	if !proto.Equal(got, again) {
 		t.Errorf("answered %v, and again %v", got, again)
 	}
-	_, err = s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: "importer", Records: []*loombridgev1.RecordDraft{{Text: "Bob lives in Rome"}}})
+	_, err = s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: "importer", Records: []*loombridgev1.MemorySaveRequest{{Text: "Bob lives in Rome"}}})
 	must(t, err)
 	if got := remember(t, s, &loombridgev1.MemorySaveRequest{AgentId: "importer", Text: "Bob lives in Rome", Duplicates: reinforce}); got.GetOutcome() != saved {
 		t.Errorf("what a batch kept is repeated: %v", got)
@@ -306,7 +306,7 @@ func TestArchive(t *testing.T) {
 	if r := archive(false); r.GetId() != id || !r.GetArchived() || !r.GetArchiveTime().AsTime().Equal(s.Clock.Now()) || r.GetVersion() != 2 {
 		t.Errorf("archived %v", r)
 	}
-	if n, receipt := find(false); n != 0 || receipt.GetArchived() != 1 || receipt.GetEmptyReason() != loombridgev1.EmptyReason_EMPTY_REASON_ALL_EXCLUDED {
+	if n, receipt := find(false); n != 0 || receipt.GetLeftOut()["archived"] != 1 || receipt.GetEmptyReason() != loombridgev1.EmptyReason_EMPTY_REASON_ALL_EXCLUDED {
 		t.Errorf("found %d, %v", n, receipt)
 	}
 	if n, _ := find(true); n != 1 {
@@ -325,9 +325,9 @@ func TestArchive(t *testing.T) {
 			t.Errorf("%q lists %d records, want %d", filter, len(got.GetRecords()), want)
 		}
 	}
-	stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	stats, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
 	must(t, err)
-	if stats.GetArchived() != 1 || stats.GetRecords() != 2 {
+	if stats.GetStats().GetArchived() != 1 || stats.GetStats().GetRecords() != 2 {
 		t.Errorf("counted %v", stats)
 	}
 	if r := archive(true); r.GetArchived() || r.GetArchiveTime() != nil {
@@ -390,9 +390,9 @@ func TestMemoryLimit(t *testing.T) {
 			t.Errorf("%q left; old is %s", got.GetRecord().GetText(), old)
 		}
 	}
-	stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	stats, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
 	must(t, err)
-	if stats.GetRecords() != 13 || stats.GetArchived() != 3 || stats.GetRecordLimit() != 10 {
+	if stats.GetStats().GetRecords() != 13 || stats.GetStats().GetArchived() != 3 || stats.GetStats().GetRecordLimit() != 10 {
 		t.Errorf("counted %v", stats)
 	}
 	for _, id := range left {
@@ -427,7 +427,7 @@ func TestMemoryLimitComesLater(t *testing.T) {
 			const before, limit = 1000, 100
 			batch := &loombridgev1.BatchSaveRequest{AgentId: agent}
 			for i := range before {
-				batch.Records = append(batch.Records, &loombridgev1.RecordDraft{Text: fmt.Sprint("thing number ", i)})
+				batch.Records = append(batch.Records, &loombridgev1.MemorySaveRequest{Text: fmt.Sprint("thing number ", i)})
 			}
 			_, err := s.Memory.BatchSave(t.Context(), batch)
 			must(t, err)
@@ -446,9 +446,9 @@ func TestMemoryLimitComesLater(t *testing.T) {
 					told[id] = true
 				}
 				deleted += got.GetDeletedCount()
-				stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+				stats, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
 				must(t, err)
-				archived, live = stats.GetArchived(), stats.GetRecords()-stats.GetArchived()
+				archived, live = stats.GetStats().GetArchived(), stats.GetStats().GetRecords()-stats.GetStats().GetArchived()
 				if live > was && live > limit {
 					t.Fatalf("a save made %d records of %d", live, was)
 				}
@@ -481,7 +481,7 @@ func TestMemoryLimitHolds(t *testing.T) {
 	s := limited(t, 100, 50)
 	batch := &loombridgev1.BatchSaveRequest{AgentId: agent}
 	for i := range 130 {
-		batch.Records = append(batch.Records, &loombridgev1.RecordDraft{Text: fmt.Sprint("thing number ", i)})
+		batch.Records = append(batch.Records, &loombridgev1.MemorySaveRequest{Text: fmt.Sprint("thing number ", i)})
 	}
 	got, err := s.Memory.BatchSave(t.Context(), batch)
 	must(t, err)
@@ -499,9 +499,9 @@ func TestMemoryLimitHolds(t *testing.T) {
 		})
 	}
 	running.Wait()
-	stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	stats, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
 	must(t, err)
-	if live := stats.GetRecords() - stats.GetArchived(); live > 100 || live < 90 || stats.GetArchived() > 50 || stats.GetArchived() < 30 || stats.GetArchiveLimit() != 50 {
+	if live := stats.GetStats().GetRecords() - stats.GetStats().GetArchived(); live > 100 || live < 90 || stats.GetStats().GetArchived() > 50 || stats.GetStats().GetArchived() < 30 || stats.GetStats().GetArchiveLimit() != 50 {
 		t.Errorf("counted %v", stats)
 	}
 }

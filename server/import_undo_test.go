@@ -25,10 +25,10 @@ func TestImportIsUndone(t *testing.T) {
 	}
 	lines := exported(t, from, agent)
 	to := servertest.Start(t, nil)
-	bring := func(id string, lines ...string) *loombridgev1.ImportRecordsResponse {
-		stream, err := to.Memory.ImportRecords(ctx)
+	bring := func(id string, lines ...string) *loombridgev1.ImportResponse {
+		stream, err := to.Transfer.Import(ctx)
 		must(t, err)
-		must(t, stream.Send(&loombridgev1.ImportRecordsRequest{AgentId: agent, ImportId: id, Lines: lines}))
+		must(t, stream.Send(&loombridgev1.ImportRequest{AgentId: agent, ImportId: id, Lines: lines}))
 		done, err := stream.CloseAndRecv()
 		must(t, err)
 		return done
@@ -46,11 +46,11 @@ func TestImportIsUndone(t *testing.T) {
 	}
 	_, err := to.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
 		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r1"},
-		Record: &loombridgev1.RecordDraft{Text: "an apple that somebody corrected"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
+		Record: &loombridgev1.MemorySaveRequest{Text: "an apple that somebody corrected"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
 	})
 	must(t, err)
 	_, err = to.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
-		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k2"}, Record: &loombridgev1.RecordDraft{Text: "an apple, anew"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
+		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k2"}, Record: &loombridgev1.MemorySaveRequest{Text: "an apple, anew"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
 	})
 	must(t, err)
 	count := func(filter string, dry bool) int64 {

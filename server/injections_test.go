@@ -524,8 +524,8 @@ func TestPlaybooksInPrompts(t *testing.T) {
 	if got := ask(); got != "" {
 		t.Errorf("a draft is shown: %q", got)
 	}
-	MustUpdate(t, s, "book", &loombridgev1.RecordDraft{
-		MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"status": "approved"}`},
+	MustUpdate(t, s, "book", &loombridgev1.MemorySaveRequest{
+		MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"status": "approved"}`},
 	}, "metadata.status")
 	s.Clock.Advance(10 * time.Minute) // what was found before is kept that long at most
 	got := ask()

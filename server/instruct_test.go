@@ -128,7 +128,7 @@ func plantings(tb testing.TB, s *servertest.Server) (all []planting) {
 			return err
 		})
 		for _, review := range []string{"", "approved"} {
-			add("importer", "ImportRecords "+kind+" "+review, false, func(canary string) error {
+			add("importer", "Import "+kind+" "+review, false, func(canary string) error {
 				line := map[string]any{
 					"id": canary, "version": 1, "text": canary + " pump", "kind": kind, "origin": "user", "importance": 1, "tier": 4,
 					"create_time": "2026-01-01T00:00:00Z", "metadata": metadata(canary),
@@ -136,9 +136,9 @@ func plantings(tb testing.TB, s *servertest.Server) (all []planting) {
 				if review != "" {
 					line["review"] = review
 				}
-				stream, err := s.Memory.ImportRecords(ctx)
+				stream, err := s.Transfer.Import(ctx)
 				if err == nil {
-					err = stream.Send(&loombridgev1.ImportRecordsRequest{AgentId: agent, Lines: []string{string(mustJSON(tb, line))}})
+					err = stream.Send(&loombridgev1.ImportRequest{AgentId: agent, Lines: []string{string(mustJSON(tb, line))}})
 				}
 				if err == nil {
 					_, err = stream.CloseAndRecv()

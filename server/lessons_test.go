@@ -74,7 +74,7 @@ func TestSessionsBecomePlaybooks(t *testing.T) {
 	}
 	_, err = s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"metadata.status"}},
-		Record: &loombridgev1.RecordDraft{MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"status":"approved"}`}},
+		Record: &loombridgev1.MemorySaveRequest{MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"status":"approved"}`}},
 	})
 	must(t, err)
 	s.Clock.Advance(time.Hour)

@@ -65,7 +65,7 @@ func TestSupersedeChainsHeal(t *testing.T) {
 		"expired": func(t *testing.T, s *servertest.Server, id string) {
 			_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 				AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: id},
-				Record: &loombridgev1.RecordDraft{Expiry: &loombridgev1.RecordDraft_Ttl{Ttl: durationpb.New(time.Second)}},
+				Record: &loombridgev1.MemorySaveRequest{Expiry: &loombridgev1.MemorySaveRequest_Ttl{Ttl: durationpb.New(time.Second)}},
 			})
 			must(t, err)
 			s.Clock.Advance(time.Second) // and nothing sweeps
@@ -177,7 +177,7 @@ func TestImportedChainsHeal(t *testing.T) {
 // MustExport returns the lines of the agent's memory.
 func MustExport(tb testing.TB, s *servertest.Server) (lines []string) {
 	tb.Helper()
-	stream, err := s.Memory.ExportRecords(tb.Context(), &loombridgev1.ExportRecordsRequest{AgentId: agent})
+	stream, err := s.Transfer.Export(tb.Context(), &loombridgev1.ExportRequest{AgentId: agent})
 	must(tb, err)
 	for {
 		part, err := stream.Recv()
@@ -190,11 +190,11 @@ func MustExport(tb testing.TB, s *servertest.Server) (lines []string) {
 }
 
 // MustImport takes lines into the agent's memory.
-func MustImport(tb testing.TB, s *servertest.Server, lines ...string) *loombridgev1.ImportRecordsResponse {
+func MustImport(tb testing.TB, s *servertest.Server, lines ...string) *loombridgev1.ImportResponse {
 	tb.Helper()
-	stream, err := s.Memory.ImportRecords(tb.Context())
+	stream, err := s.Transfer.Import(tb.Context())
 	must(tb, err)
-	must(tb, stream.Send(&loombridgev1.ImportRecordsRequest{AgentId: agent, Lines: lines}))
+	must(tb, stream.Send(&loombridgev1.ImportRequest{AgentId: agent, Lines: lines}))
 	done, err := stream.CloseAndRecv()
 	must(tb, err)
 	return done

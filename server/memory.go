@@ -21,6 +21,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
+	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -171,7 +172,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 		u.Fields, u.Values.Archived = memory.ArchivedField, r.GetArchived()
 	}
 	if !moves {
-		if u.Values, err = convert.DraftRecord(r.GetRecord()); err != nil {
+		if u.Values, err = convert.Record(r.GetRecord()); err != nil {
 			return nil, &valuesError{err}
 		}
 		paths := validate.MaskOf(r)
@@ -192,6 +193,13 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 	scope, err := sharing.Reading(ctx, s.grants, r, validate.ListRecordsRequest)
 	if err != nil {
 		return nil, err
+	}
+	if r.GetStatsOnly() {
+		stats, err := s.memory.Stats(ctx, scope)
+		if err != nil {
+			return nil, err
+		}
+		return &loombridgev1.ListRecordsResponse{Stats: convert.Stats(stats)}, nil
 	}
 	listing := memory.Listing{
 		Filter: r.GetFilter(), PageSize: int(r.GetPageSize()), PageToken: r.GetPageToken(),
@@ -224,7 +232,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 	}
 	records := make([]record.Record, len(r.GetRecords()))
 	for i, draft := range r.GetRecords() {
-		if records[i], err = convert.DraftRecord(draft); err != nil {
+		if records[i], err = convert.Record(draft); err != nil {
 			return nil, &memory.BatchError{Index: i, Err: err}
 		}
 	}
@@ -246,17 +254,33 @@ func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.Serv
 	}))
 }
 
-// GetMemoryStats returns counts of one owner's memory.
-func (s *memoryService) GetMemoryStats(ctx context.Context, r *loombridgev1.GetMemoryStatsRequest) (*loombridgev1.GetMemoryStatsResponse, error) {
-	scope, err := sharing.Reading(ctx, s.grants, r, validate.GetMemoryStatsRequest)
+// WatchRecords streams what changes in a memory, until the caller leaves or the server
+// stops.
+func (s *memoryService) WatchRecords(r *loombridgev1.WatchRecordsRequest, stream grpc.ServerStreamingServer[loombridgev1.WatchRecordsResponse]) error {
+	holding, err := sharing.Held(stream.Context(), s.grants, r, validate.WatchRecordsRequest, grants.Read)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	stats, err := s.memory.Stats(ctx, scope)
-	if err != nil {
-		return nil, err
-	}
-	return convert.Stats(stats), nil
+	view := convert.RecordView{AsText: convert.AsText(stream.Context()), Embeddings: r.GetIncludeEmbeddings()}
+	room := unread.SlotOf(stream.Context())
+	following := memory.Following{After: r.GetAfter(), WithVectors: r.GetIncludeEmbeddings(), Room: func(ctx context.Context, size int) error { return room.Take(ctx, size) }}
+	return holding.End(s.memory.Follow(holding.Context, holding.Scope, following, func(found memory.Changes) error {
+		if err := holding.Still(); err != nil {
+			return err
+		}
+		for _, change := range found.Changes {
+			message := view.Change(change)
+			room.Hand(proto.Size(message))
+			if err := stream.Send(message); err != nil {
+				return err
+			}
+		}
+		room.Leave()
+		if found.More {
+			return nil
+		}
+		return stream.Send(&loombridgev1.WatchRecordsResponse{Position: found.Position, CaughtUp: true})
+	}))
 }
 
 // RelateRecords relates records to each other.

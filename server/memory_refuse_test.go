@@ -24,13 +24,13 @@ import (
 func TestUpdateRecordNamesFieldsBelowRecord(t *testing.T) {
 	s := servertest.Start(t, nil)
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "one", Key: "k", Embedding: []float32{1, 2}, EmbeddingSpace: "two"})
-	metadata := func(text string) *loombridgev1.RecordDraft {
-		return &loombridgev1.RecordDraft{MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: text}}
+	metadata := func(text string) *loombridgev1.MemorySaveRequest {
+		return &loombridgev1.MemorySaveRequest{MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: text}}
 	}
-	for field, draft := range map[string]*loombridgev1.RecordDraft{
+	for field, draft := range map[string]*loombridgev1.MemorySaveRequest{
 		"record.metadata":      metadata("[]"),
 		"record.metadata_json": metadata(`"` + strings.Repeat("x", 64<<10) + `"`),
-		"record.expire_time":   {Expiry: &loombridgev1.RecordDraft_ExpireTime{ExpireTime: &timestamppb.Timestamp{Seconds: 5}}},
+		"record.expire_time":   {Expiry: &loombridgev1.MemorySaveRequest_ExpireTime{ExpireTime: &timestamppb.Timestamp{Seconds: 5}}},
 		"record.embedding":     {Embedding: []float32{1, 2, 3}, EmbeddingSpace: "two"},
 		"record.importance":    {Importance: proto.Float64(2)},
 		// What no update changes must not get lost in silence.
@@ -48,7 +48,7 @@ func TestUpdateRecordNamesFieldsBelowRecord(t *testing.T) {
 			t.Errorf("%s: the fields at fault are %v: %v", field, fields, err)
 		}
 	}
-	nan := &loombridgev1.RecordDraft{Text: "NaN", MetadataForm: &loombridgev1.RecordDraft_Metadata{Metadata: &structpb.Struct{
+	nan := &loombridgev1.MemorySaveRequest{Text: "NaN", MetadataForm: &loombridgev1.MemorySaveRequest_Metadata{Metadata: &structpb.Struct{
 		Fields: map[string]*structpb.Value{"n": structpb.NewNumberValue(math.NaN())},
 	}}}
 	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
@@ -57,12 +57,12 @@ func TestUpdateRecordNamesFieldsBelowRecord(t *testing.T) {
 	if fields := fieldsOf(err); !slices.Equal(fields, []string{"record.metadata"}) {
 		t.Errorf("the fields at fault are %v: %v", fields, err)
 	}
-	_, err = s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.RecordDraft{{Text: "good"}, nan}})
+	_, err = s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.MemorySaveRequest{{Text: "good"}, nan}})
 	if fields := fieldsOf(err); !slices.Equal(fields, []string{"records[1].metadata"}) {
 		t.Errorf("the fields at fault are %v: %v", fields, err)
 	}
 	// With a mask, what it does not name does not matter.
-	got := MustUpdate(t, s, "k", &loombridgev1.RecordDraft{Text: "two", SessionId: "s2"}, "text")
+	got := MustUpdate(t, s, "k", &loombridgev1.MemorySaveRequest{Text: "two", SessionId: "s2"}, "text")
 	if got.GetText() != "two" || got.GetVersion() != 2 {
 		t.Errorf("record is %v", got)
 	}
@@ -72,7 +72,7 @@ func TestUpdateRecordNamesFieldsBelowRecord(t *testing.T) {
 func TestUpdateRecordNamesOwnFields(t *testing.T) {
 	s := servertest.Start(t, nil)
 	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
-		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "a\nb"}, Record: &loombridgev1.RecordDraft{Text: "x"},
+		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "a\nb"}, Record: &loombridgev1.MemorySaveRequest{Text: "x"},
 		UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
 	})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
@@ -86,7 +86,7 @@ func TestExpectedVersionZero(t *testing.T) {
 	s := servertest.Start(t, nil)
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "one", Key: "k"})
 	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
-		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Record: &loombridgev1.RecordDraft{Text: "two"}, ExpectedVersion: proto.Int64(0),
+		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Record: &loombridgev1.MemorySaveRequest{Text: "two"}, ExpectedVersion: proto.Int64(0),
 	})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	_, err = s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{
@@ -100,7 +100,7 @@ func TestExpectedVersionZero(t *testing.T) {
 func TestErrorsOfABatchNameTheRecord(t *testing.T) {
 	s := servertest.Start(t, nil)
 	_, err := s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{
-		AgentId: agent, Records: []*loombridgev1.RecordDraft{{Text: "a"}, {Text: "b"}, {Text: "c", Supersedes: "nobody"}},
+		AgentId: agent, Records: []*loombridgev1.MemorySaveRequest{{Text: "a"}, {Text: "b"}, {Text: "c", Supersedes: "nobody"}},
 	})
 	info := MustFail(t, err, codes.NotFound, "RECORD_NOT_FOUND")
 	if details := info.GetMetadata(); details["index"] != "2" || details["field"] != "supersedes" {
@@ -147,7 +147,7 @@ func TestMemoryQueryFitsOneMessage(t *testing.T) {
 		found, err := s.Bridge.MemoryQuery(ctx, test.query)
 		must(t, err)
 		hits, receipt := len(found.GetHits()), found.GetReceipt()
-		if hits < test.least || hits == records || int(receipt.GetOverMaxBytes()) != records-hits || receipt.GetOverLimit() != 0 {
+		if hits < test.least || hits == records || int(receipt.GetLeftOut()["over_max_bytes"]) != records-hits || receipt.GetLeftOut()["over_limit"] != 0 {
 			t.Errorf("%s: %d hits, receipt %v", test.name, hits, receipt)
 		}
 		if size := proto.Size(found); size > limit {

@@ -21,7 +21,7 @@ import (
 )
 
 // MustUpdate changes a record by its key.
-func MustUpdate(tb testing.TB, s *servertest.Server, key string, draft *loombridgev1.RecordDraft, paths ...string) *loombridgev1.Record {
+func MustUpdate(tb testing.TB, s *servertest.Server, key string, draft *loombridgev1.MemorySaveRequest, paths ...string) *loombridgev1.Record {
 	tb.Helper()
 	r := &loombridgev1.UpdateRecordRequest{
 		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: key}, Record: draft,
@@ -41,11 +41,11 @@ func TestUpdateRecord(t *testing.T) {
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{
 		AgentId: agent, Text: "The office is in Oslo", Key: "office", Kind: "state", Tags: []string{"place"}, Author: "ada",
 	})
-	got := MustUpdate(t, s, "office", &loombridgev1.RecordDraft{Text: "The office is in Bergen"})
+	got := MustUpdate(t, s, "office", &loombridgev1.MemorySaveRequest{Text: "The office is in Bergen"})
 	if got.GetText() != "The office is in Bergen" || got.GetVersion() != 2 || got.GetKind() != "state" || len(got.GetTags()) != 1 || got.GetUpdateTime() == nil {
 		t.Errorf("record is %v", got)
 	}
-	got = MustUpdate(t, s, "office", &loombridgev1.RecordDraft{Author: "bob", Pinned: true}, "author", "tags", "pinned")
+	got = MustUpdate(t, s, "office", &loombridgev1.MemorySaveRequest{Author: "bob", Pinned: true}, "author", "tags", "pinned")
 	if got.GetAuthor() != "bob" || len(got.GetTags()) != 0 || !got.GetPinned() || got.GetVersion() != 3 {
 		t.Errorf("record is %v", got)
 	}
@@ -63,7 +63,7 @@ func TestUpdateRecordRefuses(t *testing.T) {
 	saved := MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "one", Key: "k"})
 	request := func() *loombridgev1.UpdateRecordRequest {
 		return &loombridgev1.UpdateRecordRequest{
-			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, Record: &loombridgev1.RecordDraft{Text: "two"},
+			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, Record: &loombridgev1.MemorySaveRequest{Text: "two"},
 		}
 	}
 	version := int64(7)
@@ -79,7 +79,7 @@ func TestUpdateRecordRefuses(t *testing.T) {
 	_, err = s.Memory.UpdateRecord(t.Context(), unknown)
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	nothing := request()
-	nothing.Record = &loombridgev1.RecordDraft{}
+	nothing.Record = &loombridgev1.MemorySaveRequest{}
 	_, err = s.Memory.UpdateRecord(t.Context(), nothing)
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	missing := request()
@@ -118,7 +118,7 @@ func TestBatchSaveAndListRecords(t *testing.T) {
 	s := servertest.Start(t, nil)
 	batch := &loombridgev1.BatchSaveRequest{AgentId: agent, RequestId: "import"}
 	for i := range 7 {
-		batch.Records = append(batch.Records, &loombridgev1.RecordDraft{Text: fmt.Sprintf("line %d", i), Id: fmt.Sprintf("r%d", i), Tags: []string{[]string{"even", "odd"}[i%2]}})
+		batch.Records = append(batch.Records, &loombridgev1.MemorySaveRequest{Text: fmt.Sprintf("line %d", i), Id: fmt.Sprintf("r%d", i), Tags: []string{[]string{"even", "odd"}[i%2]}})
 	}
 	first, err := s.Memory.BatchSave(t.Context(), batch)
 	must(t, err)
@@ -159,18 +159,18 @@ func MustListRecords(tb testing.TB, s *servertest.Server, r *loombridgev1.ListRe
 func TestBatchSaveIsAllOrNothing(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for _, test := range []struct {
-		bad    *loombridgev1.RecordDraft
+		bad    *loombridgev1.MemorySaveRequest
 		code   codes.Code
 		reason string
 		field  string
 	}{
-		{&loombridgev1.RecordDraft{}, codes.InvalidArgument, "INVALID_REQUEST", "records[1].text"},
-		{&loombridgev1.RecordDraft{Text: "x", MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: "[]"}}, codes.InvalidArgument, "INVALID_REQUEST", "records[1].metadata"},
-		{&loombridgev1.RecordDraft{Text: "x", Id: "first"}, codes.AlreadyExists, "RECORD_EXISTS", ""},
-		{&loombridgev1.RecordDraft{Text: "x", Supersedes: "nobody"}, codes.NotFound, "RECORD_NOT_FOUND", ""},
+		{&loombridgev1.MemorySaveRequest{}, codes.InvalidArgument, "INVALID_REQUEST", "records[1].text"},
+		{&loombridgev1.MemorySaveRequest{Text: "x", MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: "[]"}}, codes.InvalidArgument, "INVALID_REQUEST", "records[1].metadata"},
+		{&loombridgev1.MemorySaveRequest{Text: "x", Id: "first"}, codes.AlreadyExists, "RECORD_EXISTS", ""},
+		{&loombridgev1.MemorySaveRequest{Text: "x", Supersedes: "nobody"}, codes.NotFound, "RECORD_NOT_FOUND", ""},
 	} {
 		_, err := s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{
-			AgentId: agent, Records: []*loombridgev1.RecordDraft{{Text: "good", Id: "first"}, test.bad},
+			AgentId: agent, Records: []*loombridgev1.MemorySaveRequest{{Text: "good", Id: "first"}, test.bad},
 		})
 		MustFail(t, err, test.code, test.reason)
 		if fields := fieldsOf(err); test.field != "" && !slices.Contains(fields, test.field) {
@@ -259,7 +259,7 @@ func TestMemoryQueryWithinTokens(t *testing.T) {
 	found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "bitcoin", MaxTokens: 20})
 	must(t, err)
 	receipt := found.GetReceipt()
-	if n := len(found.GetHits()); n == 0 || n == records || int(receipt.GetOverMaxTokens()) != records-n || receipt.GetTokens() > 20 {
+	if n := len(found.GetHits()); n == 0 || n == records || int(receipt.GetLeftOut()["over_max_tokens"]) != records-n || receipt.GetTokens() > 20 {
 		t.Errorf("%d hits, receipt %v", n, receipt)
 	}
 	for limit, want := range map[int32]int{0: records, 3: 3} {
@@ -289,9 +289,9 @@ func TestWithoutEmbedder(t *testing.T) {
 	if info.GetMetadata()["want_dimension"] != "2" {
 		t.Errorf("details %v", info.GetMetadata())
 	}
-	stats, err := s.Memory.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	stats, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
 	must(t, err)
-	if spaces := stats.GetSpaces(); stats.GetRecords() != 1 || len(spaces) != 1 || spaces[0].GetName() != "mine" || spaces[0].GetDimension() != 2 || spaces[0].GetVectors() != 1 {
+	if spaces := stats.GetStats().GetSpaces(); stats.GetStats().GetRecords() != 1 || len(spaces) != 1 || spaces[0].GetName() != "mine" || spaces[0].GetDimension() != 2 || spaces[0].GetVectors() != 1 {
 		t.Errorf("stats %v", stats)
 	}
 }
@@ -341,7 +341,7 @@ func TestListedPagesCanBeSent(t *testing.T) {
 func TestVectorOfAnotherDimension(t *testing.T) {
 	s := servertest.Start(t, nil)
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: "one", Embedding: []float32{1, 2}, EmbeddingSpace: "two"})
-	_, err := s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.RecordDraft{
+	_, err := s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.MemorySaveRequest{
 		{Text: "fits", Embedding: []float32{1, 2}, EmbeddingSpace: "two"},
 		{Text: "does not", Embedding: []float32{1, 2, 3}, EmbeddingSpace: "two"},
 	}})
@@ -363,12 +363,12 @@ func TestUpdateMembersOfMetadata(t *testing.T) {
 		AgentId: agent, Text: "how to book", Key: "book", Kind: "playbook",
 		MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"status": "draft", "n": 12345678901234567890, "reviewer": "eve"}`},
 	})
-	approve := &loombridgev1.RecordDraft{MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"status": "approved", "n": 1}`}}
+	approve := &loombridgev1.MemorySaveRequest{MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"status": "approved", "n": 1}`}}
 	got := MustUpdate(t, s, "book", approve, "metadata.status", "metadata.reviewer", "metadata.absent")
 	if want := `{"n":12345678901234567890,"status":"approved"}`; got.GetMetadataJson() != want || got.GetText() != "how to book" || got.GetVersion() != 2 {
 		t.Errorf("got %v", got)
 	}
-	if got = MustUpdate(t, s, "book", &loombridgev1.RecordDraft{}, "metadata.status", "metadata.n"); got.GetMetadataForm() != nil && got.GetMetadataJson() != "" {
+	if got = MustUpdate(t, s, "book", &loombridgev1.MemorySaveRequest{}, "metadata.status", "metadata.n"); got.GetMetadataForm() != nil && got.GetMetadataJson() != "" {
 		t.Errorf("without members it is %q", got.GetMetadataJson())
 	}
 	for _, paths := range [][]string{{"metadata", "metadata.status"}, {"metadata."}, {"metadata.a.b"}} {
@@ -377,9 +377,9 @@ func TestUpdateMembersOfMetadata(t *testing.T) {
 		})
 		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	}
-	large := &loombridgev1.RecordDraft{MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"a": "` + strings.Repeat("x", 40<<10) + `"}`}}
+	large := &loombridgev1.MemorySaveRequest{MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"a": "` + strings.Repeat("x", 40<<10) + `"}`}}
 	MustUpdate(t, s, "book", large, "metadata.a")
-	large = &loombridgev1.RecordDraft{MetadataForm: &loombridgev1.RecordDraft_MetadataJson{MetadataJson: `{"b": "` + strings.Repeat("x", 40<<10) + `"}`}}
+	large = &loombridgev1.MemorySaveRequest{MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"b": "` + strings.Repeat("x", 40<<10) + `"}`}}
 	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "book"}, Record: large, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"metadata.b"}},
 	})

@@ -85,7 +85,7 @@ func TestAsOfShowsWhatWas(t *testing.T) {
 		case move <= 2 && len(current) > 0:
 			_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 				AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: current[rng.IntN(len(current))]},
-				Record:     &loombridgev1.RecordDraft{Text: r.GetText(), Tags: r.GetTags()},
+				Record:     &loombridgev1.MemorySaveRequest{Text: r.GetText(), Tags: r.GetTags()},
 				UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text", "tags"}[:1+rng.IntN(2)]},
 			})
 			must(t, err)
@@ -195,7 +195,7 @@ func TestValidAt(t *testing.T) {
 	at(2012, timestamppb.New(known), "Paris")
 	at(s.Clock.Now().Year()+1, nil, "Rome", "abroad")
 	got, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
-		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "Rome"}, Record: &loombridgev1.RecordDraft{ValidUntil: year(2022)},
+		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "Rome"}, Record: &loombridgev1.MemorySaveRequest{ValidUntil: year(2022)},
 	})
 	must(t, err)
 	if !got.GetRecord().GetValidUntil().AsTime().Equal(year(2022).AsTime()) {

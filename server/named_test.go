@@ -28,7 +28,7 @@ func saying(ctx context.Context, agent, session string) context.Context {
 // Y52
 func TestEveryMethodTakesNamesFromMetadata(t *testing.T) {
 	ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("loom-agent-id", "a", "loom-session-id", "s"))
-	choosing := []protoreflect.Name{"ListBlobs", "ListMessages", "ListAudit", "ExportSessions", "WaitAgents", "CompleteTask"}
+	choosing := []protoreflect.Name{"ListBlobs", "ListMessages", "ListAudit", "Export", "WaitAgents", "CompleteTask"}
 	agents, sessions := 0, 0
 	everyMethod(func(method string, d protoreflect.MethodDescriptor) {
 		for _, said := range []string{"", "own"} {
@@ -111,7 +111,7 @@ func TestNamesFromMetadata(t *testing.T) {
 			}
 			MustFail(t, err, test.code, test.reason)
 		}
-		stream, err := s.Memory.ExportRecords(ctx, &loombridgev1.ExportRecordsRequest{})
+		stream, err := s.Transfer.Export(ctx, &loombridgev1.ExportRequest{})
 		must(t, err)
 		_, err = stream.Recv()
 		check(err)

@@ -49,7 +49,7 @@ func TestMemoryQueryPassages(t *testing.T) {
 			}
 		}
 		r := found.GetReceipt()
-		if sum > budget || sum != r.GetTokens() || int(r.GetOverMaxTokens()) != 6-len(found.GetHits()) {
+		if sum > budget || sum != r.GetTokens() || int(r.GetLeftOut()["over_max_tokens"]) != 6-len(found.GetHits()) {
 			t.Fatalf("of %d tokens %d are told as %v", budget, sum, r)
 		}
 		if reason := r.GetEmptyReason(); (len(found.GetHits()) == 0) != (reason == loombridgev1.EmptyReason_EMPTY_REASON_ALL_OVER_MAX_TOKENS) {

@@ -33,7 +33,7 @@ func TestRelationsGoWithRecords(t *testing.T) {
 	}
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Id: "brief", Text: "gone soon", Expiry: &loombridgev1.MemorySaveRequest_Ttl{Ttl: durationpb.New(time.Minute)}})
 	mustRelate(t, s, "a to b", "b to c", "c to a", "a to brief", "brief to a", "d to a")
-	_, err := s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "a"}, Record: &loombridgev1.RecordDraft{Text: "another text"}})
+	_, err := s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "a"}, Record: &loombridgev1.MemorySaveRequest{Text: "another text"}})
 	must(t, err)
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Key: "k-a", Text: "a third text", Replace: true})
 	_, err = s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "a"}, Archived: proto.Bool(true)})

@@ -112,7 +112,7 @@ func TestRelations(t *testing.T) {
 
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Id: "cat", Text: "the cat is grey", Relations: []*loombridgev1.RelationTo{{Name: "owned_by", ToId: "ann"}}})
 	mustRelations(t, s, "cat", "cat owned_by ann")
-	_, err = s.Memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.RecordDraft{
+	_, err = s.Memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: agent, Records: []*loombridgev1.MemorySaveRequest{
 		{Id: "kit", Text: "the kitten is black", Relations: []*loombridgev1.RelationTo{{Name: "child_of", ToId: "cat"}}},
 		{Id: "kit-2", Text: "the other is white", Relations: []*loombridgev1.RelationTo{{Name: "sibling_of", ToId: "kit"}}},
 	}})
@@ -167,9 +167,9 @@ func TestRelations(t *testing.T) {
 func TestRelationsHaveLimits(t *testing.T) {
 	s := servertest.Start(t, nil)
 	note(t, s, "hub", "the hub")
-	var drafts []*loombridgev1.RecordDraft
+	var drafts []*loombridgev1.MemorySaveRequest
 	for i := range 1000 {
-		drafts = append(drafts, &loombridgev1.RecordDraft{Id: fmt.Sprint("leaf", i), Text: fmt.Sprint("leaf ", i), Relations: []*loombridgev1.RelationTo{{Name: "at", ToId: "hub"}}})
+		drafts = append(drafts, &loombridgev1.MemorySaveRequest{Id: fmt.Sprint("leaf", i), Text: fmt.Sprint("leaf ", i), Relations: []*loombridgev1.RelationTo{{Name: "at", ToId: "hub"}}})
 	}
 	_, err := s.Memory.BatchSave(t.Context(), &loombridgev1.BatchSaveRequest{AgentId: agent, Records: drafts})
 	must(t, err)
@@ -195,7 +195,7 @@ func TestRelationsHaveLimits(t *testing.T) {
 	}
 	answer, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "hub", Related: &loombridgev1.RelatedOptions{Limit: 50}})
 	must(t, err)
-	if r := answer.GetReceipt(); r.GetRelated() != 50 || r.GetRelatedOverLimit() == 0 || len(answer.GetHits()) != 51 {
+	if r := answer.GetReceipt(); r.GetRelated() != 50 || r.GetLeftOut()["related_over_limit"] == 0 || len(answer.GetHits()) != 51 {
 		t.Errorf("of a hub: %d hits, %v", len(answer.GetHits()), r)
 	}
 	_, err = s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "hub"}})
@@ -257,12 +257,12 @@ func TestRelatedRecordsComeAlong(t *testing.T) {
 	}
 	mustBe("nothing asked", ask(nil), "ann")
 	receipt := mustBe("both", ask(&loombridgev1.RelatedOptions{}), "ann", "brief<ann had", "plan<ann made", "oat<ann prefers", "tea>ann served_to")
-	if receipt.GetRelatedExcluded() != 1 {
+	if receipt.GetLeftOut()["related_excluded"] != 1 {
 		t.Errorf("held: %v", receipt)
 	}
 	mustBe("out", ask(&loombridgev1.RelatedOptions{Direction: loombridgev1.RelationDirection_RELATION_DIRECTION_OUT, Names: []string{"prefers", "served_to"}}), "ann", "oat<ann prefers")
 	mustBe("in", ask(&loombridgev1.RelatedOptions{Direction: loombridgev1.RelationDirection_RELATION_DIRECTION_IN}), "ann", "tea>ann served_to")
-	if receipt := mustBe("limit", ask(&loombridgev1.RelatedOptions{Limit: 1}), "ann", "brief<ann had"); receipt.GetRelatedOverLimit() == 0 {
+	if receipt := mustBe("limit", ask(&loombridgev1.RelatedOptions{Limit: 1}), "ann", "brief<ann had"); receipt.GetLeftOut()["related_over_limit"] == 0 {
 		t.Errorf("limit: %v", receipt)
 	}
 	filtered := ask(&loombridgev1.RelatedOptions{})
@@ -284,7 +284,7 @@ func TestRelatedRecordsComeAlong(t *testing.T) {
 	_, err := s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "tea"}, Archived: proto.Bool(true)})
 	must(t, err)
 	MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Id: "soy", Text: "breakfast with soy milk", Supersedes: "oat"})
-	if receipt := mustBe("later", ask(&loombridgev1.RelatedOptions{}), "ann", "plan<ann made", "soy<ann prefers for oat"); receipt.GetRelatedExcluded() != 3 {
+	if receipt := mustBe("later", ask(&loombridgev1.RelatedOptions{}), "ann", "plan<ann made", "soy<ann prefers for oat"); receipt.GetLeftOut()["related_excluded"] != 3 {
 		t.Errorf("held, expired, archived: %v", receipt)
 	}
 	archived := ask(&loombridgev1.RelatedOptions{Direction: loombridgev1.RelationDirection_RELATION_DIRECTION_IN})

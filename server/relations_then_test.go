@@ -72,7 +72,7 @@ func TestRelatedAsOfShowsWhatWas(t *testing.T) {
 		case n == 8 && !replaced[a]:
 			_, err := s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
 				AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: ids[a]}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
-				Record: &loombridgev1.RecordDraft{Text: fmt.Sprintf("another note of %s, number %d", texts[a], step)},
+				Record: &loombridgev1.MemorySaveRequest{Text: fmt.Sprintf("another note of %s, number %d", texts[a], step)},
 			})
 			must(t, err)
 		case n == 9 && len(replaced) < 4 && !replaced[a]:

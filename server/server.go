@@ -310,11 +310,12 @@ func (s *Server) registerNative() {
 	}
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, calls)
 	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, erasures: d.Erasures, backups: s.backups, limits: s.limits})
+	loombridgev1.RegisterTransferServiceServer(s.grpc, &transferService{memory: d.Memory, grants: d.Grants, mover: d.Mover, limits: s.limits})
 	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants, MaxSendBytes: s.limits.MaxSendBytes})
 	contexts := &contextService{
 		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
-		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, mover: d.Mover, lessons: d.Lessons, limits: s.limits,
+		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
 	}
 	loombridgev1.RegisterSessionServiceServer(s.grpc, contexts)

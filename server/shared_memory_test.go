@@ -28,7 +28,7 @@ edits = ["victim"]
 	}
 	update := func(token, agent, key string) error {
 		_, err := s.Memory.UpdateRecord(as(token), &loombridgev1.UpdateRecordRequest{
-			AgentId: agent, UserId: "ann", Name: &loombridgev1.UpdateRecordRequest_Key{Key: key}, Record: &loombridgev1.RecordDraft{Text: "changed by " + agent},
+			AgentId: agent, UserId: "ann", Name: &loombridgev1.UpdateRecordRequest_Key{Key: key}, Record: &loombridgev1.MemorySaveRequest{Text: "changed by " + agent},
 		})
 		return err
 	}
@@ -54,7 +54,7 @@ edits = ["victim"]
 	MustFail(t, remove("a", "a", "name"), codes.PermissionDenied, "AGENT_NOT_OWNED")
 	_, err = s.Bridge.MemorySave(as("a"), &loombridgev1.MemorySaveRequest{AgentId: "a", UserId: "ann", Text: "Her name is Eve", Supersedes: saved.GetId()})
 	MustFail(t, err, codes.PermissionDenied, "AGENT_NOT_OWNED")
-	_, err = s.Memory.BatchSave(as("a"), &loombridgev1.BatchSaveRequest{AgentId: "a", UserId: "ann", Records: []*loombridgev1.RecordDraft{
+	_, err = s.Memory.BatchSave(as("a"), &loombridgev1.BatchSaveRequest{AgentId: "a", UserId: "ann", Records: []*loombridgev1.MemorySaveRequest{
 		{Text: "fine"}, {Text: "Her name is Eve", Supersedes: saved.GetId()},
 	}})
 	MustFail(t, err, codes.PermissionDenied, "AGENT_NOT_OWNED")
@@ -90,7 +90,7 @@ func TestPersonsMemoryWithoutAuthentication(t *testing.T) {
 		must(t, err)
 		other := []string{"two", "one"}[i]
 		_, err = s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
-			AgentId: other, UserId: user, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Record: &loombridgev1.RecordDraft{Text: "second"},
+			AgentId: other, UserId: user, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Record: &loombridgev1.MemorySaveRequest{Text: "second"},
 		})
 		must(t, err)
 		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: other, UserId: user, Name: &loombridgev1.GetRecordRequest_Key{Key: "k"}})

@@ -203,8 +203,8 @@ func sharingTable() map[string]tableRow {
 		"MemoryService/ListRecords": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
 			return told(s.Memory.ListRecords(ctx, &loombridgev1.ListRecordsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space}))
 		}},
-		"MemoryService/GetMemoryStats": {need: mayRead, counts: true, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
-			return told(s.Memory.GetMemoryStats(ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space}))
+		"MemoryService/ListRecords stats": {need: mayRead, counts: true, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
+			return told(s.Memory.ListRecords(ctx, &loombridgev1.ListRecordsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, StatsOnly: true}))
 		}},
 		"MemoryService/WatchRecords": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
 			ctx, cancel := context.WithCancel(ctx)
@@ -212,24 +212,24 @@ func sharingTable() map[string]tableRow {
 			stream, err := s.Memory.WatchRecords(ctx, &loombridgev1.WatchRecordsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space})
 			return drained(stream, err, func(m *loombridgev1.WatchRecordsResponse) bool { return m.GetCaughtUp() })
 		}},
-		"MemoryService/ExportRecords": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
-			stream, err := s.Memory.ExportRecords(ctx, &loombridgev1.ExportRecordsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space})
-			return drained(stream, err, func(*loombridgev1.ExportRecordsResponse) bool { return false })
+		"TransferService/Export": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
+			stream, err := s.Transfer.Export(ctx, &loombridgev1.ExportRequest{AgentId: agent, UserId: m.user, SpaceId: m.space})
+			return drained(stream, err, func(*loombridgev1.ExportResponse) bool { return false })
 		}},
-		"MemoryService/ImportRecords": {need: mayWrite, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
-			stream, err := s.Memory.ImportRecords(ctx)
+		"TransferService/Import": {need: mayWrite, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
+			stream, err := s.Transfer.Import(ctx)
 			if err != nil {
 				return "", err
 			}
-			_ = stream.Send(&loombridgev1.ImportRecordsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space})
+			_ = stream.Send(&loombridgev1.ImportRequest{AgentId: agent, UserId: m.user, SpaceId: m.space})
 			return told(stream.CloseAndRecv())
 		}},
 		"MemoryService/BatchSave": {need: mayWrite, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
-			return told(s.Memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, Records: []*loombridgev1.RecordDraft{{Text: "x"}}}))
+			return told(s.Memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, Records: []*loombridgev1.MemorySaveRequest{{Text: "x"}}}))
 		}},
 		"MemoryService/UpdateRecord": {need: mayWrite, others: true, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
 			return told(s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
-				AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Record: &loombridgev1.RecordDraft{Tags: []string{"t"}},
+				AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "k"}, Record: &loombridgev1.MemorySaveRequest{Tags: []string{"t"}},
 			}))
 		}},
 		"MemoryService/UpdateRecord into the archive": {need: mayWrite, others: true, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {

@@ -99,7 +99,7 @@ func TestSpaces(t *testing.T) {
 		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	}
 	_, err = s.Memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
-		AgentId: "maker", SpaceId: "team", Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, Record: &loombridgev1.RecordDraft{Text: "The release is on Thursday"},
+		AgentId: "maker", SpaceId: "team", Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, Record: &loombridgev1.MemorySaveRequest{Text: "The release is on Thursday"},
 	})
 	must(t, err)
 	if got, err := textsOf(ctx, s, "r", team); err != nil || !slices.Equal(got, []string{"The release is on Thursday"}) {
@@ -227,9 +227,9 @@ func TestDeletedSpace(t *testing.T) {
 	ctx := t.Context()
 	mustCreate(t, s, "maker", "team")
 	MustGrant(ctx, t, s, "maker", team, "friend", loombridgev1.Access_ACCESS_WRITE)
-	drafts := make([]*loombridgev1.RecordDraft, 1000)
+	drafts := make([]*loombridgev1.MemorySaveRequest, 1000)
 	for i := range drafts {
-		drafts[i] = &loombridgev1.RecordDraft{Text: fmt.Sprint(canary, " number ", i), Key: fmt.Sprint("k", i)}
+		drafts[i] = &loombridgev1.MemorySaveRequest{Text: fmt.Sprint(canary, " number ", i), Key: fmt.Sprint("k", i)}
 	}
 	_, err := s.Memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: "friend", SpaceId: "team", Records: drafts})
 	must(t, err)
@@ -477,9 +477,9 @@ func TestDeletedSpaceAcrossServers(t *testing.T) {
 	t.Run("the first server", func(t *testing.T) {
 		s := servertest.Start(t, &servertest.Options{Engine: engine})
 		mustCreate(t, s, "maker", "team")
-		drafts := make([]*loombridgev1.RecordDraft, 500)
+		drafts := make([]*loombridgev1.MemorySaveRequest, 500)
 		for i := range drafts {
-			drafts[i] = &loombridgev1.RecordDraft{Text: fmt.Sprint(canary, " number ", i)}
+			drafts[i] = &loombridgev1.MemorySaveRequest{Text: fmt.Sprint(canary, " number ", i)}
 		}
 		_, err := s.Memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: "maker", SpaceId: "team", Records: drafts})
 		must(t, err)

@@ -55,10 +55,10 @@ func (c longTalk) mustRemember(tb testing.TB, s *servertest.Server, user string)
 		must(tb, json.Unmarshal(c.Conversation[name+"_date_time"], &date))
 		at, err := time.Parse("3:04 pm on 2 January, 2006", date)
 		must(tb, err)
-		var drafts []*loombridgev1.RecordDraft
+		var drafts []*loombridgev1.MemorySaveRequest
 		for _, turn := range turns {
 			said[turn.ID] = strings.Join(strings.Fields(turn.Text), " ")
-			drafts = append(drafts, &loombridgev1.RecordDraft{Text: turn.Text, Author: turn.Speaker, SessionId: name, EventTime: timestamppb.New(at)})
+			drafts = append(drafts, &loombridgev1.MemorySaveRequest{Text: turn.Text, Author: turn.Speaker, SessionId: name, EventTime: timestamppb.New(at)})
 		}
 		_, err = s.Memory.BatchSave(tb.Context(), &loombridgev1.BatchSaveRequest{AgentId: agent, UserId: user, Records: drafts})
 		must(tb, err)

@@ -200,7 +200,7 @@ func TestMemoryStays(t *testing.T) {
 		t.Errorf("with another question:\n%s", text)
 	}
 	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
-		AgentId: agent, UserId: "eva", Name: &loombridgev1.UpdateRecordRequest_Id{Id: tea.GetId()}, Record: &loombridgev1.RecordDraft{Text: "Eva likes white tea"},
+		AgentId: agent, UserId: "eva", Name: &loombridgev1.UpdateRecordRequest_Id{Id: tea.GetId()}, Record: &loombridgev1.MemorySaveRequest{Text: "Eva likes white tea"},
 	})
 	must(t, err)
 	if got := block(promptFor(t, s, "s", "Which tea does Eva like?", settings)); !strings.Contains(got, "white") || strings.Contains(got, "green") {

@@ -101,7 +101,7 @@ func TestPresetsKeepOnWrite(t *testing.T) {
 			t.Fatalf("%q: got\n%s", preset, text)
 		}
 		_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
-			AgentId: agent, UserId: "eva", Name: &loombridgev1.UpdateRecordRequest_Id{Id: tea.GetId()}, Record: &loombridgev1.RecordDraft{Text: "Eva likes white tea"},
+			AgentId: agent, UserId: "eva", Name: &loombridgev1.UpdateRecordRequest_Id{Id: tea.GetId()}, Record: &loombridgev1.MemorySaveRequest{Text: "Eva likes white tea"},
 		})
 		must(t, err)
 		for _, wait := range []time.Duration{0, 299 * time.Second, time.Second, time.Second} {

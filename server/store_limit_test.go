@@ -60,7 +60,7 @@ func TestImportsKeepTheStoreLimit(t *testing.T) {
 		})
 		must(t, err)
 	}
-	exported, err := source.Context.ExportSessions(t.Context(), &loombridgev1.ExportSessionsRequest{AgentId: "a"})
+	exported, err := source.Transfer.Export(t.Context(), &loombridgev1.ExportRequest{AgentId: "a", Sessions: true})
 	must(t, err)
 	var lines []string
 	for {
@@ -72,10 +72,10 @@ func TestImportsKeepTheStoreLimit(t *testing.T) {
 		lines = append(lines, part.GetLines()...)
 	}
 	imports := func(agent string) error {
-		stream, err := s.Context.ImportSessions(t.Context())
+		stream, err := s.Transfer.Import(t.Context())
 		must(t, err)
 		for _, line := range lines {
-			if err := stream.Send(&loombridgev1.ImportSessionsRequest{AgentId: agent, Lines: []string{line}}); err != nil {
+			if err := stream.Send(&loombridgev1.ImportRequest{AgentId: agent, Sessions: true, Lines: []string{line}}); err != nil {
 				break // CloseAndRecv says why
 			}
 		}

@@ -51,7 +51,7 @@ func tainted(t *testing.T, s *servertest.Server, number int, kind, text, mark st
 		case 3:
 			_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 				AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: last}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
-				Record: &loombridgev1.RecordDraft{Text: next.GetText()},
+				Record: &loombridgev1.MemorySaveRequest{Text: next.GetText()},
 			})
 			must(t, err)
 			continue
@@ -169,10 +169,10 @@ func TestReview(t *testing.T) {
 		t.Errorf("approved: %v", r)
 	}
 	want("approved", true, "approved", "held")
-	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: held.GetId()}, Record: &loombridgev1.RecordDraft{Importance: proto.Float64(0.9)}})
+	_, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: held.GetId()}, Record: &loombridgev1.MemorySaveRequest{Importance: proto.Float64(0.9)}})
 	must(t, err)
 	want("weighed otherwise", true, "approved", "held")
-	_, err = s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: held.GetId()}, Record: &loombridgev1.RecordDraft{Text: "The pump needs oil of grade 9, and vinegar"}})
+	_, err = s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: held.GetId()}, Record: &loombridgev1.MemorySaveRequest{Text: "The pump needs oil of grade 9, and vinegar"}})
 	must(t, err)
 	want("changed since", false, "held", "held")
 	review(held.GetId(), loombridgev1.Review_REVIEW_REJECTED)

@@ -52,9 +52,8 @@ func TestWorkingStreams(t *testing.T) {
 	}
 	for _, method := range []string{
 		loombridgev1.BlobService_ReadBlob_FullMethodName, loombridgev1.BlobService_SearchBlobs_FullMethodName,
-		loombridgev1.SessionService_UploadStep_FullMethodName, loombridgev1.MemoryService_ExportRecords_FullMethodName,
-		loombridgev1.MemoryService_ImportRecords_FullMethodName, loombridgev1.SessionService_ExportSessions_FullMethodName,
-		loombridgev1.SessionService_ImportSessions_FullMethodName,
+		loombridgev1.SessionService_UploadStep_FullMethodName, loombridgev1.TransferService_Export_FullMethodName,
+		loombridgev1.TransferService_Import_FullMethodName,
 	} {
 		if !conduct.Of(method).GetWorks() {
 			t.Errorf("%s takes no place", method)

@@ -92,7 +92,7 @@ func TestCheck(t *testing.T) {
 		"three varints":  {&loombridgev1.ListToolsRequest{Levels: []int32{1, 1000, 100000}}, "", ""},
 		"a map":          {&loombridgev1.EmitRequest{Headers: map[string]string{"a": "", "b": "", "c": "", "d": ""}}, "headers", "has more than 3 items"},
 		"inside an item": {
-			&loombridgev1.BatchSaveRequest{Records: []*loombridgev1.RecordDraft{{Tags: four[:3]}, {DerivedFrom: four}}},
+			&loombridgev1.BatchSaveRequest{Records: []*loombridgev1.MemorySaveRequest{{Tags: four[:3]}, {DerivedFrom: four}}},
 			"records[1].derived_from", "has more than 3 items",
 		},
 		"inside messages": {
@@ -107,11 +107,11 @@ func TestCheck(t *testing.T) {
 		}, "metadata", "has more than 10 JSON values; give it as JSON text"},
 		"nested":      {payload(nested(json)), "", ""},
 		"a long text": {payload(structpb.NewStringValue(strings.Repeat("x", 1<<20))), "", ""},
-		"each value by itself": {&loombridgev1.BatchSaveRequest{Records: []*loombridgev1.RecordDraft{
-			{MetadataForm: &loombridgev1.RecordDraft_Metadata{Metadata: object(t, ten)}}, {MetadataForm: &loombridgev1.RecordDraft_Metadata{Metadata: object(t, ten)}},
+		"each value by itself": {&loombridgev1.BatchSaveRequest{Records: []*loombridgev1.MemorySaveRequest{
+			{MetadataForm: &loombridgev1.MemorySaveRequest_Metadata{Metadata: object(t, ten)}}, {MetadataForm: &loombridgev1.MemorySaveRequest_Metadata{Metadata: object(t, ten)}},
 		}}, "", ""},
-		"the second value": {&loombridgev1.BatchSaveRequest{Records: []*loombridgev1.RecordDraft{
-			{MetadataForm: &loombridgev1.RecordDraft_Metadata{Metadata: object(t, ten)}}, {MetadataForm: &loombridgev1.RecordDraft_Metadata{Metadata: object(t, eleven)}},
+		"the second value": {&loombridgev1.BatchSaveRequest{Records: []*loombridgev1.MemorySaveRequest{
+			{MetadataForm: &loombridgev1.MemorySaveRequest_Metadata{Metadata: object(t, ten)}}, {MetadataForm: &loombridgev1.MemorySaveRequest_Metadata{Metadata: object(t, eleven)}},
 		}}, "records[1].metadata", "has more than 10 JSON values; give it as JSON text"},
 	} {
 		excess, found := newCounter().Check(tt.message.ProtoReflect().Descriptor(), encode(t, tt.message))
@@ -131,7 +131,7 @@ func TestCheckTheWhole(t *testing.T) {
 	records := func(n int) *loombridgev1.BatchSaveRequest {
 		m := &loombridgev1.BatchSaveRequest{}
 		for range n {
-			m.Records = append(m.Records, &loombridgev1.RecordDraft{Tags: make([]string, 127)})
+			m.Records = append(m.Records, &loombridgev1.MemorySaveRequest{Tags: make([]string, 127)})
 		}
 		return m
 	}
@@ -274,7 +274,7 @@ func TestCheckAgreesWithTheDecodedMessage(t *testing.T) {
 // can be decoded.
 func FuzzCheck(f *testing.F) {
 	f.Add([]byte{0x62, 0x01, 'a', 0x62, 0x00, 0x62, 0x00, 0x62, 0x00}, 0)
-	f.Add(encode(f, &loombridgev1.BatchSaveRequest{Records: []*loombridgev1.RecordDraft{{Tags: []string{"a"}}}}), 1)
+	f.Add(encode(f, &loombridgev1.BatchSaveRequest{Records: []*loombridgev1.MemorySaveRequest{{Tags: []string{"a"}}}}), 1)
 	f.Add(encode(f, &loombridgev1.EmitRequest{PayloadForm: &loombridgev1.EmitRequest_Payload{Payload: nested(4)}}), 3)
 	f.Add([]byte{0x0b, 0x0b, 0xff}, 2)
 	counter := newCounter()

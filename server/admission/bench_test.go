@@ -21,7 +21,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	large := &loombridgev1.BatchSaveRequest{AgentId: "researcher-1"}
 	for range 500 {
-		large.Records = append(large.Records, &loombridgev1.RecordDraft{
+		large.Records = append(large.Records, &loombridgev1.MemorySaveRequest{
 			Text: strings.Repeat("word ", 100), Tags: []string{"a", "b", "c"}, Embedding: make([]float32, 384),
 		})
 	}

@@ -15,38 +15,31 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/writer"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // The enums of the API have the domain's numbers, or zero for its default.
 
-// Record converts a request or a draft. Metadata and importance have forms that the
-// interface can't distinguish.
-func Record(r validate.Draft, metadata *structpb.Struct, importance *float64, pinned bool) (record.Record, error) {
+// Record converts what is to be saved.
+func Record(r *loombridgev1.MemorySaveRequest) (record.Record, error) {
 	text := json.RawMessage(r.GetMetadataJson())
-	if metadata != nil {
+	if metadata := r.GetMetadata(); metadata != nil {
 		var err error
 		if text, err = jsonOf("metadata", structpb.NewStructValue(metadata)); err != nil {
 			return record.Record{}, err
 		}
 	}
 	weight := record.DefaultImportance
-	if importance != nil {
-		weight = *importance
+	if r.Importance != nil {
+		weight = r.GetImportance()
 	}
 	return record.Record{
 		ID: r.GetId(), Text: r.GetText(), Key: r.GetKey(), Kind: r.GetKind(),
 		SessionID: r.GetSessionId(), Author: r.GetAuthor(), EventTime: timeOf(r.GetEventTime()), ValidUntil: timeOf(r.GetValidUntil()),
 		ExpireTime: timeOf(r.GetExpireTime()), TTL: spanOf(r.GetTtl()), SlidingTTL: spanOf(r.GetSlidingTtl()),
-		Metadata: text, Tags: r.GetTags(), Importance: weight, Pinned: pinned,
+		Metadata: text, Tags: r.GetTags(), Importance: weight, Pinned: r.GetPinned(),
 		Supersedes: r.GetSupersedes(), DerivedFrom: r.GetDerivedFrom(), Origin: record.Origin(r.GetOrigin()),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(), Relations: outgoing(r.GetRelations()),
 	}, nil
-}
-
-// DraftRecord is the record of a draft.
-func DraftRecord(r *loombridgev1.RecordDraft) (record.Record, error) {
-	return Record(r, r.GetMetadata(), r.Importance, r.GetPinned())
 }
 
 // Saved describes a record that was saved, or repeated.
@@ -95,8 +88,8 @@ func (v RecordView) Change(c memory.Change) *loombridgev1.WatchRecordsResponse {
 }
 
 // Imported writes the outcome of an import.
-func Imported(i memory.Imported, id string) *loombridgev1.ImportRecordsResponse {
-	return &loombridgev1.ImportRecordsResponse{ImportId: id, Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Expired: int64(i.Expired), ArchivedCount: int64(i.Archived), DeletedCount: int64(i.Deleted)}
+func Imported(i memory.Imported, id string) *loombridgev1.ImportResponse {
+	return &loombridgev1.ImportResponse{ImportId: id, Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Expired: int64(i.Expired), ArchivedCount: int64(i.Archived), DeletedCount: int64(i.Deleted)}
 }
 
 // Record writes a record as far as it is wanted.
@@ -221,20 +214,33 @@ func explanationOf(e *memory.Explanation) *loombridgev1.HitExplanation {
 
 func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 	return &loombridgev1.QueryReceipt{
-		Filtered: Int32(r.Filtered), Expired: Int32(r.Expired), Superseded: Int32(r.Superseded), Archived: Int32(r.Archived),
-		UnderMinScore: Int32(r.UnderMinScore), OverLimit: Int32(r.OverLimit), OverMaxTokens: Int32(r.OverMaxTokens),
-		OverMaxBytes: Int32(r.OverMaxBytes), InPart: Int32(r.InPart),
+		LeftOut: leftOut(&r), InPart: Int32(r.InPart),
 		Tokens: Int32(r.Tokens), VectorsRescored: Int32(r.VectorsRescored),
 		EmbeddingSpaces: r.EmbeddingSpaces,
 		Records:         r.Records, Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
 		AsOf: Timestamp(r.Moment.AsOf), ValidAt: Timestamp(r.Moment.ValidAt), Reread: Int32(r.Reread), Lost: Int32(r.Lost),
-		Related: Int32(r.Related), RelatedExcluded: Int32(r.RelatedExcluded), RelatedOverLimit: Int32(r.RelatedOver),
+		Related: Int32(r.Related),
 	}
 }
 
+// leftOut counts what is no hit, by the reasons that the API documents.
+func leftOut(r *memory.Receipt) map[string]int32 {
+	out := map[string]int32{}
+	for reason, n := range map[string]int{
+		"filtered": r.Filtered, "expired": r.Expired, "superseded": r.Superseded, "archived": r.Archived,
+		"under_min_score": r.UnderMinScore, "over_limit": r.OverLimit, "over_max_tokens": r.OverMaxTokens, "over_max_bytes": r.OverMaxBytes,
+		"related_excluded": r.RelatedExcluded, "related_over_limit": r.RelatedOver,
+	} {
+		if n > 0 {
+			out[reason] = Int32(n)
+		}
+	}
+	return out
+}
+
 // Stats are the counts of one memory.
-func Stats(s memory.Stats) *loombridgev1.GetMemoryStatsResponse {
-	out := &loombridgev1.GetMemoryStatsResponse{
+func Stats(s memory.Stats) *loombridgev1.MemoryStats {
+	out := &loombridgev1.MemoryStats{
 		Records: s.Records, Unpacked: int64(s.Tail), Segments: Int32(s.Segments),
 		EmbedderSpace: s.EmbedderSpace, Pending: s.Pending,
 		Archived: s.Archived, RecordLimit: int64(s.MaxRecords), ArchiveLimit: int64(s.MaxArchived),

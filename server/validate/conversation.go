@@ -25,26 +25,3 @@ func ListConversationRequest(r *loombridgev1.ListConversationRequest) error {
 	c.page(r, session.MaxListed, known)
 	return c.err()
 }
-
-// ExportSessionsRequest checks what SessionService.ExportSessions is asked.
-func ExportSessionsRequest(r *loombridgev1.ExportSessionsRequest) error {
-	var c checker
-	c.agent(r.GetAgentId())
-	c.session(r.GetSessionId())
-	return c.err()
-}
-
-// ImportSessionsRequest checks the first message of an import.
-func ImportSessionsRequest(r *loombridgev1.ImportSessionsRequest) error {
-	var c checker
-	c.agent(r.GetAgentId())
-	c.count("lines", len(r.GetLines()), maxLines)
-	return c.err()
-}
-
-// ImportedSessions checks a later message of an import.
-func ImportedSessions(r *loombridgev1.ImportSessionsRequest) error {
-	var c checker
-	c.count("lines", len(r.GetLines()), maxLines)
-	return c.err()
-}

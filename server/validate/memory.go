@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
-
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -31,35 +28,6 @@ const (
 	maxQueryTokens = 1 << 24
 )
 
-// Draft is what MemorySaveRequest and RecordDraft have in common.
-type Draft interface {
-	GetText() string
-	GetId() string
-	GetKey() string
-	GetKind() string
-	GetSessionId() string
-	GetAuthor() string
-	GetEventTime() *timestamppb.Timestamp
-	GetValidUntil() *timestamppb.Timestamp
-	GetMetadataJson() string
-	GetTags() []string
-	GetImportance() float64
-	GetTtl() *durationpb.Duration
-	GetExpireTime() *timestamppb.Timestamp
-	GetSlidingTtl() *durationpb.Duration
-	GetEmbedding() []float32
-	GetEmbeddingSpace() string
-	GetSupersedes() string
-	GetDerivedFrom() []string
-	GetOrigin() loombridgev1.Origin
-	GetRelations() []*loombridgev1.RelationTo
-}
-
-var (
-	_ Draft = (*loombridgev1.MemorySaveRequest)(nil)
-	_ Draft = (*loombridgev1.RecordDraft)(nil)
-)
-
 // within puts a prefix before the fields of the violations behind the first so many. Most
 // checks find nothing, and names that are made for nothing take as long as they do.
 func (c *checker) within(broken int, prefix string) {
@@ -69,7 +37,7 @@ func (c *checker) within(broken int, prefix string) {
 }
 
 // draft checks all of a record but that it has a text.
-func (c *checker) draft(r Draft) {
+func (c *checker) draft(r *loombridgev1.MemorySaveRequest) {
 	c.text("text", r.GetText(), record.MaxTextBytes)
 	c.name("id", r.GetId(), record.MaxIDBytes)
 	c.name("key", r.GetKey(), record.MaxKeyBytes)
@@ -97,6 +65,25 @@ func (c *checker) draft(r Draft) {
 	if c.count("relations", len(r.GetRelations()), record.MaxRelations) {
 		for i, one := range r.GetRelations() {
 			c.relation(Item("relations", i), one.GetName(), one.GetToId())
+		}
+	}
+}
+
+// inner refuses what the request around a record says for it, and how a record is saved.
+func (c *checker) inner(r *loombridgev1.MemorySaveRequest) {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"agent_id", r.GetAgentId() != ""},
+		{"user_id", r.GetUserId() != ""},
+		{"space_id", r.GetSpaceId() != ""},
+		{"request_id", r.GetRequestId() != ""},
+		{"duplicates", r.GetDuplicates() != 0},
+		{"replace", r.GetReplace()},
+	} {
+		if field.set {
+			c.add(field.name, "can't be given here: it is no field of a record")
 		}
 	}
 }
@@ -281,6 +268,7 @@ func UpdateRecordRequest(r *loombridgev1.UpdateRecordRequest) error {
 	}
 	broken := len(c.violations)
 	c.draft(r.GetRecord())
+	c.inner(r.GetRecord())
 	c.within(broken, "record.")
 	c.mask(r)
 	return c.err()
@@ -336,7 +324,7 @@ func (c *checker) mask(r *loombridgev1.UpdateRecordRequest) {
 
 // unchanging refuses fields of a new value that no update changes, where it is
 // the value that says what is to change: they would get lost without a word.
-func (c *checker) unchanging(d *loombridgev1.RecordDraft) {
+func (c *checker) unchanging(d *loombridgev1.MemorySaveRequest) {
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -368,6 +356,9 @@ func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	c.tiers(r.GetTiers())
 	c.time("as_of", r.GetAsOf())
 	c.time("valid_at", r.GetValidAt())
+	if r.GetStatsOnly() && (r.GetFilter() != "" || len(r.GetTiers()) > 0 || r.GetPageToken() != "" || r.GetAsOf() != nil || r.GetValidAt() != nil) {
+		c.add("stats_only", "counts all of a memory: it can't be given with filter, tiers, page_token, as_of or valid_at")
+	}
 	return c.err()
 }
 
@@ -382,27 +373,47 @@ func WatchRecordsRequest(r *loombridgev1.WatchRecordsRequest) error {
 	return c.err()
 }
 
-// ExportRecordsRequest checks what MemoryService.ExportRecords is asked.
-func ExportRecordsRequest(r *loombridgev1.ExportRecordsRequest) error {
+// ExportRequest checks what TransferService.Export is asked.
+func ExportRequest(r *loombridgev1.ExportRequest) error {
 	var c checker
 	c.owner(r)
+	c.name("session_id", r.GetSessionId(), record.MaxSessionBytes)
+	if r.GetSessionId() != "" && !r.GetSessions() {
+		c.add("session_id", "needs sessions")
+	}
+	c.ofSessions(r)
 	return c.err()
+}
+
+// ofSessions refuses the owner of a memory where sessions are moved, which are an agent's.
+func (c *checker) ofSessions(r interface {
+	owned
+	GetSessions() bool
+},
+) {
+	if r.GetSessions() && (r.GetUserId() != "" || r.GetSpaceId() != "") {
+		c.add("sessions", "can't be given with user_id or space_id: sessions are an agent's")
+	}
 }
 
 // maxLines bounds the lines of one message of an import.
 const maxLines = 10_000
 
-// ImportRecordsRequest checks the first message of an import.
-func ImportRecordsRequest(r *loombridgev1.ImportRecordsRequest) error {
+// ImportRequest checks the first message of an import.
+func ImportRequest(r *loombridgev1.ImportRequest) error {
 	var c checker
 	c.owner(r)
 	c.name("import_id", r.GetImportId(), record.MaxKeyBytes)
 	c.count("lines", len(r.GetLines()), maxLines)
+	c.ofSessions(r)
+	if r.GetSessions() && (r.GetSkipExisting() || r.GetImportId() != "") {
+		c.add("sessions", "can't be given with skip_existing or import_id, which are of records")
+	}
 	return c.err()
 }
 
 // ImportLines checks a later message of an import.
-func ImportLines(r *loombridgev1.ImportRecordsRequest) error {
+func ImportLines(r *loombridgev1.ImportRequest) error {
 	var c checker
 	c.count("lines", len(r.GetLines()), maxLines)
 	return c.err()
@@ -419,6 +430,7 @@ func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 		for i, record := range r.GetRecords() {
 			broken := len(c.violations)
 			c.required("text", record.GetText(), math.MaxInt)
+			c.inner(record)
 			if c.draft(record); len(c.violations) > broken {
 				c.within(broken, Item("records", i)+".")
 			}
@@ -431,13 +443,6 @@ func BatchSaveRequest(r *loombridgev1.BatchSaveRequest) error {
 
 // ReembedRequest checks what MemoryService.Reembed is asked.
 func ReembedRequest(r *loombridgev1.ReembedRequest) error {
-	var c checker
-	c.owner(r)
-	return c.err()
-}
-
-// GetMemoryStatsRequest checks what MemoryService.GetMemoryStats is asked.
-func GetMemoryStatsRequest(r *loombridgev1.GetMemoryStatsRequest) error {
 	var c checker
 	c.owner(r)
 	return c.err()

@@ -108,9 +108,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
     owner = pb.MemoryOwner(user_id="ann")
     receipt = pb.QueryReceipt(
         vectors_rescored=4,
-        over_limit=5,
-        over_max_tokens=6,
-        over_max_bytes=8,
+        left_out={"over_limit": 5, "over_max_tokens": 6, "over_max_bytes": 8},
         in_part=9,
         tokens=7,
         empty_reason=pb.EMPTY_REASON_ALL_UNDER_MIN_SCORE,
@@ -190,7 +188,7 @@ async def test_update_names_what_it_changes(fake: Fake, ctx: loombridge.Client) 
         "tags",
         "text",
     ]
-    draft = pb.RecordDraft(
+    draft = pb.MemorySaveRequest(
         text="new", importance=0, metadata_json="{}", sliding_ttl=Duration(seconds=5)
     )
     assert sent.record == draft
@@ -199,7 +197,7 @@ async def test_update_names_what_it_changes(fake: Fake, ctx: loombridge.Client) 
     await ctx.memory.update(id="r1", clear=["expiry"])
     assert list(fake.requests[1].update_mask.paths) == ["expiry"]
     assert not fake.requests[1].HasField("expected_version")
-    assert fake.requests[1].record == pb.RecordDraft()
+    assert fake.requests[1].record == pb.MemorySaveRequest()
 
 
 async def test_delete(fake: Fake, ctx: loombridge.Client) -> None:
@@ -264,9 +262,9 @@ async def test_save_many_takes_whatever_there_is(fake: Fake, ctx: loombridge.Cli
             agent_id="a1",
             user_id="u",
             records=[
-                pb.RecordDraft(text="just a text", session_id="s1"),
-                pb.RecordDraft(text="a mapping", tags=["t"]),
-                pb.RecordDraft(
+                pb.MemorySaveRequest(text="just a text", session_id="s1"),
+                pb.MemorySaveRequest(text="a mapping", tags=["t"]),
+                pb.MemorySaveRequest(
                     text="a draft",
                     session_id="s1",
                     key="k",
@@ -347,7 +345,7 @@ async def test_changes_are_repeated_only_with_a_request_id(
             with pytest.raises(loombridge.ServerUnreachableError):
                 await call(request_id)
             assert len(fake.requests) == times
-    fake.on(_rpc.GET_MEMORY_STATS, away)
+    fake.on(_rpc.LIST_RECORDS, away)
     fake.requests.clear()
     with pytest.raises(loombridge.ServerUnreachableError):
         await ctx.memory.stats()
@@ -401,14 +399,16 @@ async def test_reembed_without_an_embedder(fake: Fake, ctx: loombridge.Client) -
 
 async def test_stats(fake: Fake, ctx: loombridge.Client) -> None:
     fake.on(
-        _rpc.GET_MEMORY_STATS,
-        pb.GetMemoryStatsResponse(
-            records=1,
-            unpacked=4,
-            segments=5,
-            spaces=[pb.EmbeddingSpaceStats(name="m", dimension=384, vectors=7)],
-            embedder_space="e",
-            pending=8,
+        _rpc.LIST_RECORDS,
+        pb.ListRecordsResponse(
+            stats=pb.MemoryStats(
+                records=1,
+                unpacked=4,
+                segments=5,
+                spaces=[pb.EmbeddingSpaceStats(name="m", dimension=384, vectors=7)],
+                embedder_space="e",
+                pending=8,
+            )
         ),
     )
     assert await ctx.memory.stats(user_id="u") == loombridge.MemoryStats(

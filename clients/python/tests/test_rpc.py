@@ -18,6 +18,7 @@ from loombridge.v1 import (
     memory_pb2,
     sharing_pb2,
     tools_pb2,
+    transfer_pb2,
 )
 
 
@@ -30,6 +31,7 @@ def test_table_agrees_with_the_protos() -> None:
         memory_pb2,
         sharing_pb2,
         tools_pb2,
+        transfer_pb2,
     ]
     declared = {
         f"/{service.full_name}/{rpc.name}": (

@@ -65,10 +65,12 @@ type Server struct {
 	Bridge  loombridgev1.BridgeServiceClient
 	Memory  loombridgev1.MemoryServiceClient
 	Sharing loombridgev1.SharingServiceClient
-	Context contexts.Client
-	Tools   loombridgev1.ToolServiceClient
-	Events  loombridgev1.EventServiceClient
-	Admin   loombridgev1.AdminServiceClient
+	// Transfer exports and imports.
+	Transfer loombridgev1.TransferServiceClient
+	Context  contexts.Client
+	Tools    loombridgev1.ToolServiceClient
+	Events   loombridgev1.EventServiceClient
+	Admin    loombridgev1.AdminServiceClient
 
 	LoomBridge  loomv1pb.BridgeClient
 	LoomMemory  loomv1pb.MemoryServiceClient
@@ -186,6 +188,7 @@ func (s *Server) Conn() *grpc.ClientConn { return s.conn }
 func (s *Server) connect() {
 	s.Bridge = loombridgev1.NewBridgeServiceClient(s.conn)
 	s.Memory = loombridgev1.NewMemoryServiceClient(s.conn)
+	s.Transfer = loombridgev1.NewTransferServiceClient(s.conn)
 	s.Sharing = loombridgev1.NewSharingServiceClient(s.conn)
 	s.Context = contexts.New(s.conn)
 	s.Tools = loombridgev1.NewToolServiceClient(s.conn)

@@ -259,7 +259,7 @@ func (b *bench) injectedTable(ctx context.Context) error {
 // rememberUser saves what prompts may find of the user.
 func (b *bench) rememberUser(ctx context.Context, client loombridgev1.MemoryServiceClient) error {
 	const batch = 500
-	var drafts []*loombridgev1.RecordDraft
+	var drafts []*loombridgev1.MemorySaveRequest
 	save := func() error {
 		_, err := client.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: "bench", UserId: promptUser, Records: drafts})
 		drafts = drafts[:0]
@@ -267,7 +267,7 @@ func (b *bench) rememberUser(ctx context.Context, client loombridgev1.MemoryServ
 	}
 	total := userRecords + knowledgeRecords + playbookRecords + noteRecords + skillRecords
 	for i := range total {
-		draft := &loombridgev1.RecordDraft{Text: b.pool[i%len(b.pool)][:savedBytes/2]}
+		draft := &loombridgev1.MemorySaveRequest{Text: b.pool[i%len(b.pool)][:savedBytes/2]}
 		metadata := ""
 		switch left := total - i; {
 		case left <= skillRecords:
@@ -281,7 +281,7 @@ func (b *bench) rememberUser(ctx context.Context, client loombridgev1.MemoryServ
 			draft.Kind = "knowledge"
 		}
 		if metadata != "" {
-			draft.MetadataForm = &loombridgev1.RecordDraft_MetadataJson{MetadataJson: metadata}
+			draft.MetadataForm = &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: metadata}
 		}
 		if drafts = append(drafts, draft); len(drafts) == batch || i+1 == total {
 			if err := save(); err != nil {

@@ -34,9 +34,9 @@ func (b *memoryBench) collect(ctx context.Context) error {
 	defer server.remove()
 	run := collecting{memoryServer: server, context: contexts.New(server.conn), pool: texts(5, 4096)}
 	b.say("saving %d records", b.records)
-	drafts := make([]*loombridgev1.RecordDraft, b.records)
+	drafts := make([]*loombridgev1.MemorySaveRequest, b.records)
 	for i := range drafts {
-		drafts[i] = &loombridgev1.RecordDraft{Text: run.text()}
+		drafts[i] = &loombridgev1.MemorySaveRequest{Text: run.text()}
 	}
 	if _, err := server.load(ctx, collectAgent, drafts); err != nil {
 		return err

@@ -132,7 +132,7 @@ type evidenceServer struct {
 
 func (s evidenceServer) Remove() { s.server.remove() }
 
-func (s evidenceServer) Load(ctx context.Context, agent string, records []*loombridgev1.RecordDraft) error {
+func (s evidenceServer) Load(ctx context.Context, agent string, records []*loombridgev1.MemorySaveRequest) error {
 	_, err := s.server.load(ctx, agent, records)
 	return err
 }
@@ -199,7 +199,7 @@ type loaded struct {
 
 // load imports records into a scope, in batches of the largest size, one after
 // another, and waits until they are packed.
-func (s *memoryServer) load(ctx context.Context, agent string, records []*loombridgev1.RecordDraft) (loaded, error) {
+func (s *memoryServer) load(ctx context.Context, agent string, records []*loombridgev1.MemorySaveRequest) (loaded, error) {
 	begin := time.Now()
 	for batch := range slices.Chunk(records, memory.MaxBatchRecords) {
 		if _, err := s.memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: agent, Records: batch}); err != nil {
@@ -207,7 +207,7 @@ func (s *memoryServer) load(ctx context.Context, agent string, records []*loombr
 		}
 	}
 	l := loaded{acknowledged: time.Since(begin)}
-	err := s.until(ctx, agent, func(stats *loombridgev1.GetMemoryStatsResponse) bool {
+	err := s.until(ctx, agent, func(stats *loombridgev1.MemoryStats) bool {
 		return stats.GetUnpacked() < packing.DefaultAfter
 	})
 	l.packed = time.Since(begin)
@@ -222,17 +222,17 @@ const (
 )
 
 // until waits until the statistics of a scope satisfy done.
-func (s *memoryServer) until(ctx context.Context, agent string, done func(*loombridgev1.GetMemoryStatsResponse) bool) error {
+func (s *memoryServer) until(ctx context.Context, agent string, done func(*loombridgev1.MemoryStats) bool) error {
 	ctx, stop := context.WithTimeout(ctx, backgroundTime)
 	defer stop()
 	tick := time.NewTicker(statsEvery)
 	defer tick.Stop()
 	for {
-		stats, err := s.memory.GetMemoryStats(ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+		stats, err := s.memory.ListRecords(ctx, &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
 		if err != nil {
 			return err
 		}
-		if done(stats) {
+		if done(stats.GetStats()) {
 			return nil
 		}
 		select {
@@ -280,7 +280,7 @@ func ms(us float64) float64  { return us / 1000 }
 func mib(n int64) float64    { return float64(n) / (1 << 20) }
 
 // textBytes is how much text records have.
-func textBytes(records []*loombridgev1.RecordDraft) (n int64) {
+func textBytes(records []*loombridgev1.MemorySaveRequest) (n int64) {
 	for _, r := range records {
 		n += int64(len(r.GetText()))
 	}

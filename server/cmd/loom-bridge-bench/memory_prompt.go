@@ -119,7 +119,7 @@ func (b *memoryBench) promptLocomo(ctx context.Context, server *memoryServer) er
 }
 
 // remember saves what a user said.
-func (s *memoryServer) remember(ctx context.Context, user string, records []*loombridgev1.RecordDraft) error {
+func (s *memoryServer) remember(ctx context.Context, user string, records []*loombridgev1.MemorySaveRequest) error {
 	for len(records) > 0 {
 		n := min(len(records), 100)
 		if _, err := s.memory.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: askingAgent, UserId: user, Records: records[:n]}); err != nil {
@@ -128,8 +128,8 @@ func (s *memoryServer) remember(ctx context.Context, user string, records []*loo
 		records = records[n:]
 	}
 	for { // vectors are made behind the saves
-		stats, err := s.memory.GetMemoryStats(ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: askingAgent, UserId: user})
-		if err != nil || stats.GetPending() == 0 {
+		stats, err := s.memory.ListRecords(ctx, &loombridgev1.ListRecordsRequest{AgentId: askingAgent, UserId: user, StatsOnly: true})
+		if err != nil || stats.GetStats().GetPending() == 0 {
 			return err
 		}
 		time.Sleep(pollPause)

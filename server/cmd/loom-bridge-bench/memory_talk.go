@@ -90,17 +90,17 @@ func madeUpTalk() *talk {
 }
 
 // turns returns the first n turns. After the real ones, copies of them come.
-func (t *talk) turns(n int) []*loombridgev1.RecordDraft {
-	drafts := make([]*loombridgev1.RecordDraft, n)
+func (t *talk) turns(n int) []*loombridgev1.MemorySaveRequest {
+	drafts := make([]*loombridgev1.MemorySaveRequest, n)
 	for i := range drafts {
 		drafts[i] = t.turn(i)
 	}
 	return drafts
 }
 
-func (t *talk) turn(i int) *loombridgev1.RecordDraft {
+func (t *talk) turn(i int) *loombridgev1.MemorySaveRequest {
 	turn, copied := t.real[i%len(t.real)], i/len(t.real)
-	draft := &loombridgev1.RecordDraft{
+	draft := &loombridgev1.MemorySaveRequest{
 		Text: turn.Text, Author: turn.Author, SessionId: fmt.Sprintf("%d %s", copied, turn.Session),
 		EventTime: timestamppb.New(turn.Time.AddDate(0, 0, -copied)),
 	}
@@ -138,10 +138,10 @@ func (t *talk) model() *embedtest.LSA {
 }
 
 // embedded is the text that the vector of a turn is made of.
-func embedded(d *loombridgev1.RecordDraft) string { return d.GetAuthor() + ": " + d.GetText() }
+func embedded(d *loombridgev1.MemorySaveRequest) string { return d.GetAuthor() + ": " + d.GetText() }
 
 // embed gives every record its vector, if the model knows a word of it.
-func embed(model *embedtest.LSA, drafts []*loombridgev1.RecordDraft) {
+func embed(model *embedtest.LSA, drafts []*loombridgev1.MemorySaveRequest) {
 	for _, d := range drafts {
 		if v := model.Vector(embedded(d)); dot(v, v) > 0 {
 			d.Embedding, d.EmbeddingSpace = v, talkSpace

@@ -50,7 +50,7 @@ func (b *memoryBench) query(ctx context.Context) error {
 }
 
 // querySize measures one size and returns what one client saw of words alone.
-func (b *memoryBench) querySize(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []askedText) (words sample, err error) {
+func (b *memoryBench) querySize(ctx context.Context, drafts []*loombridgev1.MemorySaveRequest, questions []askedText) (words sample, err error) {
 	const owner = "bench-talk"
 	server, err := b.serve(ctx, fmt.Sprintf("query-%d", len(drafts)))
 	if err != nil {
@@ -121,7 +121,7 @@ type asked struct {
 func (b *memoryBench) queryTime() time.Duration { return time.Duration(b.rounds) * b.length }
 
 // querySQLite measures the same queries in SQLite and adds its line.
-func (b *memoryBench) querySQLite(ctx context.Context, drafts []*loombridgev1.RecordDraft, questions []askedText, words sample) error {
+func (b *memoryBench) querySQLite(ctx context.Context, drafts []*loombridgev1.MemorySaveRequest, questions []askedText, words sample) error {
 	talk := &peers.Talk{}
 	for i, d := range drafts {
 		talk.Records = append(talk.Records, [2]string{strconv.Itoa(i), d.GetAuthor() + ": " + d.GetText()})

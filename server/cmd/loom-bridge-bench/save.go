@@ -55,7 +55,7 @@ func captureTurns(ctx context.Context) ([][]kv.Op, error) {
 }
 
 // record is a draft as the store takes it.
-func recordOf(d *loombridgev1.RecordDraft) record.Record {
+func recordOf(d *loombridgev1.MemorySaveRequest) record.Record {
 	return record.Record{Text: d.GetText(), Author: d.GetAuthor(), SessionID: d.GetSessionId(), EventTime: d.GetEventTime().AsTime()}
 }
 
@@ -133,7 +133,7 @@ type saveTarget struct {
 }
 
 // save saves a turn everywhere.
-func (g *growth) save(ctx context.Context, i int, turn *loombridgev1.RecordDraft) error {
+func (g *growth) save(ctx context.Context, i int, turn *loombridgev1.MemorySaveRequest) error {
 	for _, target := range g.targets {
 		begin := time.Now()
 		_, err := target.to.MemorySave(ctx, &loombridgev1.MemorySaveRequest{
@@ -184,7 +184,7 @@ func (b *memoryBench) imports(ctx context.Context, talk *talk) error {
 	return b.table.Flush()
 }
 
-func (b *memoryBench) importContest(ctx context.Context, drafts []*loombridgev1.RecordDraft, clients int) error {
+func (b *memoryBench) importContest(ctx context.Context, drafts []*loombridgev1.MemorySaveRequest, clients int) error {
 	name := fmt.Sprintf("import-%d", clients)
 	server, err := b.serve(ctx, name)
 	if err != nil {
@@ -254,7 +254,7 @@ func (b *memoryBench) weighTurns(ctx context.Context, talk *talk) error {
 	return nil
 }
 
-func saveAll(ctx context.Context, store *memory.Store, drafts []*loombridgev1.RecordDraft, together bool) error {
+func saveAll(ctx context.Context, store *memory.Store, drafts []*loombridgev1.MemorySaveRequest, together bool) error {
 	scope := kv.AgentScope("default", turnAgent)
 	records := make([]record.Record, 0, memory.MaxBatchRecords)
 	for i, d := range drafts {

@@ -83,7 +83,7 @@ func (b *memoryBench) manyScopes(ctx context.Context, talk *talk) error {
 // fill saves the records of scopes.
 func (s *memoryServer) fill(ctx context.Context, talk *talk, from, to int) error {
 	return each(to-from, crowdedClients, func(i int) error {
-		records := make([]*loombridgev1.RecordDraft, scopeRecords)
+		records := make([]*loombridgev1.MemorySaveRequest, scopeRecords)
 		for k := range records {
 			records[k] = talk.turn((from+i)*scopeRecords + k)
 		}

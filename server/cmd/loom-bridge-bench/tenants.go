@@ -166,9 +166,9 @@ func seedBusy(ctx context.Context, addr string) error {
 	defer conn.Close()
 	pool := texts(7, 1024)
 	for begin := 0; begin < seededRecords; begin += 500 {
-		var drafts []*loombridgev1.RecordDraft
+		var drafts []*loombridgev1.MemorySaveRequest
 		for i := range 500 {
-			drafts = append(drafts, &loombridgev1.RecordDraft{Text: pool[(begin+i)%len(pool)]})
+			drafts = append(drafts, &loombridgev1.MemorySaveRequest{Text: pool[(begin+i)%len(pool)]})
 		}
 		if _, err := loombridgev1.NewMemoryServiceClient(conn).BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: seededAgent, Records: drafts}); err != nil {
 			return err

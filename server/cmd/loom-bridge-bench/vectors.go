@@ -98,7 +98,7 @@ func (s *memoryServer) backfill(ctx context.Context, talks []*sets.Talk) error {
 		}
 	}
 	for _, sample := range talks {
-		if err := s.until(ctx, sample.ID, func(stats *loombridgev1.GetMemoryStatsResponse) bool { return stats.GetPending() == 0 }); err != nil {
+		if err := s.until(ctx, sample.ID, func(stats *loombridgev1.MemoryStats) bool { return stats.GetPending() == 0 }); err != nil {
 			return err
 		}
 	}
@@ -162,11 +162,11 @@ func (b *memoryBench) planted(ctx context.Context, server *memoryServer, talks [
 	rng := rand.New(rand.NewPCG(17, 3)) //nolint:gosec // repeatable on purpose
 	vectors := make(map[string][]float32)
 	for _, s := range talks {
-		drafts := make([]*loombridgev1.RecordDraft, plantedEach)
+		drafts := make([]*loombridgev1.MemorySaveRequest, plantedEach)
 		for i := range drafts {
 			id := fmt.Sprintf("planted-%s-%d", s.ID, i)
 			vectors[id] = near(rng, model.Vector(s.Turns[rng.IntN(len(s.Turns))].Text), 0.5)
-			drafts[i] = &loombridgev1.RecordDraft{
+			drafts[i] = &loombridgev1.MemorySaveRequest{
 				Id: id, Text: "Qq" + strings.ReplaceAll(id, "-", "") + "zz", Embedding: vectors[id], EmbeddingSpace: talkSpace,
 			}
 		}
@@ -302,7 +302,7 @@ type exactness struct {
 
 // compareExact asks for the nearest vectors and looks for them itself. A hit
 // counts if its cosine is as high as that of the last exact one.
-func (s *memoryServer) compareExact(ctx context.Context, agent string, drafts []*loombridgev1.RecordDraft, queries [][]float32) (exactness, error) {
+func (s *memoryServer) compareExact(ctx context.Context, agent string, drafts []*loombridgev1.MemorySaveRequest, queries [][]float32) (exactness, error) {
 	const rounding = 1e-6
 	var e exactness
 	vectors := make([][]float32, len(drafts))

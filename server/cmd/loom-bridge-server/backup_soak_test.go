@@ -58,7 +58,7 @@ func TestSoakBackupOfChanges(t *testing.T) {
 	for i := 0; i < records; {
 		r := &loombridgev1.BatchSaveRequest{AgentId: "a"}
 		for ; i < records && len(r.Records) < 100; i++ {
-			r.Records = append(r.Records, &loombridgev1.RecordDraft{Id: fmt.Sprint("r", i), Text: words(random, 40)})
+			r.Records = append(r.Records, &loombridgev1.MemorySaveRequest{Id: fmt.Sprint("r", i), Text: words(random, 40)})
 		}
 		_, err := p.memory().BatchSave(t.Context(), r)
 		must(t, err)
@@ -81,7 +81,7 @@ func TestSoakBackupOfChanges(t *testing.T) {
 			for range c.changed {
 				_, err := p.memory().UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 					AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: fmt.Sprint("r", random.IntN(records))},
-					Record: &loombridgev1.RecordDraft{Text: words(random, 40)}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
+					Record: &loombridgev1.MemorySaveRequest{Text: words(random, 40)}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
 				})
 				must(t, err)
 			}
@@ -124,10 +124,10 @@ func (b *backedUp) count() int {
 
 // exported is the SHA-256 of the export of agent a's memory.
 func (p *process) exported(ctx context.Context) (digest string, records int, err error) {
-	stream, err := p.memory().ExportRecords(ctx, &loombridgev1.ExportRecordsRequest{AgentId: "a"})
+	stream, err := p.transfer().Export(ctx, &loombridgev1.ExportRequest{AgentId: "a"})
 	sum := sha256.New()
 	for err == nil {
-		var part *loombridgev1.ExportRecordsResponse
+		var part *loombridgev1.ExportResponse
 		if part, err = stream.Recv(); err == nil {
 			for _, line := range part.GetLines() {
 				_, _ = io.WriteString(sum, line+"\n")

@@ -50,7 +50,7 @@ func TestBridgesReadEachOthersWritesSoak(t *testing.T) {
 		at, other := both[i%2], both[1-i%2]
 		text := fmt.Sprintf("changed%d", i)
 		_, err := loombridgev1.NewMemoryServiceClient(at.conn).UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
-			AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Record: &loombridgev1.RecordDraft{Text: text}, ExpectedVersion: new(int64(i + 1)),
+			AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Record: &loombridgev1.MemorySaveRequest{Text: text}, ExpectedVersion: new(int64(i + 1)),
 		})
 		must(t, err)
 		if !finds(other, id, text) {
@@ -340,9 +340,9 @@ func TestBridgesEmbedOnce(t *testing.T) {
 	saving.Wait()
 	for agent := range 4 {
 		waitUntil(t, "all records have vectors", func() bool {
-			stats, err := loombridgev1.NewMemoryServiceClient(all[0].conn).GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: fmt.Sprint("agent", agent)})
+			stats, err := loombridgev1.NewMemoryServiceClient(all[0].conn).ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: fmt.Sprint("agent", agent), StatsOnly: true})
 			must(t, err)
-			return stats.GetPending() == 0
+			return stats.GetStats().GetPending() == 0
 		})
 	}
 	asked := make(map[string]int)

@@ -91,8 +91,8 @@ func TestChatBot(t *testing.T) {
 			must(t, err)
 		}
 		eventually(t, waitTime, func() error {
-			stats, err := p.memory().GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: "bot", UserId: user})
-			if err != nil || stats.GetPending() > 0 {
+			stats, err := p.memory().ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: "bot", UserId: user, StatsOnly: true})
+			if err != nil || stats.GetStats().GetPending() > 0 {
 				return fmt.Errorf("%v %w", stats, err)
 			}
 			return nil

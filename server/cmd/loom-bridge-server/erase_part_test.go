@@ -51,7 +51,7 @@ func plantRecords(t *testing.T, p *process, agent, user, of string, n int) canar
 		if i%3 == 0 {
 			_, err := p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
 				AgentId: agent, UserId: user, Name: &loombridgev1.UpdateRecordRequest_Id{Id: last},
-				Record: &loombridgev1.RecordDraft{Text: "It was " + c.text("versions")}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
+				Record: &loombridgev1.MemorySaveRequest{Text: "It was " + c.text("versions")}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
 			})
 			must(t, err)
 		}
@@ -62,7 +62,7 @@ func plantRecords(t *testing.T, p *process, agent, user, of string, n int) canar
 // memoryLines are the lines of a memory without those that hold one of some texts.
 func memoryLines(t *testing.T, p *process, agent, user string, without canaries) []string {
 	t.Helper()
-	stream, err := p.memory().ExportRecords(t.Context(), &loombridgev1.ExportRecordsRequest{AgentId: agent, UserId: user})
+	stream, err := p.transfer().Export(t.Context(), &loombridgev1.ExportRequest{AgentId: agent, UserId: user})
 	must(t, err)
 	var all []string
 	for {

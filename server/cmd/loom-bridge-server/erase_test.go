@@ -75,7 +75,7 @@ func plant(t *testing.T, p *process, agent, session, other string, hundredth int
 		id := ids[len(ids)-1-i]
 		_, err := p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
 			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: id},
-			Record:     &loombridgev1.RecordDraft{Text: "It was " + c.text("versions")},
+			Record:     &loombridgev1.MemorySaveRequest{Text: "It was " + c.text("versions")},
 			UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
 		})
 		must(t, err)

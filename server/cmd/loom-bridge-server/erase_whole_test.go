@@ -153,7 +153,7 @@ func TestEraseDeletedWordsSoak(t *testing.T) {
 			for range 8 {
 				r := &loombridgev1.BatchSaveRequest{AgentId: "a"}
 				for range 100 {
-					r.Records = append(r.Records, &loombridgev1.RecordDraft{Text: "The seal is " + c.text("deleted words")})
+					r.Records = append(r.Records, &loombridgev1.MemorySaveRequest{Text: "The seal is " + c.text("deleted words")})
 				}
 				got, err := p.memory().BatchSave(t.Context(), r)
 				must(t, err)
@@ -164,9 +164,9 @@ func TestEraseDeletedWordsSoak(t *testing.T) {
 			_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", SessionId: "s", Text: "a heron", MetadataForm: &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: `{"case":"47"}`}})
 			must(t, err)
 			eventually(t, waitTime, func() error { // until they are packed
-				got, err := p.memory().GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: "a"})
-				if err == nil && (got.GetSegments() == 0 || got.GetUnpacked() > 300) {
-					err = fmt.Errorf("%d segments, %d records are not packed", got.GetSegments(), got.GetUnpacked())
+				got, err := p.memory().ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: "a", StatsOnly: true})
+				if err == nil && (got.GetStats().GetSegments() == 0 || got.GetStats().GetUnpacked() > 300) {
+					err = fmt.Errorf("%d segments, %d records are not packed", got.GetStats().GetSegments(), got.GetStats().GetUnpacked())
 				}
 				return err
 			})

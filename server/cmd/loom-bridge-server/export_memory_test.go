@@ -32,7 +32,7 @@ func TestExportOfMemory(t *testing.T) {
 	_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Id: odd, Text: "first"})
 	must(t, err)
 	_, err = records.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
-		AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: odd}, Record: &loombridgev1.RecordDraft{Text: "second"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
+		AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: odd}, Record: &loombridgev1.MemorySaveRequest{Text: "second"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
 	})
 	must(t, err)
 	saved[odd] = "second"

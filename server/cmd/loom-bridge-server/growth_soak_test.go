@@ -220,9 +220,9 @@ func (g *growth) limit(t *testing.T, limit int) {
 	t.Helper()
 	memories, bridge := loombridgev1.NewMemoryServiceClient(g.p.conn), loombridgev1.NewBridgeServiceClient(g.p.conn)
 	stats := func() (live, archived int) {
-		got, err := memories.GetMemoryStats(t.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: "grown"})
+		got, err := memories.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: "grown", StatsOnly: true})
 		must(t, err)
-		return int(got.GetRecords() - got.GetArchived()), int(got.GetArchived())
+		return int(got.GetStats().GetRecords() - got.GetStats().GetArchived()), int(got.GetStats().GetArchived())
 	}
 	before, _ := stats()
 	g.times = nil

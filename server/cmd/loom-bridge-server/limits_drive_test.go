@@ -203,7 +203,7 @@ func countLimits() []limits {
 				must(s.tb, err)
 				for i := range 10 {
 					_, err := s.memories().UpdateRecord(s.ctx, &loombridgev1.UpdateRecordRequest{
-						AgentId: "v", Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, Record: &loombridgev1.RecordDraft{Text: fmt.Sprint("v", i)},
+						AgentId: "v", Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, Record: &loombridgev1.MemorySaveRequest{Text: fmt.Sprint("v", i)},
 					})
 					must(s.tb, err)
 				}

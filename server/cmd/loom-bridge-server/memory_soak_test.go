@@ -252,7 +252,7 @@ func (w *memoryWriter) do(ctx context.Context, conn *grpc.ClientConn, m memoryMo
 			Embedding: d.GetEmbedding(), EmbeddingSpace: d.GetEmbeddingSpace(), RequestId: m.request,
 		})
 	case "batch":
-		drafts := make([]*loombridgev1.RecordDraft, len(m.ids))
+		drafts := make([]*loombridgev1.MemorySaveRequest, len(m.ids))
 		for i, id := range m.ids {
 			drafts[i] = w.draft(m, id)
 		}
@@ -269,7 +269,7 @@ func (w *memoryWriter) do(ctx context.Context, conn *grpc.ClientConn, m memoryMo
 
 func (w *memoryWriter) update(ctx context.Context, memory loombridgev1.MemoryServiceClient, m memoryMove) error {
 	after := m.after[m.ids[0]]
-	draft := &loombridgev1.RecordDraft{Text: after.text}
+	draft := &loombridgev1.MemorySaveRequest{Text: after.text}
 	mask := []string{"text"}
 	if after.embedded {
 		draft.Embedding, draft.EmbeddingSpace = after.vector(), memorySoakSpace
@@ -284,9 +284,9 @@ func (w *memoryWriter) update(ctx context.Context, memory loombridgev1.MemorySer
 
 func soakKey(id string) string { return "key of " + id }
 
-func (w *memoryWriter) draft(m memoryMove, id string) *loombridgev1.RecordDraft {
+func (w *memoryWriter) draft(m memoryMove, id string) *loombridgev1.MemorySaveRequest {
 	r := m.after[id]
-	d := &loombridgev1.RecordDraft{Id: id, Key: soakKey(id), Text: r.text, SessionId: w.name, Tags: []string{"soak"}}
+	d := &loombridgev1.MemorySaveRequest{Id: id, Key: soakKey(id), Text: r.text, SessionId: w.name, Tags: []string{"soak"}}
 	if r.embedded {
 		d.Embedding, d.EmbeddingSpace = r.vector(), memorySoakSpace
 	}

@@ -19,8 +19,8 @@ func TestFullOfPinned(t *testing.T) {
 	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--memory-limit", "3")
 	ctx := t.Context()
-	draft := func(text string, pinned bool) *loombridgev1.RecordDraft {
-		return &loombridgev1.RecordDraft{Text: text, Key: text, Pinned: pinned}
+	draft := func(text string, pinned bool) *loombridgev1.MemorySaveRequest {
+		return &loombridgev1.MemorySaveRequest{Text: text, Key: text, Pinned: pinned}
 	}
 	save := func(key string, pinned, replace bool) error {
 		_, err := p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "the text of " + key, Key: key, Pinned: pinned, Replace: replace, RequestId: fmt.Sprint(key, replace)})
@@ -54,11 +54,11 @@ func TestFullOfPinned(t *testing.T) {
 	refused("a save", save("one", false, false))
 	refused("a pinned one", save("two", true, false))
 	refused("one that would replace", save("three", false, true))
-	_, err := p.memory().BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: "a", Records: []*loombridgev1.RecordDraft{draft("four", false), draft("five", true)}})
+	_, err := p.memory().BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: "a", Records: []*loombridgev1.MemorySaveRequest{draft("four", false), draft("five", true)}})
 	refused("a batch", err)
-	importing, err := p.memory().ImportRecords(ctx)
+	importing, err := p.transfer().Import(ctx)
 	must(t, err)
-	must(t, importing.Send(&loombridgev1.ImportRecordsRequest{AgentId: "a", Lines: []string{
+	must(t, importing.Send(&loombridgev1.ImportRequest{AgentId: "a", Lines: []string{
 		`{"id":"x","text":"from afar","create_time":"2026-01-02T03:04:05Z","version":1,"kind":"fact","origin":"agent","tier":4,"importance":0.5}`,
 	}}))
 	_, err = importing.CloseAndRecv()
@@ -69,7 +69,7 @@ func TestFullOfPinned(t *testing.T) {
 	must(t, save("pinned 1", true, false)) // the request of before
 	must(t, save("pinned 2", true, true))  // a change
 	_, err = p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
-		AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Key{Key: "pinned 0"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"pinned"}}, Record: &loombridgev1.RecordDraft{},
+		AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Key{Key: "pinned 0"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"pinned"}}, Record: &loombridgev1.MemorySaveRequest{},
 	})
 	must(t, err)
 	must(t, save("six", true, false))

@@ -74,14 +74,14 @@ func (o owner) grow(ctx context.Context, tb testing.TB, p *process, records int,
 	for len(ids) < records {
 		r := &loombridgev1.BatchSaveRequest{AgentId: "a", UserId: o.user, SpaceId: o.space}
 		for i := len(ids); i < records && len(r.Records) < 200; i++ {
-			d := &loombridgev1.RecordDraft{Text: words(random, 12), Tags: []string{fmt.Sprint("t", i%7)}, SessionId: fmt.Sprint("s", i%5)}
+			d := &loombridgev1.MemorySaveRequest{Text: words(random, 12), Tags: []string{fmt.Sprint("t", i%7)}, SessionId: fmt.Sprint("s", i%5)}
 			switch random.IntN(6) {
 			case 0:
 				d.Embedding, d.EmbeddingSpace = []float32{random.Float32(), -random.Float32() * 1e-7, 1e20}, "ours/3"
 			case 1:
 				d.Embedding, d.EmbeddingSpace = []float32{random.Float32(), 1}, "other"
 			case 2:
-				d.MetadataForm = &loombridgev1.RecordDraft_MetadataJson{MetadataJson: fmt.Sprintf(`{"n":%d,"big":12345678901234567890,"a":["<&>\u2028"]}`, i)}
+				d.MetadataForm = &loombridgev1.MemorySaveRequest_MetadataJson{MetadataJson: fmt.Sprintf(`{"n":%d,"big":12345678901234567890,"a":["<&>\u2028"]}`, i)}
 			}
 			r.Records = append(r.Records, d)
 			ids = append(ids, "")
@@ -107,9 +107,9 @@ func (o owner) grow(ctx context.Context, tb testing.TB, p *process, records int,
 		must(tb, err)
 	}
 	eventually(tb, waitTime, func() error {
-		got, err := p.memory().GetMemoryStats(ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: "a", UserId: o.user, SpaceId: o.space})
-		if err == nil && got.GetPending() > 0 {
-			err = fmt.Errorf("%d records wait for their vectors", got.GetPending())
+		got, err := p.memory().ListRecords(ctx, &loombridgev1.ListRecordsRequest{AgentId: "a", UserId: o.user, SpaceId: o.space, StatsOnly: true})
+		if err == nil && got.GetStats().GetPending() > 0 {
+			err = fmt.Errorf("%d records wait for their vectors", got.GetStats().GetPending())
 		}
 		return err
 	})

@@ -63,7 +63,7 @@ func (p *process) furnish(tb testing.TB, user string) {
 		save(&loombridgev1.MemorySaveRequest{Text: fmt.Sprintf("the gate is %d m wide", i), Key: "gate", Replace: true})
 	}
 	_, err = p.memory().UpdateRecord(tb.Context(), &loombridgev1.UpdateRecordRequest{
-		AgentId: "a", UserId: user, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "../odd id ü"}, Record: &loombridgev1.RecordDraft{Tags: []string{"changed"}}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"tags"}},
+		AgentId: "a", UserId: user, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "../odd id ü"}, Record: &loombridgev1.MemorySaveRequest{Tags: []string{"changed"}}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"tags"}},
 	})
 	must(tb, err)
 }
@@ -300,7 +300,7 @@ func scribble(ctx context.Context, p *process, random *rand.Rand, most int) (mad
 		case 3:
 			_, err = p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: text, Supersedes: id})
 		case 4:
-			_, err = p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Record: &loombridgev1.RecordDraft{Text: text}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}}})
+			_, err = p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Record: &loombridgev1.MemorySaveRequest{Text: text}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}}})
 		case 6:
 			_, err = p.memory().RelateRecords(ctx, &loombridgev1.RelateRecordsRequest{AgentId: "a", Relations: []*loombridgev1.Relation{{FromId: id, Name: "near", ToId: near}}})
 		case 7:

@@ -36,7 +36,7 @@ func TestRecordsUndo(t *testing.T) {
 	}
 	_, err = p.memory().UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 		AgentId: "a", UserId: "ann", Name: &loombridgev1.UpdateRecordRequest_Id{Id: listed.GetRecords()[0].GetId()},
-		Record: &loombridgev1.RecordDraft{Text: "Ann likes apples"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
+		Record: &loombridgev1.MemorySaveRequest{Text: "Ann likes apples"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
 	})
 	must(t, err)
 	for _, want := range []string{"deleted 1 records", "deleted 0 records"} {

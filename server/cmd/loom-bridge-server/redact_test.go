@@ -79,19 +79,19 @@ func plantSecrets(t *testing.T, p *process, dir string) (all planted, told int32
 		replaced, err := p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Key: "k", Replace: true, Text: all.text("replaced")})
 		must(t, err)
 		add(replaced.GetRedacted())
-		batch, err := p.memory().BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: "a", Records: []*loombridgev1.RecordDraft{{Text: all.text("batches")}}})
+		batch, err := p.memory().BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: "a", Records: []*loombridgev1.MemorySaveRequest{{Text: all.text("batches")}}})
 		must(t, err)
 		add(batch.GetSaved()[0].GetRedacted())
 		_, err = p.memory().UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
 			AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: saved.GetId()}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"text"}},
-			Record: &loombridgev1.RecordDraft{Text: all.text("updates")},
+			Record: &loombridgev1.MemorySaveRequest{Text: all.text("updates")},
 		})
 		must(t, err)
-		importing, err := p.memory().ImportRecords(ctx)
+		importing, err := p.transfer().Import(ctx)
 		must(t, err)
 		line := fmt.Sprintf(`{"id":"import-%d","text":%q,"author":%q,"tags":[%q],"metadata":{"n":%q},"create_time":"2026-01-02T03:04:05Z","version":1,"kind":"fact","origin":"agent","tier":4,"importance":0.5}`,
 			i, all.text("imports"), all.text("imported authors"), all.text("imported tags"), all.text("imported metadata"))
-		must(t, importing.Send(&loombridgev1.ImportRecordsRequest{AgentId: "a", Lines: []string{line}}))
+		must(t, importing.Send(&loombridgev1.ImportRequest{AgentId: "a", Lines: []string{line}}))
 		_, err = importing.CloseAndRecv()
 		must(t, err)
 

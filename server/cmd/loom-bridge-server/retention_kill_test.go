@@ -34,9 +34,9 @@ func (p *process) sessionsOf(tb testing.TB, agent string) (ids []string) {
 // recordsOf is how many records a memory has.
 func (p *process) recordsOf(tb testing.TB, agent string) int64 {
 	tb.Helper()
-	got, err := p.memory().GetMemoryStats(tb.Context(), &loombridgev1.GetMemoryStatsRequest{AgentId: agent})
+	got, err := p.memory().ListRecords(tb.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
 	must(tb, err)
-	return got.GetRecords()
+	return got.GetStats().GetRecords()
 }
 
 // A server that is killed while it deletes what is too old goes on at the next start. No

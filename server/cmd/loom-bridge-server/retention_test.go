@@ -73,7 +73,7 @@ func TestRetainRecords(t *testing.T) {
 	for _, user := range []string{"", "ann"} {
 		_, err := before.memory().UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{
 			AgentId: "a", UserId: user, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "changed"},
-			Record: &loombridgev1.RecordDraft{Tags: []string{"seen"}}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"tags"}},
+			Record: &loombridgev1.MemorySaveRequest{Tags: []string{"seen"}}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"tags"}},
 		})
 		must(t, err)
 	}

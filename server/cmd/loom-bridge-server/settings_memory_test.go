@@ -241,9 +241,9 @@ func embedderEffects() []effect {
 		}
 	}
 	found := func(s *stand) func() string {
-		got, err := loombridgev1.NewMemoryServiceClient(s.conn).GetMemoryStats(s.ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: "a"})
+		got, err := loombridgev1.NewMemoryServiceClient(s.conn).ListRecords(s.ctx, &loombridgev1.ListRecordsRequest{AgentId: "a", StatsOnly: true})
 		must(s.tb, err)
-		return once(got.GetEmbedderSpace())
+		return once(got.GetStats().GetEmbedderSpace())
 	}
 	return []effect{
 		{
@@ -285,9 +285,9 @@ func embedderEffects() []effect {
 		{
 			setting: "embedder-space", args: []string{"--embedder-space", "ours"}, both: embedded(),
 			see: func(s *stand) func() string {
-				got, err := loombridgev1.NewMemoryServiceClient(s.conn).GetMemoryStats(s.ctx, &loombridgev1.GetMemoryStatsRequest{AgentId: "a"})
+				got, err := loombridgev1.NewMemoryServiceClient(s.conn).ListRecords(s.ctx, &loombridgev1.ListRecordsRequest{AgentId: "a", StatsOnly: true})
 				must(s.tb, err)
-				return once(got.GetEmbedderSpace())
+				return once(got.GetStats().GetEmbedderSpace())
 			},
 			with: "ours", without: "127.0.0.1/m",
 		},

@@ -14,6 +14,10 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
+func (p *process) transfer() loombridgev1.TransferServiceClient {
+	return loombridgev1.NewTransferServiceClient(p.conn)
+}
+
 func (p *process) memory() loombridgev1.MemoryServiceClient {
 	return loombridgev1.NewMemoryServiceClient(p.conn)
 }

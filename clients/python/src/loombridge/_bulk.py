@@ -155,10 +155,10 @@ class BatchSaving:
         batch.CopyFrom(self._envelope)
         return batch
 
-    async def _drafts(self) -> AsyncIterator[pb.RecordDraft]:
+    async def _drafts(self) -> AsyncIterator[pb.MemorySaveRequest]:
         count = 0
         async for each in _each(self._records):
-            draft = pb.RecordDraft()
+            draft = pb.MemorySaveRequest()
             _records.fill(draft, _records.draft_of(f"records[{count}]", each), self._session_id)
             yield draft
             count += 1

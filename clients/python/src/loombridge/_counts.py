@@ -41,7 +41,7 @@ class MemoryStats:
     """How many in it there may be before the oldest are deleted; 0: no limit."""
 
 
-def stats(m: pb.GetMemoryStatsResponse) -> MemoryStats:
+def stats(m: pb.MemoryStats) -> MemoryStats:
     """Return the counts as users see them."""
     return MemoryStats(
         records=m.records,

@@ -1,10 +1,10 @@
 """Lines of exports: received one by one, and sent back."""
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
-from typing import Generic, TypeVar, cast
+from typing import cast
 
 from loombridge import _rpc, _stream, _values
-from loombridge.v1 import context_pb2, memory_pb2
+from loombridge.v1 import transfer_pb2 as pb
 
 IMPORT_TIMEOUT = 300.0
 """Seconds for an import: some 100,000 records."""
@@ -12,20 +12,14 @@ IMPORT_TIMEOUT = 300.0
 _LINES = 10_000  # of one message, as the server bounds it
 _BYTES = 256 << 10  # of one message, about
 
-AskT = TypeVar("AskT", memory_pb2.ExportRecordsRequest, context_pb2.ExportSessionsRequest)
-PartT = TypeVar("PartT", memory_pb2.ExportRecordsResponse, context_pb2.ExportSessionsResponse)
-SentT = TypeVar("SentT", memory_pb2.ImportRecordsRequest, context_pb2.ImportSessionsRequest)
-DoneT = TypeVar("DoneT", memory_pb2.ImportRecordsResponse, context_pb2.ImportSessionsResponse)
 
-
-class Export(Generic[AskT, PartT]):
+class Export:
     """Lines of an export. Each loop begins anew."""
 
-    _method: "_rpc.Method[AskT, PartT]"
     _nothing: str  # what did not come within the timeout
 
     def __init__(
-        self, transport: _rpc.Transport, request: AskT, timeout: _values.Seconds | None
+        self, transport: _rpc.Transport, request: pb.ExportRequest, timeout: _values.Seconds | None
     ) -> None:
         """Make no call yet; made by `export_lines`."""
         self._transport = transport
@@ -38,7 +32,7 @@ class Export(Generic[AskT, PartT]):
         """Yield the lines, each a JSON object without a newline."""
         receiver = _stream.Receiver(
             self._transport,
-            self._method,
+            _rpc.EXPORT,
             self._request,
             self._timeout,
             _stream.Resume.AT_FIRST,
@@ -58,28 +52,27 @@ class Export(Generic[AskT, PartT]):
 
 async def send(
     transport: _rpc.Transport,
-    method: "_rpc.Method[SentT, DoneT]",
-    first: SentT,
+    first: pb.ImportRequest,
     lines: Iterable[str] | AsyncIterable[str],
     timeout: _values.Seconds | None,
-) -> DoneT:
+) -> pb.ImportResponse:
     """Send the lines of an export, the first of them in the message that is given."""
     # A text would be sent letter by letter.
     if isinstance(cast("object", lines), str | bytes):
         raise TypeError("lines must be a file that is open, or a list of lines; not one text")
 
-    async def messages() -> AsyncIterator[SentT]:
+    async def messages() -> AsyncIterator[pb.ImportRequest]:
         message, size = first, 0
         async for line in _each(lines):
             text = _values.text("lines", line).rstrip("\n")
             if size and (size + len(text) > _BYTES or len(message.lines) == _LINES):
                 yield message
-                message, size = method.request(agent_id=first.agent_id), 0
+                message, size = pb.ImportRequest(agent_id=first.agent_id), 0
             message.lines.append(text)
             size += len(text) + 1
         yield message
 
-    return await transport.upload(method, messages, timeout=timeout)
+    return await transport.upload(_rpc.IMPORT, messages, timeout=timeout)
 
 
 async def _each(lines: Iterable[str] | AsyncIterable[str]) -> AsyncIterator[str]:

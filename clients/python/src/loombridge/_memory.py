@@ -514,8 +514,10 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         self, *, user_id: str | None = None, timeout: _values.Seconds | None = None
     ) -> _counts.MemoryStats:
         """Return counts of the memory."""
-        request = pb.GetMemoryStatsRequest(
-            agent_id=self._agent_id, user_id=_values.optional_text("user_id", user_id)
+        request = pb.ListRecordsRequest(
+            agent_id=self._agent_id,
+            user_id=_values.optional_text("user_id", user_id),
+            stats_only=True,
         )
-        m = await self._transport.call(_rpc.GET_MEMORY_STATS, request, timeout=timeout)
-        return _counts.stats(m)
+        m = await self._transport.call(_rpc.LIST_RECORDS, request, timeout=timeout)
+        return _counts.stats(m.stats)

@@ -245,7 +245,7 @@ def id_of(name: str, value: RecordName) -> str:
     return value.id if isinstance(value, Saved | Record) else _values.text(name, value)
 
 
-def fill(message: "pb.MemorySaveRequest | pb.RecordDraft", d: RecordDraft, session_id: str) -> None:
+def fill(message: pb.MemorySaveRequest, d: RecordDraft, session_id: str) -> None:
     """Set the fields of a message from a draft."""
     message.text = _values.text("text", d.text)
     message.id = _values.optional_text("id", d.id)
@@ -277,7 +277,7 @@ def fill(message: "pb.MemorySaveRequest | pb.RecordDraft", d: RecordDraft, sessi
 
 
 def fill_expiry(
-    message: "pb.MemorySaveRequest | pb.RecordDraft",
+    message: pb.MemorySaveRequest,
     ttl: _values.Seconds | None,
     expire_time: datetime | None,
     sliding_ttl: _values.Seconds | None,

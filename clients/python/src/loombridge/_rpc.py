@@ -35,6 +35,7 @@ from loombridge.v1 import (
     servers_pb2,
     sharing_pb2,
     tools_pb2,
+    transfer_pb2,
 )
 
 Req = TypeVar("Req", bound=Message)
@@ -70,7 +71,16 @@ class Method(Generic[Req, Resp]):
 
 _RPCS = {
     rpc.input_type.full_name: rpc
-    for file in (admin_pb2, bridge_pb2, context_pb2, events_pb2, memory_pb2, sharing_pb2, tools_pb2)
+    for file in (
+        admin_pb2,
+        bridge_pb2,
+        context_pb2,
+        events_pb2,
+        memory_pb2,
+        sharing_pb2,
+        tools_pb2,
+        transfer_pb2,
+    )
     for service in file.DESCRIPTOR.services_by_name.values()
     for rpc in service.methods
 }
@@ -99,8 +109,8 @@ DELETE_RECORDS = _method(memory_pb2.DeleteRecordsRequest, memory_pb2.DeleteRecor
 LIST_RECORDS = _method(memory_pb2.ListRecordsRequest, memory_pb2.ListRecordsResponse)
 BATCH_SAVE = _method(memory_pb2.BatchSaveRequest, memory_pb2.BatchSaveResponse)
 WATCH_RECORDS = _method(memory_pb2.WatchRecordsRequest, memory_pb2.WatchRecordsResponse)
-EXPORT_RECORDS = _method(memory_pb2.ExportRecordsRequest, memory_pb2.ExportRecordsResponse)
-IMPORT_RECORDS = _method(memory_pb2.ImportRecordsRequest, memory_pb2.ImportRecordsResponse)
+EXPORT = _method(transfer_pb2.ExportRequest, transfer_pb2.ExportResponse)
+IMPORT = _method(transfer_pb2.ImportRequest, transfer_pb2.ImportResponse)
 ERASE_SCOPE = _method(memory_pb2.EraseScopeRequest, memory_pb2.EraseScopeResponse)
 REEMBED = _method(memory_pb2.ReembedRequest, memory_pb2.ReembedResponse)
 CREATE_SPACE = _method(sharing_pb2.CreateSpaceRequest, sharing_pb2.CreateSpaceResponse)
@@ -109,7 +119,6 @@ LIST_SPACES = _method(sharing_pb2.ListSpacesRequest, sharing_pb2.ListSpacesRespo
 GRANT_ACCESS = _method(sharing_pb2.GrantAccessRequest, sharing_pb2.GrantAccessResponse)
 REVOKE_ACCESS = _method(sharing_pb2.RevokeAccessRequest, sharing_pb2.RevokeAccessResponse)
 LIST_GRANTS = _method(sharing_pb2.ListGrantsRequest, sharing_pb2.ListGrantsResponse)
-GET_MEMORY_STATS = _method(memory_pb2.GetMemoryStatsRequest, memory_pb2.GetMemoryStatsResponse)
 APPEND_MESSAGES = _method(context_pb2.AppendMessagesRequest, context_pb2.AppendMessagesResponse)
 RECORD_STEP = _method(context_pb2.RecordStepRequest, context_pb2.RecordStepResponse)
 UPLOAD_STEP = _method(context_pb2.UploadStepRequest, context_pb2.UploadStepResponse)
@@ -121,8 +130,6 @@ CONFIGURE_SESSION = _method(
     context_pb2.ConfigureSessionRequest, context_pb2.ConfigureSessionResponse
 )
 UPDATE_WORKING = _method(prompt_pb2.UpdateWorkingRequest, prompt_pb2.UpdateWorkingResponse)
-EXPORT_SESSIONS = _method(context_pb2.ExportSessionsRequest, context_pb2.ExportSessionsResponse)
-IMPORT_SESSIONS = _method(context_pb2.ImportSessionsRequest, context_pb2.ImportSessionsResponse)
 LIST_SESSIONS = _method(context_pb2.ListSessionsRequest, context_pb2.ListSessionsResponse)
 LIST_CONVERSATION = _method(
     context_pb2.ListConversationRequest, context_pb2.ListConversationResponse

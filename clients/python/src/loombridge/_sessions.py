@@ -4,16 +4,15 @@ from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
 
 from loombridge import _lines, _rpc, _spelling, _values
-from loombridge.v1 import context_pb2 as pb
+from loombridge.v1 import transfer_pb2 as pb
 
 
-class SessionExport(_lines.Export[pb.ExportSessionsRequest, pb.ExportSessionsResponse]):
+class SessionExport(_lines.Export):
     """Lines of an export: `async for line in ctx.sessions.export_lines()`.
 
     Each loop begins anew.
     """
 
-    _method = _rpc.EXPORT_SESSIONS
     _nothing = "no sessions were exported"
 
 
@@ -63,8 +62,10 @@ class Sessions(_spelling.Helpful):
             TooLargeError: a session has more than 64 MiB without its results; once the loop
                 comes to it.
         """
-        request = pb.ExportSessionsRequest(
-            agent_id=self._agent_id, session_id=_values.optional_text("session_id", session_id)
+        request = pb.ExportRequest(
+            agent_id=self._agent_id,
+            sessions=True,
+            session_id=_values.optional_text("session_id", session_id),
         )
         return SessionExport(self._transport, request, timeout)
 
@@ -91,8 +92,8 @@ class Sessions(_spelling.Helpful):
             InvalidRequestError: a line is not a line of an export; the error says which. Sessions
                 complete before it are stored.
         """
-        first = pb.ImportSessionsRequest(agent_id=self._agent_id)
-        answer = await _lines.send(self._transport, _rpc.IMPORT_SESSIONS, first, lines, timeout)
+        first = pb.ImportRequest(agent_id=self._agent_id, sessions=True)
+        answer = await _lines.send(self._transport, first, lines, timeout)
         return ImportedSessions(
             saved=answer.saved,
             unchanged=answer.unchanged,

@@ -6,6 +6,7 @@ from typing import Self
 
 from loombridge import _brief, _lines, _records, _rpc, _stream, _values
 from loombridge.v1 import memory_pb2 as pb
+from loombridge.v1 import transfer_pb2
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -70,13 +71,12 @@ class RecordWatch(_stream.Stream[pb.WatchRecordsRequest, pb.WatchRecordsResponse
         return self
 
 
-class RecordExport(_lines.Export[pb.ExportRecordsRequest, pb.ExportRecordsResponse]):
+class RecordExport(_lines.Export):
     """Lines of an export: `async for line in ctx.memory.export_lines()`.
 
     Each loop begins anew.
     """
 
-    _method = _rpc.EXPORT_RECORDS
     _nothing = "no records were exported"
 
 
@@ -153,7 +153,7 @@ class Transfers:
             user_id: export that person's memory instead of the agent's.
             timeout: seconds without a further line; default: the client's.
         """
-        request = pb.ExportRecordsRequest(
+        request = transfer_pb2.ExportRequest(
             agent_id=self._agent_id, user_id=_values.optional_text("user_id", user_id)
         )
         return RecordExport(self._transport, request, timeout)
@@ -187,13 +187,13 @@ class Transfers:
             InvalidRequestError: a line is not a line of an export; the error says which. Lines
                 before it may be stored.
         """
-        first = pb.ImportRecordsRequest(
+        first = transfer_pb2.ImportRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             skip_existing=skip_existing,
             import_id=_values.optional_text("import_id", import_id),
         )
-        answer = await _lines.send(self._transport, _rpc.IMPORT_RECORDS, first, lines, timeout)
+        answer = await _lines.send(self._transport, first, lines, timeout)
         return ImportedRecords(
             saved=answer.saved,
             unchanged=answer.unchanged,

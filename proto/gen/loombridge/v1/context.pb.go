@@ -6666,238 +6666,6 @@ func (x *KeptBlobs) GetReferenced() int64 {
 	return 0
 }
 
-// ExportSessionsRequest is whose sessions to export.
-type ExportSessionsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose sessions. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// session_id exports that session alone; empty: all.
-	SessionId     string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportSessionsRequest) Reset() {
-	*x = ExportSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportSessionsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportSessionsRequest) ProtoMessage() {}
-
-func (x *ExportSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportSessionsRequest.ProtoReflect.Descriptor instead.
-func (*ExportSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
-}
-
-func (x *ExportSessionsRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ExportSessionsRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-// ExportSessionsResponse is a part of an export.
-type ExportSessionsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// lines are JSON objects without newlines, at least one. A file of them, each ended by a
-	// newline, is JSON Lines.
-	Lines         []string `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportSessionsResponse) Reset() {
-	*x = ExportSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportSessionsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportSessionsResponse) ProtoMessage() {}
-
-func (x *ExportSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportSessionsResponse.ProtoReflect.Descriptor instead.
-func (*ExportSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
-}
-
-func (x *ExportSessionsResponse) GetLines() []string {
-	if x != nil {
-		return x.Lines
-	}
-	return nil
-}
-
-// ImportSessionsRequest is a part of an import.
-type ImportSessionsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is the agent that gets the sessions. Required in the first message; later ones
-	// are of the same.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// lines are the lines of ExportSessions, in order; at most 10,000 in a message. One has
-	// at most 2 MiB.
-	Lines         []string `protobuf:"bytes,2,rep,name=lines,proto3" json:"lines,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ImportSessionsRequest) Reset() {
-	*x = ImportSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ImportSessionsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ImportSessionsRequest) ProtoMessage() {}
-
-func (x *ImportSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ImportSessionsRequest.ProtoReflect.Descriptor instead.
-func (*ImportSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
-}
-
-func (x *ImportSessionsRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ImportSessionsRequest) GetLines() []string {
-	if x != nil {
-		return x.Lines
-	}
-	return nil
-}
-
-// ImportSessionsResponse is the result for the sessions of an import.
-type ImportSessionsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// saved is how many sessions are new.
-	Saved int64 `protobuf:"varint,1,opt,name=saved,proto3" json:"saved,omitempty"`
-	// unchanged is how many were there already, as they came.
-	Unchanged int64 `protobuf:"varint,2,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
-	// results is how many offloaded results they have.
-	Results int64 `protobuf:"varint,3,opt,name=results,proto3" json:"results,omitempty"`
-	// result_bytes is what those have together.
-	ResultBytes   int64 `protobuf:"varint,4,opt,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ImportSessionsResponse) Reset() {
-	*x = ImportSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ImportSessionsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ImportSessionsResponse) ProtoMessage() {}
-
-func (x *ImportSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ImportSessionsResponse.ProtoReflect.Descriptor instead.
-func (*ImportSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
-}
-
-func (x *ImportSessionsResponse) GetSaved() int64 {
-	if x != nil {
-		return x.Saved
-	}
-	return 0
-}
-
-func (x *ImportSessionsResponse) GetUnchanged() int64 {
-	if x != nil {
-		return x.Unchanged
-	}
-	return 0
-}
-
-func (x *ImportSessionsResponse) GetResults() int64 {
-	if x != nil {
-		return x.Results
-	}
-	return 0
-}
-
-func (x *ImportSessionsResponse) GetResultBytes() int64 {
-	if x != nil {
-		return x.ResultBytes
-	}
-	return 0
-}
-
 // ListSessionsRequest asks for sessions.
 type ListSessionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -6915,7 +6683,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6927,7 +6695,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6940,7 +6708,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -6984,7 +6752,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6996,7 +6764,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7009,7 +6777,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -7050,7 +6818,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7062,7 +6830,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7075,7 +6843,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -7140,7 +6908,7 @@ type ListConversationRequest struct {
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7152,7 +6920,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7165,7 +6933,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -7216,7 +6984,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7228,7 +6996,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[68]
+	mi := &file_loombridge_v1_context_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7241,7 +7009,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{68}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -7283,7 +7051,7 @@ type ConversationEntry struct {
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7295,7 +7063,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[69]
+	mi := &file_loombridge_v1_context_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7308,7 +7076,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{69}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -7408,7 +7176,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7420,7 +7188,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[70]
+	mi := &file_loombridge_v1_context_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7433,7 +7201,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{70}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -7484,7 +7252,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7496,7 +7264,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[71]
+	mi := &file_loombridge_v1_context_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7509,7 +7277,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{71}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -8061,21 +7829,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x06in_use\x18\x05 \x01(\x03R\x05inUse\x12\x1e\n" +
 	"\n" +
 	"referenced\x18\x06 \x01(\x03R\n" +
-	"referenced\"W\n" +
-	"\x15ExportSessionsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\".\n" +
-	"\x16ExportSessionsResponse\x12\x14\n" +
-	"\x05lines\x18\x01 \x03(\tR\x05lines\"H\n" +
-	"\x15ImportSessionsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x14\n" +
-	"\x05lines\x18\x02 \x03(\tR\x05lines\"\x89\x01\n" +
-	"\x16ImportSessionsResponse\x12\x14\n" +
-	"\x05saved\x18\x01 \x01(\x03R\x05saved\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\x03R\tunchanged\x12\x18\n" +
-	"\aresults\x18\x03 \x01(\x03R\aresults\x12!\n" +
-	"\fresult_bytes\x18\x04 \x01(\x03R\vresultBytes\"\x93\x01\n" +
+	"referenced\"\x93\x01\n" +
 	"\x13ListSessionsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -8209,7 +7963,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xe1\r\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\x86\f\n" +
 	"\x0eSessionService\x12e\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
 	"\n" +
@@ -8229,9 +7983,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
 	"\vGetSnapshot\x12!.loombridge.v1.GetSnapshotRequest\x1a\".loombridge.v1.GetSnapshotResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12g\n" +
 	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12d\n" +
-	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12n\n" +
-	"\x0eExportSessions\x12$.loombridge.v1.ExportSessionsRequest\x1a%.loombridge.v1.ExportSessionsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12i\n" +
-	"\x0eImportSessions\x12$.loombridge.v1.ImportSessionsRequest\x1a%.loombridge.v1.ImportSessionsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x012\xf3\x03\n" +
+	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xf3\x03\n" +
 	"\rPromptService\x12U\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12\\\n" +
 	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
@@ -8266,7 +8018,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -8341,53 +8093,49 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*CollectGarbageRequest)(nil),    // 70: loombridge.v1.CollectGarbageRequest
 	(*CollectGarbageResponse)(nil),   // 71: loombridge.v1.CollectGarbageResponse
 	(*KeptBlobs)(nil),                // 72: loombridge.v1.KeptBlobs
-	(*ExportSessionsRequest)(nil),    // 73: loombridge.v1.ExportSessionsRequest
-	(*ExportSessionsResponse)(nil),   // 74: loombridge.v1.ExportSessionsResponse
-	(*ImportSessionsRequest)(nil),    // 75: loombridge.v1.ImportSessionsRequest
-	(*ImportSessionsResponse)(nil),   // 76: loombridge.v1.ImportSessionsResponse
-	(*ListSessionsRequest)(nil),      // 77: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 78: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 79: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 80: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 81: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 82: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 83: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 84: loombridge.v1.DiffPromptsResponse
-	nil,                              // 85: loombridge.v1.RecordStepResponse.RedactedEntry
-	(*structpb.Struct)(nil),          // 86: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 87: google.protobuf.Timestamp
-	(*PromptSettings)(nil),           // 88: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 89: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 90: loombridge.v1.CacheMark
-	(PromptLayout)(0),                // 91: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 92: loombridge.v1.SectionInfo
-	(*SnapshotSequence)(nil),         // 93: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 94: loombridge.v1.PromptDifference
-	(*durationpb.Duration)(nil),      // 95: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 96: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 97: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 98: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 99: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 100: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 101: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 102: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 103: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 104: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 105: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 106: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 107: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 108: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 109: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 110: loombridge.v1.WaitAgentsResponse
+	(*ListSessionsRequest)(nil),      // 73: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 74: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 75: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 76: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 77: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 78: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 79: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 80: loombridge.v1.DiffPromptsResponse
+	nil,                              // 81: loombridge.v1.RecordStepResponse.RedactedEntry
+	(*structpb.Struct)(nil),          // 82: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 83: google.protobuf.Timestamp
+	(*PromptSettings)(nil),           // 84: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 85: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 86: loombridge.v1.CacheMark
+	(PromptLayout)(0),                // 87: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 88: loombridge.v1.SectionInfo
+	(*SnapshotSequence)(nil),         // 89: loombridge.v1.SnapshotSequence
+	(*PromptDifference)(nil),         // 90: loombridge.v1.PromptDifference
+	(*durationpb.Duration)(nil),      // 91: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 92: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 93: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 94: loombridge.v1.RenewRequest
+	(*GetSnapshotRequest)(nil),       // 95: loombridge.v1.GetSnapshotRequest
+	(*ListSnapshotsRequest)(nil),     // 96: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 97: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 98: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 99: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 100: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 101: loombridge.v1.RenewResponse
+	(*GetSnapshotResponse)(nil),      // 102: loombridge.v1.GetSnapshotResponse
+	(*ListSnapshotsResponse)(nil),    // 103: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 104: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 105: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 106: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	13,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	14,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	86,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	87,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	82,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	83,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	86,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	82,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
 	20,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
 	18,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
@@ -8398,28 +8146,28 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	17,  // 14: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
 	3,   // 15: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	29,  // 16: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	88,  // 17: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	89,  // 18: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	84,  // 17: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	85,  // 18: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
 	14,  // 19: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
 	48,  // 20: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
 	47,  // 21: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
 	31,  // 22: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	90,  // 23: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	86,  // 23: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 24: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
 	30,  // 25: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
 	32,  // 26: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
 	33,  // 27: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	91,  // 28: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	92,  // 29: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	93,  // 30: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	94,  // 31: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	87,  // 28: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	88,  // 29: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	89,  // 30: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
+	90,  // 31: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
 	34,  // 32: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
 	5,   // 33: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
 	6,   // 34: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
 	29,  // 35: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	88,  // 36: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	84,  // 36: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
 	29,  // 37: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	88,  // 38: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	84,  // 38: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
 	7,   // 39: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
 	33,  // 40: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
 	32,  // 41: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
@@ -8430,24 +8178,24 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	9,   // 46: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
 	14,  // 47: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
 	48,  // 48: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	87,  // 49: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	95,  // 50: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	87,  // 51: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	83,  // 49: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	91,  // 50: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	83,  // 51: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
 	10,  // 52: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
 	52,  // 53: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
 	11,  // 54: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
 	51,  // 55: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	86,  // 56: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	96,  // 57: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	82,  // 56: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	92,  // 57: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
 	18,  // 58: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
 	19,  // 59: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
 	22,  // 60: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
 	56,  // 61: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	86,  // 62: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	87,  // 63: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	82,  // 62: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	83,  // 63: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
 	17,  // 64: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
 	51,  // 65: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	85,  // 66: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	81,  // 66: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
 	55,  // 67: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
 	57,  // 68: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
 	56,  // 69: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
@@ -8459,80 +8207,76 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	51,  // 75: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
 	69,  // 76: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
 	72,  // 77: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	79,  // 78: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	87,  // 79: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	87,  // 80: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	75,  // 78: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	83,  // 79: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	83,  // 80: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
 	12,  // 81: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	82,  // 82: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	87,  // 83: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	78,  // 82: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	83,  // 83: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
 	14,  // 84: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
 	17,  // 85: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
 	56,  // 86: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	94,  // 87: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	90,  // 87: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
 	15,  // 88: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
 	55,  // 89: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
 	58,  // 90: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
 	23,  // 91: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
 	25,  // 92: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
 	60,  // 93: loombridge.v1.SessionService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	80,  // 94: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	76,  // 94: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
 	35,  // 95: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	97,  // 96: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	93,  // 96: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
 	37,  // 97: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
 	39,  // 98: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
 	41,  // 99: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
-	98,  // 100: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
-	99,  // 101: loombridge.v1.SessionService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	100, // 102: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	77,  // 103: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	73,  // 104: loombridge.v1.SessionService.ExportSessions:input_type -> loombridge.v1.ExportSessionsRequest
-	75,  // 105: loombridge.v1.SessionService.ImportSessions:input_type -> loombridge.v1.ImportSessionsRequest
-	27,  // 106: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	43,  // 107: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	83,  // 108: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	45,  // 109: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	49,  // 110: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	53,  // 111: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	62,  // 112: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	65,  // 113: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
-	67,  // 114: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	70,  // 115: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	101, // 116: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	102, // 117: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	103, // 118: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	16,  // 119: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	57,  // 120: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	59,  // 121: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	24,  // 122: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	26,  // 123: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	61,  // 124: loombridge.v1.SessionService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	81,  // 125: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	36,  // 126: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	104, // 127: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	38,  // 128: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	40,  // 129: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	42,  // 130: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
-	105, // 131: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
-	106, // 132: loombridge.v1.SessionService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	107, // 133: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	78,  // 134: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	74,  // 135: loombridge.v1.SessionService.ExportSessions:output_type -> loombridge.v1.ExportSessionsResponse
-	76,  // 136: loombridge.v1.SessionService.ImportSessions:output_type -> loombridge.v1.ImportSessionsResponse
-	28,  // 137: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	44,  // 138: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	84,  // 139: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	46,  // 140: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	50,  // 141: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	54,  // 142: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	63,  // 143: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	66,  // 144: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.UpdateBlobResponse
-	68,  // 145: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	71,  // 146: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	108, // 147: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	109, // 148: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	110, // 149: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	119, // [119:150] is the sub-list for method output_type
-	88,  // [88:119] is the sub-list for method input_type
+	94,  // 100: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
+	95,  // 101: loombridge.v1.SessionService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
+	96,  // 102: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	73,  // 103: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	27,  // 104: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	43,  // 105: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	79,  // 106: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	45,  // 107: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	49,  // 108: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	53,  // 109: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	62,  // 110: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	65,  // 111: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
+	67,  // 112: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	70,  // 113: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	97,  // 114: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	98,  // 115: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	99,  // 116: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	16,  // 117: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	57,  // 118: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	59,  // 119: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	24,  // 120: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	26,  // 121: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	61,  // 122: loombridge.v1.SessionService.GetTask:output_type -> loombridge.v1.GetTaskResponse
+	77,  // 123: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	36,  // 124: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	100, // 125: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	38,  // 126: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	40,  // 127: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	42,  // 128: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
+	101, // 129: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
+	102, // 130: loombridge.v1.SessionService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
+	103, // 131: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	74,  // 132: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	28,  // 133: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	44,  // 134: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	80,  // 135: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	46,  // 136: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	50,  // 137: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	54,  // 138: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	63,  // 139: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	66,  // 140: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.UpdateBlobResponse
+	68,  // 141: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	71,  // 142: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	104, // 143: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	105, // 144: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	106, // 145: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	117, // [117:146] is the sub-list for method output_type
+	88,  // [88:117] is the sub-list for method input_type
 	88,  // [88:88] is the sub-list for extension type_name
 	88,  // [88:88] is the sub-list for extension extendee
 	0,   // [0:88] is the sub-list for field type_name
@@ -8590,7 +8334,7 @@ func file_loombridge_v1_context_proto_init() {
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[69].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[65].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -8601,7 +8345,7 @@ func file_loombridge_v1_context_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      13,
-			NumMessages:   73,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -35,8 +35,6 @@ const (
 	SessionService_GetSnapshot_FullMethodName      = "/loombridge.v1.SessionService/GetSnapshot"
 	SessionService_ListSnapshots_FullMethodName    = "/loombridge.v1.SessionService/ListSnapshots"
 	SessionService_ListSessions_FullMethodName     = "/loombridge.v1.SessionService/ListSessions"
-	SessionService_ExportSessions_FullMethodName   = "/loombridge.v1.SessionService/ExportSessions"
-	SessionService_ImportSessions_FullMethodName   = "/loombridge.v1.SessionService/ImportSessions"
 )
 
 // SessionServiceClient is the client API for SessionService service.
@@ -97,23 +95,6 @@ type SessionServiceClient interface {
 	ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
-	// ExportSessions streams a session, or all of an agent's, as lines of JSON, one object
-	// each: entries, folds, settings, working state, snapshots and tasks as they are stored,
-	// and offloaded results with every byte. ImportSessions takes the lines into an agent of
-	// any server, whose export is then the same, byte for byte. Recorded prompts, answers of
-	// repeated requests, children, events and memories are not of it. A session of more than
-	// 64 MiB without its results is refused as TOO_LARGE.
-	ExportSessions(ctx context.Context, in *ExportSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionsResponse], error)
-	// ImportSessions takes lines of ExportSessions into an agent. Each session appears when its
-	// last line came, whole or not at all; after an error, which names the line, the same
-	// lines can be sent again, because a session that is there as it came is passed over. One
-	// of more than 8 MiB without its results is stored in several commits, its entries first:
-	// where the server ends between two, it has the beginning, and the same lines sent again
-	// complete it. OVERLOADED where exports and imports together hold 256 MiB.
-	// Steps and tasks keep their numbers and ids. RECORD_EXISTS for a session that is there
-	// with another content, and for a step, a task or a path of a result that the agent has
-	// already.
-	ImportSessions(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse], error)
 }
 
 type sessionServiceClient struct {
@@ -287,38 +268,6 @@ func (c *sessionServiceClient) ListSessions(ctx context.Context, in *ListSession
 	return out, nil
 }
 
-func (c *sessionServiceClient) ExportSessions(ctx context.Context, in *ExportSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportSessionsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[1], SessionService_ExportSessions_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ExportSessionsRequest, ExportSessionsResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type SessionService_ExportSessionsClient = grpc.ServerStreamingClient[ExportSessionsResponse]
-
-func (c *sessionServiceClient) ImportSessions(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[2], SessionService_ImportSessions_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ImportSessionsRequest, ImportSessionsResponse]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type SessionService_ImportSessionsClient = grpc.ClientStreamingClient[ImportSessionsRequest, ImportSessionsResponse]
-
 // SessionServiceServer is the server API for SessionService service.
 // All implementations must embed UnimplementedSessionServiceServer
 // for forward compatibility.
@@ -377,23 +326,6 @@ type SessionServiceServer interface {
 	ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
-	// ExportSessions streams a session, or all of an agent's, as lines of JSON, one object
-	// each: entries, folds, settings, working state, snapshots and tasks as they are stored,
-	// and offloaded results with every byte. ImportSessions takes the lines into an agent of
-	// any server, whose export is then the same, byte for byte. Recorded prompts, answers of
-	// repeated requests, children, events and memories are not of it. A session of more than
-	// 64 MiB without its results is refused as TOO_LARGE.
-	ExportSessions(*ExportSessionsRequest, grpc.ServerStreamingServer[ExportSessionsResponse]) error
-	// ImportSessions takes lines of ExportSessions into an agent. Each session appears when its
-	// last line came, whole or not at all; after an error, which names the line, the same
-	// lines can be sent again, because a session that is there as it came is passed over. One
-	// of more than 8 MiB without its results is stored in several commits, its entries first:
-	// where the server ends between two, it has the beginning, and the same lines sent again
-	// complete it. OVERLOADED where exports and imports together hold 256 MiB.
-	// Steps and tasks keep their numbers and ids. RECORD_EXISTS for a session that is there
-	// with another content, and for a step, a task or a path of a result that the agent has
-	// already.
-	ImportSessions(grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]) error
 	mustEmbedUnimplementedSessionServiceServer()
 }
 
@@ -451,12 +383,6 @@ func (UnimplementedSessionServiceServer) ListSnapshots(context.Context, *ListSna
 }
 func (UnimplementedSessionServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
-}
-func (UnimplementedSessionServiceServer) ExportSessions(*ExportSessionsRequest, grpc.ServerStreamingServer[ExportSessionsResponse]) error {
-	return status.Error(codes.Unimplemented, "method ExportSessions not implemented")
-}
-func (UnimplementedSessionServiceServer) ImportSessions(grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]) error {
-	return status.Error(codes.Unimplemented, "method ImportSessions not implemented")
 }
 func (UnimplementedSessionServiceServer) mustEmbedUnimplementedSessionServiceServer() {}
 func (UnimplementedSessionServiceServer) testEmbeddedByValue()                        {}
@@ -756,24 +682,6 @@ func _SessionService_ListSessions_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _SessionService_ExportSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(ExportSessionsRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(SessionServiceServer).ExportSessions(m, &grpc.GenericServerStream[ExportSessionsRequest, ExportSessionsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type SessionService_ExportSessionsServer = grpc.ServerStreamingServer[ExportSessionsResponse]
-
-func _SessionService_ImportSessions_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(SessionServiceServer).ImportSessions(&grpc.GenericServerStream[ImportSessionsRequest, ImportSessionsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type SessionService_ImportSessionsServer = grpc.ClientStreamingServer[ImportSessionsRequest, ImportSessionsResponse]
-
 // SessionService_ServiceDesc is the grpc.ServiceDesc for SessionService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -846,16 +754,6 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "UploadStep",
 			Handler:       _SessionService_UploadStep_Handler,
-			ClientStreams: true,
-		},
-		{
-			StreamName:    "ExportSessions",
-			Handler:       _SessionService_ExportSessions_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "ImportSessions",
-			Handler:       _SessionService_ImportSessions_Handler,
 			ClientStreams: true,
 		},
 	},

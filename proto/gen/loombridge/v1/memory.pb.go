@@ -1086,7 +1086,7 @@ type Record struct {
 	// import did; empty for a program. Records of a model or an import, of any kind, count as no
 	// instructions until UpdateRecord approves them.
 	Writer string `protobuf:"bytes,201,opt,name=writer,proto3" json:"writer,omitempty"`
-	// import_id is the id of the import that it came with; see ImportRecordsResponse.
+	// import_id is the id of the import that it came with; see ImportResponse.
 	ImportId string `protobuf:"bytes,202,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
 	// valid_until is when it stops being true; unset if unknown. See valid_at of
 	// MemoryQueryRequest.
@@ -2793,7 +2793,7 @@ type MemoryQueryRequest struct {
 	Query string `protobuf:"bytes,3,opt,name=query,proto3" json:"query,omitempty"`
 	// limit is how many hits at most. Default 5, with max_tokens 100; at most 100.
 	// There are fewer where they are longer than one message may be; see
-	// over_max_bytes of the receipt.
+	// left_out of the receipt.
 	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
 	// filter narrows the search, after AIP-160: `AND` (or a blank), `OR`, `NOT`,
 	// parentheses, `=`, `!=`, `<`, `<=`, `>`, `>=` and `:` over `id`, `key`, `kind`,
@@ -3457,18 +3457,18 @@ func (x *SignalScore) GetShare() float64 {
 	return 0
 }
 
-// QueryReceipt says how a query was answered. Each candidate that is no hit is
-// counted once, in the order of the counts.
+// QueryReceipt says how a query was answered.
 type QueryReceipt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// filtered is how many candidates the filter removed.
-	Filtered int32 `protobuf:"varint,2,opt,name=filtered,proto3" json:"filtered,omitempty"`
-	// expired is how many candidates had expired.
-	Expired int32 `protobuf:"varint,3,opt,name=expired,proto3" json:"expired,omitempty"`
-	// superseded is how many candidates had been replaced.
-	Superseded int32 `protobuf:"varint,4,opt,name=superseded,proto3" json:"superseded,omitempty"`
-	// under_min_score is how many candidates scored below min_score.
-	UnderMinScore int32 `protobuf:"varint,5,opt,name=under_min_score,json=underMinScore,proto3" json:"under_min_score,omitempty"`
+	// left_out counts the candidates that are no hit, each once, by the first reason that
+	// holds: `filtered` by the filter; `expired`; `superseded` by another record; `archived`,
+	// and the archive was not asked for; `under_min_score`; `over_limit`; `over_max_tokens`;
+	// `over_max_bytes` where the answer would be longer than one message of the server may be,
+	// the worst first, so that no higher limit brings them but a narrower query; and of related
+	// records `related_excluded` by the filter, their tier, expiry, replacement, the archive or
+	// review, and `related_over_limit` by related.limit or the size of an answer, where each hit
+	// counts one of which not all relations were looked at. A reason that took none is missing.
+	LeftOut map[string]int32 `protobuf:"bytes,2,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// records is how many records the searched memories hold.
 	Records int64 `protobuf:"varint,6,opt,name=records,proto3" json:"records,omitempty"`
 	// degraded names what the search had to do without, such as `no embedder,
@@ -3476,10 +3476,6 @@ type QueryReceipt struct {
 	Degraded []string `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
 	// vectors_rescored is how many of them were compared exactly.
 	VectorsRescored int32 `protobuf:"varint,11,opt,name=vectors_rescored,json=vectorsRescored,proto3" json:"vectors_rescored,omitempty"`
-	// over_limit is how many candidates fell to limit.
-	OverLimit int32 `protobuf:"varint,12,opt,name=over_limit,json=overLimit,proto3" json:"over_limit,omitempty"`
-	// over_max_tokens is how many hits fell to max_tokens.
-	OverMaxTokens int32 `protobuf:"varint,13,opt,name=over_max_tokens,json=overMaxTokens,proto3" json:"over_max_tokens,omitempty"`
 	// tokens is how many the texts of the hits have, or the passages in their place, each
 	// counted by itself; only with max_tokens.
 	Tokens int32 `protobuf:"varint,14,opt,name=tokens,proto3" json:"tokens,omitempty"`
@@ -3487,10 +3483,6 @@ type QueryReceipt struct {
 	EmptyReason EmptyReason `protobuf:"varint,15,opt,name=empty_reason,json=emptyReason,proto3,enum=loombridge.v1.EmptyReason" json:"empty_reason,omitempty"`
 	// embedding_spaces are the spaces whose vectors were searched.
 	EmbeddingSpaces []string `protobuf:"bytes,17,rep,name=embedding_spaces,json=embeddingSpaces,proto3" json:"embedding_spaces,omitempty"`
-	// over_max_bytes is how many hits were left out because the answer would have
-	// been longer than one message of the server may be, the worst first. A higher
-	// limit does not bring them; a narrower query does.
-	OverMaxBytes int32 `protobuf:"varint,18,opt,name=over_max_bytes,json=overMaxBytes,proto3" json:"over_max_bytes,omitempty"`
 	// in_part is how many hits have passages in place of their text.
 	InPart int32 `protobuf:"varint,19,opt,name=in_part,json=inPart,proto3" json:"in_part,omitempty"`
 	// as_of is the moment that was asked for.
@@ -3502,18 +3494,10 @@ type QueryReceipt struct {
 	Reread int32 `protobuf:"varint,62,opt,name=reread,proto3" json:"reread,omitempty"`
 	// lost is how many of them are missing because what they were then is kept no longer.
 	Lost int32 `protobuf:"varint,63,opt,name=lost,proto3" json:"lost,omitempty"`
-	// archived is how many candidates lie in the archive, which was not asked for.
-	Archived int32 `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
 	// related is how many records came along through relations.
-	Related int32 `protobuf:"varint,64,opt,name=related,proto3" json:"related,omitempty"`
-	// related_excluded is how many did not, because of the filter, their tier, expiry,
-	// replacement, the archive or review.
-	RelatedExcluded int32 `protobuf:"varint,65,opt,name=related_excluded,json=relatedExcluded,proto3" json:"related_excluded,omitempty"`
-	// related_over_limit is how many fell to related.limit or the size of an answer. Where too
-	// many relations were there to look at, each hit whose relations were cut counts one.
-	RelatedOverLimit int32 `protobuf:"varint,66,opt,name=related_over_limit,json=relatedOverLimit,proto3" json:"related_over_limit,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	Related       int32 `protobuf:"varint,64,opt,name=related,proto3" json:"related,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueryReceipt) Reset() {
@@ -3546,32 +3530,11 @@ func (*QueryReceipt) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{24}
 }
 
-func (x *QueryReceipt) GetFiltered() int32 {
+func (x *QueryReceipt) GetLeftOut() map[string]int32 {
 	if x != nil {
-		return x.Filtered
+		return x.LeftOut
 	}
-	return 0
-}
-
-func (x *QueryReceipt) GetExpired() int32 {
-	if x != nil {
-		return x.Expired
-	}
-	return 0
-}
-
-func (x *QueryReceipt) GetSuperseded() int32 {
-	if x != nil {
-		return x.Superseded
-	}
-	return 0
-}
-
-func (x *QueryReceipt) GetUnderMinScore() int32 {
-	if x != nil {
-		return x.UnderMinScore
-	}
-	return 0
+	return nil
 }
 
 func (x *QueryReceipt) GetRecords() int64 {
@@ -3595,20 +3558,6 @@ func (x *QueryReceipt) GetVectorsRescored() int32 {
 	return 0
 }
 
-func (x *QueryReceipt) GetOverLimit() int32 {
-	if x != nil {
-		return x.OverLimit
-	}
-	return 0
-}
-
-func (x *QueryReceipt) GetOverMaxTokens() int32 {
-	if x != nil {
-		return x.OverMaxTokens
-	}
-	return 0
-}
-
 func (x *QueryReceipt) GetTokens() int32 {
 	if x != nil {
 		return x.Tokens
@@ -3628,13 +3577,6 @@ func (x *QueryReceipt) GetEmbeddingSpaces() []string {
 		return x.EmbeddingSpaces
 	}
 	return nil
-}
-
-func (x *QueryReceipt) GetOverMaxBytes() int32 {
-	if x != nil {
-		return x.OverMaxBytes
-	}
-	return 0
 }
 
 func (x *QueryReceipt) GetInPart() int32 {
@@ -3672,30 +3614,9 @@ func (x *QueryReceipt) GetLost() int32 {
 	return 0
 }
 
-func (x *QueryReceipt) GetArchived() int32 {
-	if x != nil {
-		return x.Archived
-	}
-	return 0
-}
-
 func (x *QueryReceipt) GetRelated() int32 {
 	if x != nil {
 		return x.Related
-	}
-	return 0
-}
-
-func (x *QueryReceipt) GetRelatedExcluded() int32 {
-	if x != nil {
-		return x.RelatedExcluded
-	}
-	return 0
-}
-
-func (x *QueryReceipt) GetRelatedOverLimit() int32 {
-	if x != nil {
-		return x.RelatedOverLimit
 	}
 	return 0
 }
@@ -4308,315 +4229,6 @@ func (x *GetRecordResponse) GetRecord() *Record {
 	return nil
 }
 
-// RecordDraft is a record to be saved, or the new values of one. Its fields are as in
-// MemorySaveRequest, with the same limits and defaults.
-type RecordDraft struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// text is what to remember.
-	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
-	// id names the record. Default: made by the server.
-	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// key is a unique name of the caller's own.
-	Key string `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
-	// kind says what it is. Default `fact`.
-	Kind string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
-	// session_id is the session it belongs to.
-	SessionId string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// author is who said it.
-	Author string `protobuf:"bytes,6,opt,name=author,proto3" json:"author,omitempty"`
-	// event_time is when it happened.
-	EventTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=event_time,json=eventTime,proto3" json:"event_time,omitempty"`
-	// metadata_form is how metadata travels.
-	//
-	// Types that are valid to be assigned to MetadataForm:
-	//
-	//	*RecordDraft_Metadata
-	//	*RecordDraft_MetadataJson
-	MetadataForm isRecordDraft_MetadataForm `protobuf_oneof:"metadata_form"`
-	// tags are labels: at most 64.
-	Tags []string `protobuf:"bytes,10,rep,name=tags,proto3" json:"tags,omitempty"`
-	// importance from 0 to 1. Default 0.5.
-	Importance *float64 `protobuf:"fixed64,11,opt,name=importance,proto3,oneof" json:"importance,omitempty"`
-	// expiry is when the record goes. Default: never.
-	//
-	// Types that are valid to be assigned to Expiry:
-	//
-	//	*RecordDraft_Ttl
-	//	*RecordDraft_ExpireTime
-	//	*RecordDraft_SlidingTtl
-	Expiry isRecordDraft_Expiry `protobuf_oneof:"expiry"`
-	// embedding is a vector of the caller's: at most 4,096 numbers.
-	Embedding []float32 `protobuf:"fixed32,15,rep,packed,name=embedding,proto3" json:"embedding,omitempty"`
-	// embedding_space names the model it came from.
-	EmbeddingSpace string `protobuf:"bytes,16,opt,name=embedding_space,json=embeddingSpace,proto3" json:"embedding_space,omitempty"`
-	// supersedes is the id of a record this one replaces.
-	Supersedes string `protobuf:"bytes,17,opt,name=supersedes,proto3" json:"supersedes,omitempty"`
-	// derived_from are ids of records this one was made from: at most 64.
-	DerivedFrom []string `protobuf:"bytes,18,rep,name=derived_from,json=derivedFrom,proto3" json:"derived_from,omitempty"`
-	// origin is where the text came from. Default ORIGIN_AGENT. It is never more than the
-	// least trusted origin among `derived_from`: what derives from the web stays ORIGIN_WEB.
-	Origin Origin `protobuf:"varint,19,opt,name=origin,proto3,enum=loombridge.v1.Origin" json:"origin,omitempty"`
-	// pinned: what makes room in a tier or forgets passes over it.
-	Pinned bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
-	// valid_until is when it stops being true.
-	ValidUntil *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=valid_until,json=validUntil,proto3" json:"valid_until,omitempty"`
-	// relations are its initial relations: at most 100. An update does not change them.
-	Relations     []*RelationTo `protobuf:"bytes,61,rep,name=relations,proto3" json:"relations,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RecordDraft) Reset() {
-	*x = RecordDraft{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RecordDraft) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RecordDraft) ProtoMessage() {}
-
-func (x *RecordDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RecordDraft.ProtoReflect.Descriptor instead.
-func (*RecordDraft) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *RecordDraft) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetKind() string {
-	if x != nil {
-		return x.Kind
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetAuthor() string {
-	if x != nil {
-		return x.Author
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetEventTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EventTime
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetMetadataForm() isRecordDraft_MetadataForm {
-	if x != nil {
-		return x.MetadataForm
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetMetadata() *structpb.Struct {
-	if x != nil {
-		if x, ok := x.MetadataForm.(*RecordDraft_Metadata); ok {
-			return x.Metadata
-		}
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetMetadataJson() string {
-	if x != nil {
-		if x, ok := x.MetadataForm.(*RecordDraft_MetadataJson); ok {
-			return x.MetadataJson
-		}
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetTags() []string {
-	if x != nil {
-		return x.Tags
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetImportance() float64 {
-	if x != nil && x.Importance != nil {
-		return *x.Importance
-	}
-	return 0
-}
-
-func (x *RecordDraft) GetExpiry() isRecordDraft_Expiry {
-	if x != nil {
-		return x.Expiry
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetTtl() *durationpb.Duration {
-	if x != nil {
-		if x, ok := x.Expiry.(*RecordDraft_Ttl); ok {
-			return x.Ttl
-		}
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetExpireTime() *timestamppb.Timestamp {
-	if x != nil {
-		if x, ok := x.Expiry.(*RecordDraft_ExpireTime); ok {
-			return x.ExpireTime
-		}
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetSlidingTtl() *durationpb.Duration {
-	if x != nil {
-		if x, ok := x.Expiry.(*RecordDraft_SlidingTtl); ok {
-			return x.SlidingTtl
-		}
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetEmbedding() []float32 {
-	if x != nil {
-		return x.Embedding
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetEmbeddingSpace() string {
-	if x != nil {
-		return x.EmbeddingSpace
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetSupersedes() string {
-	if x != nil {
-		return x.Supersedes
-	}
-	return ""
-}
-
-func (x *RecordDraft) GetDerivedFrom() []string {
-	if x != nil {
-		return x.DerivedFrom
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetOrigin() Origin {
-	if x != nil {
-		return x.Origin
-	}
-	return Origin_ORIGIN_UNSPECIFIED
-}
-
-func (x *RecordDraft) GetPinned() bool {
-	if x != nil {
-		return x.Pinned
-	}
-	return false
-}
-
-func (x *RecordDraft) GetValidUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.ValidUntil
-	}
-	return nil
-}
-
-func (x *RecordDraft) GetRelations() []*RelationTo {
-	if x != nil {
-		return x.Relations
-	}
-	return nil
-}
-
-type isRecordDraft_MetadataForm interface {
-	isRecordDraft_MetadataForm()
-}
-
-type RecordDraft_Metadata struct {
-	// metadata as protobuf JSON: at most 32,768 values.
-	Metadata *structpb.Struct `protobuf:"bytes,8,opt,name=metadata,proto3,oneof"`
-}
-
-type RecordDraft_MetadataJson struct {
-	// metadata_json as exact JSON text.
-	MetadataJson string `protobuf:"bytes,9,opt,name=metadata_json,json=metadataJson,proto3,oneof"`
-}
-
-func (*RecordDraft_Metadata) isRecordDraft_MetadataForm() {}
-
-func (*RecordDraft_MetadataJson) isRecordDraft_MetadataForm() {}
-
-type isRecordDraft_Expiry interface {
-	isRecordDraft_Expiry()
-}
-
-type RecordDraft_Ttl struct {
-	// ttl is how long from now.
-	Ttl *durationpb.Duration `protobuf:"bytes,12,opt,name=ttl,proto3,oneof"`
-}
-
-type RecordDraft_ExpireTime struct {
-	// expire_time is the moment.
-	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=expire_time,json=expireTime,proto3,oneof"`
-}
-
-type RecordDraft_SlidingTtl struct {
-	// sliding_ttl is how long after it was last read or found.
-	SlidingTtl *durationpb.Duration `protobuf:"bytes,14,opt,name=sliding_ttl,json=slidingTtl,proto3,oneof"`
-}
-
-func (*RecordDraft_Ttl) isRecordDraft_Expiry() {}
-
-func (*RecordDraft_ExpireTime) isRecordDraft_Expiry() {}
-
-func (*RecordDraft_SlidingTtl) isRecordDraft_Expiry() {}
-
 // UpdateRecordRequest changes some fields of one record.
 type UpdateRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4634,8 +4246,9 @@ type UpdateRecordRequest struct {
 	//	*UpdateRecordRequest_Id
 	//	*UpdateRecordRequest_Key
 	Name isUpdateRecordRequest_Name `protobuf_oneof:"name"`
-	// record holds the new values. Required, but for review and archived.
-	Record *RecordDraft `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`
+	// record holds the new values, as they would be saved; what is no field of the record, such
+	// as replace, is not set. Required, but for review and archived.
+	Record *MemorySaveRequest `protobuf:"bytes,5,opt,name=record,proto3" json:"record,omitempty"`
 	// update_mask names the fields to change: `text`, `kind`, `author`,
 	// `event_time`, `metadata`, `tags`, `importance`, `expiry`, `embedding`,
 	// `pinned`, `valid_until`, or `metadata.status` for the member `status` of the metadata alone,
@@ -4662,7 +4275,7 @@ type UpdateRecordRequest struct {
 
 func (x *UpdateRecordRequest) Reset() {
 	*x = UpdateRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4674,7 +4287,7 @@ func (x *UpdateRecordRequest) String() string {
 func (*UpdateRecordRequest) ProtoMessage() {}
 
 func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4687,7 +4300,7 @@ func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UpdateRecordRequest) GetAgentId() string {
@@ -4736,7 +4349,7 @@ func (x *UpdateRecordRequest) GetKey() string {
 	return ""
 }
 
-func (x *UpdateRecordRequest) GetRecord() *RecordDraft {
+func (x *UpdateRecordRequest) GetRecord() *MemorySaveRequest {
 	if x != nil {
 		return x.Record
 	}
@@ -4807,7 +4420,7 @@ type UpdateRecordResponse struct {
 
 func (x *UpdateRecordResponse) Reset() {
 	*x = UpdateRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4819,7 +4432,7 @@ func (x *UpdateRecordResponse) String() string {
 func (*UpdateRecordResponse) ProtoMessage() {}
 
 func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4832,7 +4445,7 @@ func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordResponse.ProtoReflect.Descriptor instead.
 func (*UpdateRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UpdateRecordResponse) GetRecord() *Record {
@@ -4874,14 +4487,17 @@ type ListRecordsRequest struct {
 	// included. All pages have the same.
 	AsOf *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
 	// valid_at, when set, lists what was true at that moment, as in MemoryQueryRequest.
-	ValidAt       *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
+	ValidAt *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
+	// stats_only counts the memory in place of listing it: the answer has stats and no
+	// records. Not with a filter, tiers, a page or a moment. Default false.
+	StatsOnly     bool `protobuf:"varint,63,opt,name=stats_only,json=statsOnly,proto3" json:"stats_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4893,7 +4509,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4906,7 +4522,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -4993,6 +4609,13 @@ func (x *ListRecordsRequest) GetValidAt() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ListRecordsRequest) GetStatsOnly() bool {
+	if x != nil {
+		return x.StatsOnly
+	}
+	return false
+}
+
 // ListRecordsResponse is a page of records.
 type ListRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5000,13 +4623,15 @@ type ListRecordsResponse struct {
 	Records []*Record `protobuf:"bytes,1,rep,name=records,proto3" json:"records,omitempty"`
 	// next_page_token gets the next page; empty on the last.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// stats are the counts of the memory, only with stats_only.
+	Stats         *MemoryStats `protobuf:"bytes,3,opt,name=stats,proto3" json:"stats,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5018,7 +4643,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5031,7 +4656,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -5048,6 +4673,13 @@ func (x *ListRecordsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListRecordsResponse) GetStats() *MemoryStats {
+	if x != nil {
+		return x.Stats
+	}
+	return nil
+}
+
 // BatchSaveRequest saves many records.
 type BatchSaveRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5058,10 +4690,11 @@ type BatchSaveRequest struct {
 	// space_id, when set, means the memory of that space instead; not with user_id. See
 	// SharingService. At most 256 bytes.
 	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// records are what to save, in order: 1 to 1000. The request fits one message
-	// of at most 4 MiB, unless the server takes larger ones.
-	// One may supersede or derive from one before it.
-	Records []*RecordDraft `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
+	// records are what to save, in order: 1 to 1000, without what the batch says for all of them
+	// (agent_id, user_id, space_id, request_id, duplicates) and without replace. The request
+	// fits one message of at most 4 MiB, unless the server takes larger ones. One may supersede
+	// or derive from one before it.
+	Records []*MemorySaveRequest `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
 	// request_id makes the call safe to repeat.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// duplicates says what becomes of records that repeat others, those before them in
@@ -5073,7 +4706,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +4718,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +4731,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -5122,7 +4755,7 @@ func (x *BatchSaveRequest) GetSpaceId() string {
 	return ""
 }
 
-func (x *BatchSaveRequest) GetRecords() []*RecordDraft {
+func (x *BatchSaveRequest) GetRecords() []*MemorySaveRequest {
 	if x != nil {
 		return x.Records
 	}
@@ -5159,7 +4792,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5171,7 +4804,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5184,7 +4817,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -5224,7 +4857,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5236,7 +4869,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5249,7 +4882,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -5289,7 +4922,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5301,7 +4934,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5314,7 +4947,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -5338,73 +4971,8 @@ func (x *ReembedResponse) GetTotal() int64 {
 	return 0
 }
 
-// GetMemoryStatsRequest names one owner.
-type GetMemoryStatsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose memory. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// user_id, when set, means that person's memory instead.
-	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// space_id, when set, means the memory of that space instead; not with user_id. See
-	// SharingService. At most 256 bytes.
-	SpaceId       string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetMemoryStatsRequest) Reset() {
-	*x = GetMemoryStatsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetMemoryStatsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetMemoryStatsRequest) ProtoMessage() {}
-
-func (x *GetMemoryStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetMemoryStatsRequest.ProtoReflect.Descriptor instead.
-func (*GetMemoryStatsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
-}
-
-func (x *GetMemoryStatsRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *GetMemoryStatsRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *GetMemoryStatsRequest) GetSpaceId() string {
-	if x != nil {
-		return x.SpaceId
-	}
-	return ""
-}
-
-// GetMemoryStatsResponse holds counts of one owner's memory.
-type GetMemoryStatsResponse struct {
+// MemoryStats are counts of one owner's memory.
+type MemoryStats struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// records is how many there are, those expired or replaced included.
 	Records int64 `protobuf:"varint,1,opt,name=records,proto3" json:"records,omitempty"`
@@ -5430,21 +4998,21 @@ type GetMemoryStatsResponse struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *GetMemoryStatsResponse) Reset() {
-	*x = GetMemoryStatsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
+func (x *MemoryStats) Reset() {
+	*x = MemoryStats{}
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *GetMemoryStatsResponse) String() string {
+func (x *MemoryStats) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*GetMemoryStatsResponse) ProtoMessage() {}
+func (*MemoryStats) ProtoMessage() {}
 
-func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
+func (x *MemoryStats) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5455,68 +5023,68 @@ func (x *GetMemoryStatsResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use GetMemoryStatsResponse.ProtoReflect.Descriptor instead.
-func (*GetMemoryStatsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{41}
+// Deprecated: Use MemoryStats.ProtoReflect.Descriptor instead.
+func (*MemoryStats) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
 }
 
-func (x *GetMemoryStatsResponse) GetRecords() int64 {
+func (x *MemoryStats) GetRecords() int64 {
 	if x != nil {
 		return x.Records
 	}
 	return 0
 }
 
-func (x *GetMemoryStatsResponse) GetUnpacked() int64 {
+func (x *MemoryStats) GetUnpacked() int64 {
 	if x != nil {
 		return x.Unpacked
 	}
 	return 0
 }
 
-func (x *GetMemoryStatsResponse) GetSegments() int32 {
+func (x *MemoryStats) GetSegments() int32 {
 	if x != nil {
 		return x.Segments
 	}
 	return 0
 }
 
-func (x *GetMemoryStatsResponse) GetSpaces() []*EmbeddingSpaceStats {
+func (x *MemoryStats) GetSpaces() []*EmbeddingSpaceStats {
 	if x != nil {
 		return x.Spaces
 	}
 	return nil
 }
 
-func (x *GetMemoryStatsResponse) GetEmbedderSpace() string {
+func (x *MemoryStats) GetEmbedderSpace() string {
 	if x != nil {
 		return x.EmbedderSpace
 	}
 	return ""
 }
 
-func (x *GetMemoryStatsResponse) GetPending() int64 {
+func (x *MemoryStats) GetPending() int64 {
 	if x != nil {
 		return x.Pending
 	}
 	return 0
 }
 
-func (x *GetMemoryStatsResponse) GetArchived() int64 {
+func (x *MemoryStats) GetArchived() int64 {
 	if x != nil {
 		return x.Archived
 	}
 	return 0
 }
 
-func (x *GetMemoryStatsResponse) GetRecordLimit() int64 {
+func (x *MemoryStats) GetRecordLimit() int64 {
 	if x != nil {
 		return x.RecordLimit
 	}
 	return 0
 }
 
-func (x *GetMemoryStatsResponse) GetArchiveLimit() int64 {
+func (x *MemoryStats) GetArchiveLimit() int64 {
 	if x != nil {
 		return x.ArchiveLimit
 	}
@@ -5538,7 +5106,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5550,7 +5118,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5563,7 +5131,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -5609,7 +5177,7 @@ type WatchRecordsRequest struct {
 
 func (x *WatchRecordsRequest) Reset() {
 	*x = WatchRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5621,7 +5189,7 @@ func (x *WatchRecordsRequest) String() string {
 func (*WatchRecordsRequest) ProtoMessage() {}
 
 func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[43]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5634,7 +5202,7 @@ func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchRecordsRequest) GetAgentId() string {
@@ -5693,7 +5261,7 @@ type WatchRecordsResponse struct {
 
 func (x *WatchRecordsResponse) Reset() {
 	*x = WatchRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5705,7 +5273,7 @@ func (x *WatchRecordsResponse) String() string {
 func (*WatchRecordsResponse) ProtoMessage() {}
 
 func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[44]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5718,7 +5286,7 @@ func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WatchRecordsResponse) GetChange() isWatchRecordsResponse_Change {
@@ -5779,319 +5347,6 @@ type WatchRecordsResponse_DeletedId struct {
 func (*WatchRecordsResponse_Saved) isWatchRecordsResponse_Change() {}
 
 func (*WatchRecordsResponse_DeletedId) isWatchRecordsResponse_Change() {}
-
-// ExportRecordsRequest is whose memory to export.
-type ExportRecordsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is the agent that asks. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// user_id exports that person's memory in place of the agent's own.
-	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// space_id, when set, means the memory of that space instead; not with user_id. See
-	// SharingService. At most 256 bytes.
-	SpaceId       string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportRecordsRequest) Reset() {
-	*x = ExportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportRecordsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportRecordsRequest) ProtoMessage() {}
-
-func (x *ExportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[45]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportRecordsRequest.ProtoReflect.Descriptor instead.
-func (*ExportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{45}
-}
-
-func (x *ExportRecordsRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ExportRecordsRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *ExportRecordsRequest) GetSpaceId() string {
-	if x != nil {
-		return x.SpaceId
-	}
-	return ""
-}
-
-// ExportRecordsResponse is a part of an export.
-type ExportRecordsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// lines are JSON objects without newlines, at least one. A file of them, each ended by a
-	// newline, is JSON Lines.
-	Lines         []string `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ExportRecordsResponse) Reset() {
-	*x = ExportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ExportRecordsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ExportRecordsResponse) ProtoMessage() {}
-
-func (x *ExportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[46]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ExportRecordsResponse.ProtoReflect.Descriptor instead.
-func (*ExportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{46}
-}
-
-func (x *ExportRecordsResponse) GetLines() []string {
-	if x != nil {
-		return x.Lines
-	}
-	return nil
-}
-
-// ImportRecordsRequest is a part of an import.
-type ImportRecordsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is the agent that imports. Required in the first message; later ones are of
-	// the same.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// user_id imports into that person's memory in place of the agent's own. Of the first
-	// message.
-	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// space_id, when set, means the memory of that space instead; not with user_id. See
-	// SharingService. At most 256 bytes.
-	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// skip_existing leaves a record as it is whose id comes with another content, in place
-	// of ending the import. Of the first message.
-	SkipExisting bool `protobuf:"varint,3,opt,name=skip_existing,json=skipExisting,proto3" json:"skip_existing,omitempty"`
-	// lines are the lines of ExportRecords, in order; at most 10,000 in a message. One has at
-	// most 2 MiB.
-	Lines []string `protobuf:"bytes,4,rep,name=lines,proto3" json:"lines,omitempty"`
-	// import_id is the id that the new records keep, at most 128 bytes. With the same one an
-	// import that was interrupted goes on as the same. Of the first message. Default: made by the
-	// server.
-	ImportId      string `protobuf:"bytes,5,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ImportRecordsRequest) Reset() {
-	*x = ImportRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ImportRecordsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ImportRecordsRequest) ProtoMessage() {}
-
-func (x *ImportRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[47]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ImportRecordsRequest.ProtoReflect.Descriptor instead.
-func (*ImportRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{47}
-}
-
-func (x *ImportRecordsRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ImportRecordsRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *ImportRecordsRequest) GetSpaceId() string {
-	if x != nil {
-		return x.SpaceId
-	}
-	return ""
-}
-
-func (x *ImportRecordsRequest) GetSkipExisting() bool {
-	if x != nil {
-		return x.SkipExisting
-	}
-	return false
-}
-
-func (x *ImportRecordsRequest) GetLines() []string {
-	if x != nil {
-		return x.Lines
-	}
-	return nil
-}
-
-func (x *ImportRecordsRequest) GetImportId() string {
-	if x != nil {
-		return x.ImportId
-	}
-	return ""
-}
-
-// ImportRecordsResponse is the result for the records of an import.
-type ImportRecordsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// saved is how many are new.
-	Saved int64 `protobuf:"varint,1,opt,name=saved,proto3" json:"saved,omitempty"`
-	// unchanged is how many were there already, as they came.
-	Unchanged int64 `protobuf:"varint,2,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
-	// skipped is how many were there as something else and stayed so.
-	Skipped int64 `protobuf:"varint,3,opt,name=skipped,proto3" json:"skipped,omitempty"`
-	// expired is how many had expired and were left out.
-	Expired int64 `protobuf:"varint,4,opt,name=expired,proto3" json:"expired,omitempty"`
-	// archived_count is how many records of the memory went into the archive because it had
-	// more than the server's limit; see MemorySaveResponse. Imported ones may be among them.
-	ArchivedCount int64 `protobuf:"varint,5,opt,name=archived_count,json=archivedCount,proto3" json:"archived_count,omitempty"`
-	// deleted_count is how many the archive's limit deleted.
-	DeletedCount int64 `protobuf:"varint,6,opt,name=deleted_count,json=deletedCount,proto3" json:"deleted_count,omitempty"`
-	// import_id is the id of the import, which each record keeps that it saved. DeleteRecords
-	// with the filter `import_id = "..." AND import_changes = 0` and tiers 2, 3 and 4 undoes it:
-	// records unchanged since are deleted; `import_changes > 0` lists the others.
-	ImportId      string `protobuf:"bytes,7,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ImportRecordsResponse) Reset() {
-	*x = ImportRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ImportRecordsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ImportRecordsResponse) ProtoMessage() {}
-
-func (x *ImportRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[48]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ImportRecordsResponse.ProtoReflect.Descriptor instead.
-func (*ImportRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{48}
-}
-
-func (x *ImportRecordsResponse) GetSaved() int64 {
-	if x != nil {
-		return x.Saved
-	}
-	return 0
-}
-
-func (x *ImportRecordsResponse) GetUnchanged() int64 {
-	if x != nil {
-		return x.Unchanged
-	}
-	return 0
-}
-
-func (x *ImportRecordsResponse) GetSkipped() int64 {
-	if x != nil {
-		return x.Skipped
-	}
-	return 0
-}
-
-func (x *ImportRecordsResponse) GetExpired() int64 {
-	if x != nil {
-		return x.Expired
-	}
-	return 0
-}
-
-func (x *ImportRecordsResponse) GetArchivedCount() int64 {
-	if x != nil {
-		return x.ArchivedCount
-	}
-	return 0
-}
-
-func (x *ImportRecordsResponse) GetDeletedCount() int64 {
-	if x != nil {
-		return x.DeletedCount
-	}
-	return 0
-}
-
-func (x *ImportRecordsResponse) GetImportId() string {
-	if x != nil {
-		return x.ImportId
-	}
-	return ""
-}
 
 var File_loombridge_v1_memory_proto protoreflect.FileDescriptor
 
@@ -6360,33 +5615,24 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\vSignalScore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
-	"\x05share\x18\x03 \x01(\x01R\x05share\"\x98\x06\n" +
-	"\fQueryReceipt\x12\x1a\n" +
-	"\bfiltered\x18\x02 \x01(\x05R\bfiltered\x12\x18\n" +
-	"\aexpired\x18\x03 \x01(\x05R\aexpired\x12\x1e\n" +
-	"\n" +
-	"superseded\x18\x04 \x01(\x05R\n" +
-	"superseded\x12&\n" +
-	"\x0funder_min_score\x18\x05 \x01(\x05R\runderMinScore\x12\x18\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\xb9\x04\n" +
+	"\fQueryReceipt\x12C\n" +
+	"\bleft_out\x18\x02 \x03(\v2(.loombridge.v1.QueryReceipt.LeftOutEntryR\aleftOut\x12\x18\n" +
 	"\arecords\x18\x06 \x01(\x03R\arecords\x12\x1a\n" +
 	"\bdegraded\x18\b \x03(\tR\bdegraded\x12)\n" +
-	"\x10vectors_rescored\x18\v \x01(\x05R\x0fvectorsRescored\x12\x1d\n" +
-	"\n" +
-	"over_limit\x18\f \x01(\x05R\toverLimit\x12&\n" +
-	"\x0fover_max_tokens\x18\r \x01(\x05R\roverMaxTokens\x12\x16\n" +
+	"\x10vectors_rescored\x18\v \x01(\x05R\x0fvectorsRescored\x12\x16\n" +
 	"\x06tokens\x18\x0e \x01(\x05R\x06tokens\x12=\n" +
 	"\fempty_reason\x18\x0f \x01(\x0e2\x1a.loombridge.v1.EmptyReasonR\vemptyReason\x12)\n" +
-	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12$\n" +
-	"\x0eover_max_bytes\x18\x12 \x01(\x05R\foverMaxBytes\x12\x17\n" +
+	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12\x17\n" +
 	"\ain_part\x18\x13 \x01(\x05R\x06inPart\x12/\n" +
 	"\x05as_of\x18< \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
 	"\bvalid_at\x18= \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12\x16\n" +
 	"\x06reread\x18> \x01(\x05R\x06reread\x12\x12\n" +
-	"\x04lost\x18? \x01(\x05R\x04lost\x12\x1a\n" +
-	"\barchived\x18\x1e \x01(\x05R\barchived\x12\x18\n" +
-	"\arelated\x18@ \x01(\x05R\arelated\x12)\n" +
-	"\x10related_excluded\x18A \x01(\x05R\x0frelatedExcluded\x12,\n" +
-	"\x12related_over_limit\x18B \x01(\x05R\x10relatedOverLimit\"\x83\x02\n" +
+	"\x04lost\x18? \x01(\x05R\x04lost\x12\x18\n" +
+	"\arelated\x18@ \x01(\x05R\arelated\x1a:\n" +
+	"\fLeftOutEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x83\x02\n" +
 	"\x10GetRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -6429,50 +5675,14 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\tnot_owned\x18\x02 \x01(\x03R\bnotOwned\x12\x0e\n" +
 	"\x02id\x18\x03 \x01(\tR\x02id\"B\n" +
 	"\x11GetRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xfd\x06\n" +
-	"\vRecordDraft\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\x12\x10\n" +
-	"\x03key\x18\x03 \x01(\tR\x03key\x12\x12\n" +
-	"\x04kind\x18\x04 \x01(\tR\x04kind\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x05 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06author\x18\x06 \x01(\tR\x06author\x129\n" +
-	"\n" +
-	"event_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\teventTime\x125\n" +
-	"\bmetadata\x18\b \x01(\v2\x17.google.protobuf.StructH\x00R\bmetadata\x12%\n" +
-	"\rmetadata_json\x18\t \x01(\tH\x00R\fmetadataJson\x12\x12\n" +
-	"\x04tags\x18\n" +
-	" \x03(\tR\x04tags\x12#\n" +
-	"\n" +
-	"importance\x18\v \x01(\x01H\x02R\n" +
-	"importance\x88\x01\x01\x12-\n" +
-	"\x03ttl\x18\f \x01(\v2\x19.google.protobuf.DurationH\x01R\x03ttl\x12=\n" +
-	"\vexpire_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampH\x01R\n" +
-	"expireTime\x12<\n" +
-	"\vsliding_ttl\x18\x0e \x01(\v2\x19.google.protobuf.DurationH\x01R\n" +
-	"slidingTtl\x12\x1c\n" +
-	"\tembedding\x18\x0f \x03(\x02R\tembedding\x12'\n" +
-	"\x0fembedding_space\x18\x10 \x01(\tR\x0eembeddingSpace\x12\x1e\n" +
-	"\n" +
-	"supersedes\x18\x11 \x01(\tR\n" +
-	"supersedes\x12!\n" +
-	"\fderived_from\x18\x12 \x03(\tR\vderivedFrom\x12-\n" +
-	"\x06origin\x18\x13 \x01(\x0e2\x15.loombridge.v1.OriginR\x06origin\x12\x16\n" +
-	"\x06pinned\x18\x14 \x01(\bR\x06pinned\x12;\n" +
-	"\vvalid_until\x18< \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"validUntil\x127\n" +
-	"\trelations\x18= \x03(\v2\x19.loombridge.v1.RelationToR\trelationsB\x0f\n" +
-	"\rmetadata_formB\b\n" +
-	"\x06expiryB\r\n" +
-	"\v_importance\"\xc4\x03\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xca\x03\n" +
 	"\x13UpdateRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
 	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
 	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
-	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x122\n" +
-	"\x06record\x18\x05 \x01(\v2\x1a.loombridge.v1.RecordDraftR\x06record\x12;\n" +
+	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x128\n" +
+	"\x06record\x18\x05 \x01(\v2 .loombridge.v1.MemorySaveRequestR\x06record\x12;\n" +
 	"\vupdate_mask\x18\x06 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
 	"updateMask\x12.\n" +
 	"\x10expected_version\x18\a \x01(\x03H\x01R\x0fexpectedVersion\x88\x01\x01\x12\x1d\n" +
@@ -6485,7 +5695,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x11_expected_versionB\v\n" +
 	"\t_archived\"E\n" +
 	"\x14UpdateRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\x9b\x03\n" +
+	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xba\x03\n" +
 	"\x12ListRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -6499,15 +5709,18 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x05tiers\x18\t \x03(\x05R\x05tiers\x12\x12\n" +
 	"\x04peek\x18< \x01(\bR\x04peek\x12/\n" +
 	"\x05as_of\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
-	"\bvalid_at\x18> \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\"n\n" +
+	"\bvalid_at\x18> \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12\x1d\n" +
+	"\n" +
+	"stats_only\x18? \x01(\bR\tstatsOnly\"\xa0\x01\n" +
 	"\x13ListRecordsResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf1\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x120\n" +
+	"\x05stats\x18\x03 \x01(\v2\x1a.loombridge.v1.MemoryStatsR\x05stats\"\xf7\x01\n" +
 	"\x10BatchSaveRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\x124\n" +
-	"\arecords\x18\x03 \x03(\v2\x1a.loombridge.v1.RecordDraftR\arecords\x12\x1d\n" +
+	"\bspace_id\x18( \x01(\tR\aspaceId\x12:\n" +
+	"\arecords\x18\x03 \x03(\v2 .loombridge.v1.MemorySaveRequestR\arecords\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\x129\n" +
 	"\n" +
@@ -6524,12 +5737,8 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0fReembedResponse\x12'\n" +
 	"\x0fembedding_space\x18\x01 \x01(\tR\x0eembeddingSpace\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x03R\x05total\"f\n" +
-	"\x15GetMemoryStatsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\"\xcb\x02\n" +
-	"\x16GetMemoryStatsResponse\x12\x18\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\"\xc0\x02\n" +
+	"\vMemoryStats\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x1a\n" +
 	"\bunpacked\x18\x04 \x01(\x03R\bunpacked\x12\x1a\n" +
 	"\bsegments\x18\x05 \x01(\x05R\bsegments\x12:\n" +
@@ -6555,28 +5764,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"deleted_id\x18\x02 \x01(\tH\x00R\tdeletedId\x12\x1a\n" +
 	"\bposition\x18\x03 \x01(\tR\bposition\x12\x1b\n" +
 	"\tcaught_up\x18\x04 \x01(\bR\bcaughtUpB\b\n" +
-	"\x06change\"e\n" +
-	"\x14ExportRecordsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\"-\n" +
-	"\x15ExportRecordsResponse\x12\x14\n" +
-	"\x05lines\x18\x01 \x03(\tR\x05lines\"\xbd\x01\n" +
-	"\x14ImportRecordsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\x12#\n" +
-	"\rskip_existing\x18\x03 \x01(\bR\fskipExisting\x12\x14\n" +
-	"\x05lines\x18\x04 \x03(\tR\x05lines\x12\x1b\n" +
-	"\timport_id\x18\x05 \x01(\tR\bimportId\"\xe8\x01\n" +
-	"\x15ImportRecordsResponse\x12\x14\n" +
-	"\x05saved\x18\x01 \x01(\x03R\x05saved\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\x03R\tunchanged\x12\x18\n" +
-	"\askipped\x18\x03 \x01(\x03R\askipped\x12\x18\n" +
-	"\aexpired\x18\x04 \x01(\x03R\aexpired\x12%\n" +
-	"\x0earchived_count\x18\x05 \x01(\x03R\rarchivedCount\x12#\n" +
-	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount\x12\x1b\n" +
-	"\timport_id\x18\a \x01(\tR\bimportId*b\n" +
+	"\x06change*b\n" +
 	"\vEraseShared\x12\x1c\n" +
 	"\x18ERASE_SHARED_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERASE_SHARED_AUTHORSHIP\x10\x01\x12\x18\n" +
@@ -6628,7 +5816,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xe3\v\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xa2\t\n" +
 	"\rMemoryService\x12Y\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
 	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
@@ -6637,16 +5825,13 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x9a\xa8\x19\x06\b\x03\x18\x01(\x01\x12a\n" +
 	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12V\n" +
 	"\tBatchSave\x12\x1f.loombridge.v1.BatchSaveRequest\x1a .loombridge.v1.BatchSaveResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
-	"\fWatchRecords\x12\".loombridge.v1.WatchRecordsRequest\x1a#.loombridge.v1.WatchRecordsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12k\n" +
-	"\rExportRecords\x12#.loombridge.v1.ExportRecordsRequest\x1a$.loombridge.v1.ExportRecordsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12f\n" +
-	"\rImportRecords\x12#.loombridge.v1.ImportRecordsRequest\x1a$.loombridge.v1.ImportRecordsResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12b\n" +
+	"\fWatchRecords\x12\".loombridge.v1.WatchRecordsRequest\x1a#.loombridge.v1.WatchRecordsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12b\n" +
 	"\rRelateRecords\x12#.loombridge.v1.RelateRecordsRequest\x1a$.loombridge.v1.RelateRecordsResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
 	"\x0fUnrelateRecords\x12%.loombridge.v1.UnrelateRecordsRequest\x1a&.loombridge.v1.UnrelateRecordsResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12g\n" +
 	"\rListRelations\x12#.loombridge.v1.ListRelationsRequest\x1a$.loombridge.v1.ListRelationsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12R\n" +
 	"\aReembed\x12\x1d.loombridge.v1.ReembedRequest\x1a\x1e.loombridge.v1.ReembedResponse\"\x06\x9a\xa8\x19\x02\b\x020\x01\x12[\n" +
 	"\n" +
-	"EraseScope\x12 .loombridge.v1.EraseScopeRequest\x1a!.loombridge.v1.EraseScopeResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12j\n" +
-	"\x0eGetMemoryStats\x12$.loombridge.v1.GetMemoryStatsRequest\x1a%.loombridge.v1.GetMemoryStatsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01B^\n" +
+	"EraseScope\x12 .loombridge.v1.EraseScopeRequest\x1a!.loombridge.v1.EraseScopeResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01B^\n" +
 	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
@@ -6662,7 +5847,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(EraseShared)(0),                // 0: loombridge.v1.EraseShared
 	(EraseStep)(0),                  // 1: loombridge.v1.EraseStep
@@ -6705,79 +5890,74 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*DeleteRecordsRequest)(nil),    // 38: loombridge.v1.DeleteRecordsRequest
 	(*DeleteRecordsResponse)(nil),   // 39: loombridge.v1.DeleteRecordsResponse
 	(*GetRecordResponse)(nil),       // 40: loombridge.v1.GetRecordResponse
-	(*RecordDraft)(nil),             // 41: loombridge.v1.RecordDraft
-	(*UpdateRecordRequest)(nil),     // 42: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),    // 43: loombridge.v1.UpdateRecordResponse
-	(*ListRecordsRequest)(nil),      // 44: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),     // 45: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),        // 46: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),       // 47: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),          // 48: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),         // 49: loombridge.v1.ReembedResponse
-	(*GetMemoryStatsRequest)(nil),   // 50: loombridge.v1.GetMemoryStatsRequest
-	(*GetMemoryStatsResponse)(nil),  // 51: loombridge.v1.GetMemoryStatsResponse
-	(*EmbeddingSpaceStats)(nil),     // 52: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),     // 53: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),    // 54: loombridge.v1.WatchRecordsResponse
-	(*ExportRecordsRequest)(nil),    // 55: loombridge.v1.ExportRecordsRequest
-	(*ExportRecordsResponse)(nil),   // 56: loombridge.v1.ExportRecordsResponse
-	(*ImportRecordsRequest)(nil),    // 57: loombridge.v1.ImportRecordsRequest
-	(*ImportRecordsResponse)(nil),   // 58: loombridge.v1.ImportRecordsResponse
-	nil,                             // 59: loombridge.v1.EraseResult.CountsEntry
-	nil,                             // 60: loombridge.v1.EraseResult.SequencesEntry
-	nil,                             // 61: loombridge.v1.EraseResult.QuotedEntry
-	nil,                             // 62: loombridge.v1.MemorySaveResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),   // 63: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 64: google.protobuf.Struct
-	(*durationpb.Duration)(nil),     // 65: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),   // 66: google.protobuf.FieldMask
+	(*UpdateRecordRequest)(nil),     // 41: loombridge.v1.UpdateRecordRequest
+	(*UpdateRecordResponse)(nil),    // 42: loombridge.v1.UpdateRecordResponse
+	(*ListRecordsRequest)(nil),      // 43: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 44: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),        // 45: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),       // 46: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),          // 47: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),         // 48: loombridge.v1.ReembedResponse
+	(*MemoryStats)(nil),             // 49: loombridge.v1.MemoryStats
+	(*EmbeddingSpaceStats)(nil),     // 50: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),     // 51: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 52: loombridge.v1.WatchRecordsResponse
+	nil,                             // 53: loombridge.v1.EraseResult.CountsEntry
+	nil,                             // 54: loombridge.v1.EraseResult.SequencesEntry
+	nil,                             // 55: loombridge.v1.EraseResult.QuotedEntry
+	nil,                             // 56: loombridge.v1.MemorySaveResponse.RedactedEntry
+	nil,                             // 57: loombridge.v1.QueryReceipt.LeftOutEntry
+	(*timestamppb.Timestamp)(nil),   // 58: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 59: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 60: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 61: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	11, // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
 	0,  // 1: loombridge.v1.EraseScopeRequest.shared:type_name -> loombridge.v1.EraseShared
 	1,  // 2: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
 	13, // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
-	59, // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
-	60, // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
+	53, // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
+	54, // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
 	2,  // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
-	61, // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
-	63, // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	63, // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	63, // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	64, // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	55, // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
+	58, // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	58, // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	58, // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	59, // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	6,  // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	63, // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	65, // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	63, // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	63, // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	58, // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	60, // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	58, // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	58, // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
 	5,  // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	63, // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	58, // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
 	15, // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	63, // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	58, // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
 	16, // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
 	16, // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
 	3,  // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
 	16, // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
 	3,  // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	63, // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	64, // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	65, // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	63, // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	65, // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	58, // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	59, // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	60, // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	58, // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	60, // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
 	6,  // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
 	4,  // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	63, // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	58, // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
 	15, // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	63, // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	63, // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	58, // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	58, // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
 	7,  // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
 	5,  // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	62, // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	56, // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
 	8,  // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
 	27, // 41: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	65, // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	63, // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	63, // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	60, // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	58, // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	58, // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
 	23, // 45: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
 	30, // 46: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
 	34, // 47: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
@@ -6787,67 +5967,55 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	31, // 51: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
 	24, // 52: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
 	33, // 53: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	9,  // 54: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	63, // 55: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	63, // 56: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	63, // 57: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	14, // 58: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	14, // 59: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	63, // 60: loombridge.v1.RecordDraft.event_time:type_name -> google.protobuf.Timestamp
-	64, // 61: loombridge.v1.RecordDraft.metadata:type_name -> google.protobuf.Struct
-	65, // 62: loombridge.v1.RecordDraft.ttl:type_name -> google.protobuf.Duration
-	63, // 63: loombridge.v1.RecordDraft.expire_time:type_name -> google.protobuf.Timestamp
-	65, // 64: loombridge.v1.RecordDraft.sliding_ttl:type_name -> google.protobuf.Duration
-	6,  // 65: loombridge.v1.RecordDraft.origin:type_name -> loombridge.v1.Origin
-	63, // 66: loombridge.v1.RecordDraft.valid_until:type_name -> google.protobuf.Timestamp
-	15, // 67: loombridge.v1.RecordDraft.relations:type_name -> loombridge.v1.RelationTo
-	41, // 68: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.RecordDraft
-	66, // 69: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	5,  // 70: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
-	14, // 71: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	63, // 72: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	63, // 73: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	14, // 74: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	41, // 75: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.RecordDraft
-	4,  // 76: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	26, // 77: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	52, // 78: loombridge.v1.GetMemoryStatsResponse.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	14, // 79: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	35, // 80: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	42, // 81: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	36, // 82: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	38, // 83: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	44, // 84: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	46, // 85: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	53, // 86: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	55, // 87: loombridge.v1.MemoryService.ExportRecords:input_type -> loombridge.v1.ExportRecordsRequest
-	57, // 88: loombridge.v1.MemoryService.ImportRecords:input_type -> loombridge.v1.ImportRecordsRequest
-	17, // 89: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	19, // 90: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	21, // 91: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	48, // 92: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	10, // 93: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
-	50, // 94: loombridge.v1.MemoryService.GetMemoryStats:input_type -> loombridge.v1.GetMemoryStatsRequest
-	40, // 95: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	43, // 96: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	37, // 97: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	39, // 98: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	45, // 99: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	47, // 100: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	54, // 101: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	56, // 102: loombridge.v1.MemoryService.ExportRecords:output_type -> loombridge.v1.ExportRecordsResponse
-	58, // 103: loombridge.v1.MemoryService.ImportRecords:output_type -> loombridge.v1.ImportRecordsResponse
-	18, // 104: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	20, // 105: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	22, // 106: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	49, // 107: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	12, // 108: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
-	51, // 109: loombridge.v1.MemoryService.GetMemoryStats:output_type -> loombridge.v1.GetMemoryStatsResponse
-	95, // [95:110] is the sub-list for method output_type
-	80, // [80:95] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	57, // 54: loombridge.v1.QueryReceipt.left_out:type_name -> loombridge.v1.QueryReceipt.LeftOutEntry
+	9,  // 55: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	58, // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	58, // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	58, // 58: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	14, // 59: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
+	14, // 60: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
+	25, // 61: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.MemorySaveRequest
+	61, // 62: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	5,  // 63: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
+	14, // 64: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
+	58, // 65: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	58, // 66: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	14, // 67: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	49, // 68: loombridge.v1.ListRecordsResponse.stats:type_name -> loombridge.v1.MemoryStats
+	25, // 69: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.MemorySaveRequest
+	4,  // 70: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	26, // 71: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	50, // 72: loombridge.v1.MemoryStats.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	14, // 73: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	35, // 74: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	41, // 75: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	36, // 76: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	38, // 77: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	43, // 78: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	45, // 79: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	51, // 80: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	17, // 81: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	19, // 82: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	21, // 83: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	47, // 84: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	10, // 85: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	40, // 86: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
+	42, // 87: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
+	37, // 88: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	39, // 89: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	44, // 90: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	46, // 91: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	52, // 92: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	18, // 93: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	20, // 94: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	22, // 95: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	48, // 96: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	12, // 97: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	86, // [86:98] is the sub-list for method output_type
+	74, // [74:86] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -6893,17 +6061,10 @@ func file_loombridge_v1_memory_proto_init() {
 		(*DeleteRecordsRequest_Key)(nil),
 	}
 	file_loombridge_v1_memory_proto_msgTypes[31].OneofWrappers = []any{
-		(*RecordDraft_Metadata)(nil),
-		(*RecordDraft_MetadataJson)(nil),
-		(*RecordDraft_Ttl)(nil),
-		(*RecordDraft_ExpireTime)(nil),
-		(*RecordDraft_SlidingTtl)(nil),
-	}
-	file_loombridge_v1_memory_proto_msgTypes[32].OneofWrappers = []any{
 		(*UpdateRecordRequest_Id)(nil),
 		(*UpdateRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[44].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[42].OneofWrappers = []any{
 		(*WatchRecordsResponse_Saved)(nil),
 		(*WatchRecordsResponse_DeletedId)(nil),
 	}
@@ -6913,7 +6074,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   53,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,14 +26,11 @@ const (
 	MemoryService_ListRecords_FullMethodName     = "/loombridge.v1.MemoryService/ListRecords"
 	MemoryService_BatchSave_FullMethodName       = "/loombridge.v1.MemoryService/BatchSave"
 	MemoryService_WatchRecords_FullMethodName    = "/loombridge.v1.MemoryService/WatchRecords"
-	MemoryService_ExportRecords_FullMethodName   = "/loombridge.v1.MemoryService/ExportRecords"
-	MemoryService_ImportRecords_FullMethodName   = "/loombridge.v1.MemoryService/ImportRecords"
 	MemoryService_RelateRecords_FullMethodName   = "/loombridge.v1.MemoryService/RelateRecords"
 	MemoryService_UnrelateRecords_FullMethodName = "/loombridge.v1.MemoryService/UnrelateRecords"
 	MemoryService_ListRelations_FullMethodName   = "/loombridge.v1.MemoryService/ListRelations"
 	MemoryService_Reembed_FullMethodName         = "/loombridge.v1.MemoryService/Reembed"
 	MemoryService_EraseScope_FullMethodName      = "/loombridge.v1.MemoryService/EraseScope"
-	MemoryService_GetMemoryStats_FullMethodName  = "/loombridge.v1.MemoryService/GetMemoryStats"
 )
 
 // MemoryServiceClient is the client API for MemoryService service.
@@ -77,22 +74,6 @@ type MemoryServiceClient interface {
 	// nothing. Errors: POSITION_GONE when the changes behind the position are not known any
 	// more; watch again without one then, and drop the copy.
 	WatchRecords(ctx context.Context, in *WatchRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRecordsResponse], error)
-	// ExportRecords streams one owner's memory as lines of JSON, one object each, in the order
-	// in which the records came: with their vectors, versions, times and relations. What a
-	// record was before stands in lines in front of it, marked `earlier`. ImportRecords takes
-	// the lines into another memory, whose export is then the same, byte for byte. Records that
-	// have expired are left out. Of a memory that changes meanwhile each record is as it was at
-	// some moment during the call.
-	ExportRecords(ctx context.Context, in *ExportRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportRecordsResponse], error)
-	// ImportRecords takes lines of ExportRecords into a memory, behind the records that are
-	// there, with all that they say: ids, versions, times, vectors, whether they were
-	// reviewed. In a person's memory the records keep the agents that saved them, which the
-	// caller must own. It commits as it goes, each record as a whole: after an error, which
-	// names the line, what stands before that may be saved, and the same lines can be sent
-	// again, because a record that is there as it came is passed over. Errors: RECORD_EXISTS
-	// for an id that is there with another content, unless skip_existing is set, and for a key
-	// that another record has; AGENT_NOT_OWNED.
-	ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error)
 	// RelateRecords relates records of one memory to each other: each relation goes from one
 	// record to another and has a name, such as `prefers` or `part_of`. All are made in one
 	// commit; an existing one stays as it is. The records keep their text, version and times.
@@ -135,8 +116,6 @@ type MemoryServiceClient interface {
 	// SUBJECT_NOT_FOUND where the store has nothing of the subject, also of a dry run;
 	// ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
 	EraseScope(ctx context.Context, in *EraseScopeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EraseScopeResponse], error)
-	// GetMemoryStats returns counts of one owner's memory.
-	GetMemoryStats(ctx context.Context, in *GetMemoryStatsRequest, opts ...grpc.CallOption) (*GetMemoryStatsResponse, error)
 }
 
 type memoryServiceClient struct {
@@ -226,38 +205,6 @@ func (c *memoryServiceClient) WatchRecords(ctx context.Context, in *WatchRecords
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_WatchRecordsClient = grpc.ServerStreamingClient[WatchRecordsResponse]
 
-func (c *memoryServiceClient) ExportRecords(ctx context.Context, in *ExportRecordsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportRecordsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[1], MemoryService_ExportRecords_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ExportRecordsRequest, ExportRecordsResponse]{ClientStream: stream}
-	if err := x.ClientStream.SendMsg(in); err != nil {
-		return nil, err
-	}
-	if err := x.ClientStream.CloseSend(); err != nil {
-		return nil, err
-	}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MemoryService_ExportRecordsClient = grpc.ServerStreamingClient[ExportRecordsResponse]
-
-func (c *memoryServiceClient) ImportRecords(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse], error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[2], MemoryService_ImportRecords_FullMethodName, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	x := &grpc.GenericClientStream[ImportRecordsRequest, ImportRecordsResponse]{ClientStream: stream}
-	return x, nil
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MemoryService_ImportRecordsClient = grpc.ClientStreamingClient[ImportRecordsRequest, ImportRecordsResponse]
-
 func (c *memoryServiceClient) RelateRecords(ctx context.Context, in *RelateRecordsRequest, opts ...grpc.CallOption) (*RelateRecordsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RelateRecordsResponse)
@@ -290,7 +237,7 @@ func (c *memoryServiceClient) ListRelations(ctx context.Context, in *ListRelatio
 
 func (c *memoryServiceClient) Reembed(ctx context.Context, in *ReembedRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReembedResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[3], MemoryService_Reembed_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[1], MemoryService_Reembed_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +256,7 @@ type MemoryService_ReembedClient = grpc.ServerStreamingClient[ReembedResponse]
 
 func (c *memoryServiceClient) EraseScope(ctx context.Context, in *EraseScopeRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[EraseScopeResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[4], MemoryService_EraseScope_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &MemoryService_ServiceDesc.Streams[2], MemoryService_EraseScope_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -325,16 +272,6 @@ func (c *memoryServiceClient) EraseScope(ctx context.Context, in *EraseScopeRequ
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_EraseScopeClient = grpc.ServerStreamingClient[EraseScopeResponse]
-
-func (c *memoryServiceClient) GetMemoryStats(ctx context.Context, in *GetMemoryStatsRequest, opts ...grpc.CallOption) (*GetMemoryStatsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetMemoryStatsResponse)
-	err := c.cc.Invoke(ctx, MemoryService_GetMemoryStats_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
 
 // MemoryServiceServer is the server API for MemoryService service.
 // All implementations must embed UnimplementedMemoryServiceServer
@@ -377,22 +314,6 @@ type MemoryServiceServer interface {
 	// nothing. Errors: POSITION_GONE when the changes behind the position are not known any
 	// more; watch again without one then, and drop the copy.
 	WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[WatchRecordsResponse]) error
-	// ExportRecords streams one owner's memory as lines of JSON, one object each, in the order
-	// in which the records came: with their vectors, versions, times and relations. What a
-	// record was before stands in lines in front of it, marked `earlier`. ImportRecords takes
-	// the lines into another memory, whose export is then the same, byte for byte. Records that
-	// have expired are left out. Of a memory that changes meanwhile each record is as it was at
-	// some moment during the call.
-	ExportRecords(*ExportRecordsRequest, grpc.ServerStreamingServer[ExportRecordsResponse]) error
-	// ImportRecords takes lines of ExportRecords into a memory, behind the records that are
-	// there, with all that they say: ids, versions, times, vectors, whether they were
-	// reviewed. In a person's memory the records keep the agents that saved them, which the
-	// caller must own. It commits as it goes, each record as a whole: after an error, which
-	// names the line, what stands before that may be saved, and the same lines can be sent
-	// again, because a record that is there as it came is passed over. Errors: RECORD_EXISTS
-	// for an id that is there with another content, unless skip_existing is set, and for a key
-	// that another record has; AGENT_NOT_OWNED.
-	ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error
 	// RelateRecords relates records of one memory to each other: each relation goes from one
 	// record to another and has a name, such as `prefers` or `part_of`. All are made in one
 	// commit; an existing one stays as it is. The records keep their text, version and times.
@@ -435,8 +356,6 @@ type MemoryServiceServer interface {
 	// SUBJECT_NOT_FOUND where the store has nothing of the subject, also of a dry run;
 	// ERASURE_RUNNING; SUBJECT_IN_USE; STORE_SHARED.
 	EraseScope(*EraseScopeRequest, grpc.ServerStreamingServer[EraseScopeResponse]) error
-	// GetMemoryStats returns counts of one owner's memory.
-	GetMemoryStats(context.Context, *GetMemoryStatsRequest) (*GetMemoryStatsResponse, error)
 	mustEmbedUnimplementedMemoryServiceServer()
 }
 
@@ -468,12 +387,6 @@ func (UnimplementedMemoryServiceServer) BatchSave(context.Context, *BatchSaveReq
 func (UnimplementedMemoryServiceServer) WatchRecords(*WatchRecordsRequest, grpc.ServerStreamingServer[WatchRecordsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchRecords not implemented")
 }
-func (UnimplementedMemoryServiceServer) ExportRecords(*ExportRecordsRequest, grpc.ServerStreamingServer[ExportRecordsResponse]) error {
-	return status.Error(codes.Unimplemented, "method ExportRecords not implemented")
-}
-func (UnimplementedMemoryServiceServer) ImportRecords(grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]) error {
-	return status.Error(codes.Unimplemented, "method ImportRecords not implemented")
-}
 func (UnimplementedMemoryServiceServer) RelateRecords(context.Context, *RelateRecordsRequest) (*RelateRecordsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RelateRecords not implemented")
 }
@@ -488,9 +401,6 @@ func (UnimplementedMemoryServiceServer) Reembed(*ReembedRequest, grpc.ServerStre
 }
 func (UnimplementedMemoryServiceServer) EraseScope(*EraseScopeRequest, grpc.ServerStreamingServer[EraseScopeResponse]) error {
 	return status.Error(codes.Unimplemented, "method EraseScope not implemented")
-}
-func (UnimplementedMemoryServiceServer) GetMemoryStats(context.Context, *GetMemoryStatsRequest) (*GetMemoryStatsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetMemoryStats not implemented")
 }
 func (UnimplementedMemoryServiceServer) mustEmbedUnimplementedMemoryServiceServer() {}
 func (UnimplementedMemoryServiceServer) testEmbeddedByValue()                       {}
@@ -632,24 +542,6 @@ func _MemoryService_WatchRecords_Handler(srv interface{}, stream grpc.ServerStre
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_WatchRecordsServer = grpc.ServerStreamingServer[WatchRecordsResponse]
 
-func _MemoryService_ExportRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(ExportRecordsRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(MemoryServiceServer).ExportRecords(m, &grpc.GenericServerStream[ExportRecordsRequest, ExportRecordsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MemoryService_ExportRecordsServer = grpc.ServerStreamingServer[ExportRecordsResponse]
-
-func _MemoryService_ImportRecords_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(MemoryServiceServer).ImportRecords(&grpc.GenericServerStream[ImportRecordsRequest, ImportRecordsResponse]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type MemoryService_ImportRecordsServer = grpc.ClientStreamingServer[ImportRecordsRequest, ImportRecordsResponse]
-
 func _MemoryService_RelateRecords_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RelateRecordsRequest)
 	if err := dec(in); err != nil {
@@ -726,24 +618,6 @@ func _MemoryService_EraseScope_Handler(srv interface{}, stream grpc.ServerStream
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type MemoryService_EraseScopeServer = grpc.ServerStreamingServer[EraseScopeResponse]
 
-func _MemoryService_GetMemoryStats_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetMemoryStatsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).GetMemoryStats(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_GetMemoryStats_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).GetMemoryStats(ctx, req.(*GetMemoryStatsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 // MemoryService_ServiceDesc is the grpc.ServiceDesc for MemoryService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -787,26 +661,12 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 			MethodName: "ListRelations",
 			Handler:    _MemoryService_ListRelations_Handler,
 		},
-		{
-			MethodName: "GetMemoryStats",
-			Handler:    _MemoryService_GetMemoryStats_Handler,
-		},
 	},
 	Streams: []grpc.StreamDesc{
 		{
 			StreamName:    "WatchRecords",
 			Handler:       _MemoryService_WatchRecords_Handler,
 			ServerStreams: true,
-		},
-		{
-			StreamName:    "ExportRecords",
-			Handler:       _MemoryService_ExportRecords_Handler,
-			ServerStreams: true,
-		},
-		{
-			StreamName:    "ImportRecords",
-			Handler:       _MemoryService_ImportRecords_Handler,
-			ClientStreams: true,
 		},
 		{
 			StreamName:    "Reembed",

@@ -22,7 +22,7 @@ type Server interface {
 	loombridgev1.BridgeServiceClient
 	loombridgev1.MemoryServiceClient
 	// Load saves records in order and waits until they are packed.
-	Load(ctx context.Context, agent string, records []*loombridgev1.RecordDraft) error
+	Load(ctx context.Context, agent string, records []*loombridgev1.MemorySaveRequest) error
 	// Remove ends the server and removes its store.
 	Remove()
 }
@@ -110,7 +110,7 @@ func (b *Bench) row(set *sets.Set, name string, s *score) {
 type way struct {
 	name string
 	// change changes a record before it is saved; nil leaves it as it is.
-	change func(place int, d *loombridgev1.RecordDraft)
+	change func(place int, d *loombridgev1.MemorySaveRequest)
 	expand bool
 	// without are signals that are switched off.
 	without []string
@@ -120,8 +120,8 @@ type way struct {
 }
 
 // Draft is the record of a turn; its id is the turn's.
-func Draft(t sets.Turn) *loombridgev1.RecordDraft {
-	d := &loombridgev1.RecordDraft{
+func Draft(t sets.Turn) *loombridgev1.MemorySaveRequest {
+	d := &loombridgev1.MemorySaveRequest{
 		Id: t.ID, Text: t.Text, Author: t.Author, SessionId: t.Session, Key: t.Key, Supersedes: t.Supersedes,
 	}
 	if !t.Time.IsZero() {
@@ -131,8 +131,8 @@ func Draft(t sets.Turn) *loombridgev1.RecordDraft {
 }
 
 // Drafts are the records of turns.
-func Drafts(turns []sets.Turn) []*loombridgev1.RecordDraft {
-	all := make([]*loombridgev1.RecordDraft, len(turns))
+func Drafts(turns []sets.Turn) []*loombridgev1.MemorySaveRequest {
+	all := make([]*loombridgev1.MemorySaveRequest, len(turns))
 	for i, t := range turns {
 		all[i] = Draft(t)
 	}

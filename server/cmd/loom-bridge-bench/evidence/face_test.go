@@ -11,7 +11,7 @@ import (
 )
 
 // MustLoad saves turns in order, changed by change if it is not nil.
-func MustLoad(tb testing.TB, s *servertest.Server, talk *sets.Talk, change func(place int, d *loombridgev1.RecordDraft)) {
+func MustLoad(tb testing.TB, s *servertest.Server, talk *sets.Talk, change func(place int, d *loombridgev1.MemorySaveRequest)) {
 	tb.Helper()
 	records := evidence.Drafts(talk.Turns)
 	for i, d := range records {

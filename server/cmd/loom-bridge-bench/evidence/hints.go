@@ -12,23 +12,23 @@ import (
 type Hint struct {
 	Name string
 	// Change changes the record of the turn in that place of its talk.
-	Change func(place int, d *loombridgev1.RecordDraft)
+	Change func(place int, d *loombridgev1.MemorySaveRequest)
 }
 
 // Hints are the ways in which records may name their author and session: the first names
 // neither.
 func Hints() []Hint {
 	all := []Hint{
-		{"no author, no session", func(_ int, d *loombridgev1.RecordDraft) { d.Author, d.SessionId = "", "" }},
-		{"author", func(_ int, d *loombridgev1.RecordDraft) { d.SessionId = "" }},
-		{"session", func(_ int, d *loombridgev1.RecordDraft) { d.Author = "" }},
-		{"author, session", func(int, *loombridgev1.RecordDraft) {}},
+		{"no author, no session", func(_ int, d *loombridgev1.MemorySaveRequest) { d.Author, d.SessionId = "", "" }},
+		{"author", func(_ int, d *loombridgev1.MemorySaveRequest) { d.SessionId = "" }},
+		{"session", func(_ int, d *loombridgev1.MemorySaveRequest) { d.Author = "" }},
+		{"author, session", func(int, *loombridgev1.MemorySaveRequest) {}},
 	}
 	for _, messages := range []int{5, 100} {
 		session := func(place int) string { return fmt.Sprintf("part-%d", place/messages) }
-		all = append(all, Hint{fmt.Sprintf("session of %d", messages), func(place int, d *loombridgev1.RecordDraft) {
+		all = append(all, Hint{fmt.Sprintf("session of %d", messages), func(place int, d *loombridgev1.MemorySaveRequest) {
 			d.Author, d.SessionId = "", session(place)
-		}}, Hint{fmt.Sprintf("author, session of %d", messages), func(place int, d *loombridgev1.RecordDraft) {
+		}}, Hint{fmt.Sprintf("author, session of %d", messages), func(place int, d *loombridgev1.MemorySaveRequest) {
 			d.SessionId = session(place)
 		}})
 	}

@@ -63,9 +63,9 @@ func rounds(facts []sets.Fact, do func(round int, f sets.Fact) error) error {
 
 // updateFacts saves each fact once under its key, and updates the record by it.
 func updateFacts(ctx context.Context, server Server, agent string, facts []sets.Fact) error {
-	first := make([]*loombridgev1.RecordDraft, len(facts))
+	first := make([]*loombridgev1.MemorySaveRequest, len(facts))
 	for i, f := range facts {
-		first[i] = &loombridgev1.RecordDraft{Key: f.Key, Text: f.Said[0]}
+		first[i] = &loombridgev1.MemorySaveRequest{Key: f.Key, Text: f.Said[0]}
 	}
 	if err := server.Load(ctx, agent, first); err != nil {
 		return err
@@ -75,7 +75,7 @@ func updateFacts(ctx context.Context, server Server, agent string, facts []sets.
 			return nil
 		}
 		_, err := server.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
-			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: f.Key}, Record: &loombridgev1.RecordDraft{Text: f.Said[round]},
+			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: f.Key}, Record: &loombridgev1.MemorySaveRequest{Text: f.Said[round]},
 		})
 		return err
 	})
@@ -86,9 +86,9 @@ func factID(f sets.Fact, round int) string {
 }
 
 func saveFacts(ctx context.Context, server Server, agent string, facts []sets.Fact, key, supersedes bool) error {
-	var all []*loombridgev1.RecordDraft
+	var all []*loombridgev1.MemorySaveRequest
 	_ = rounds(facts, func(round int, f sets.Fact) error { // never fails
-		d := &loombridgev1.RecordDraft{Id: factID(f, round), Text: f.Said[round]}
+		d := &loombridgev1.MemorySaveRequest{Id: factID(f, round), Text: f.Said[round]}
 		if key {
 			d.Key = f.Key
 		}
@@ -105,10 +105,10 @@ func saveFacts(ctx context.Context, server Server, agent string, facts []sets.Fa
 // second text.
 func chatFacts(ctx context.Context, server Server, agent string, facts []sets.Fact) error {
 	begin := time.Date(2025, 1, 6, 9, 0, 0, 0, time.UTC)
-	var all []*loombridgev1.RecordDraft
+	var all []*loombridgev1.MemorySaveRequest
 	add := func(author, text string) {
 		session := len(all) / chatMessages
-		all = append(all, &loombridgev1.RecordDraft{
+		all = append(all, &loombridgev1.MemorySaveRequest{
 			Text: text, Author: author, SessionId: fmt.Sprintf("session-%d", session), EventTime: timestamppb.New(begin.AddDate(0, 0, session)),
 		})
 	}

@@ -20,7 +20,7 @@ type testServer struct {
 
 func (testServer) Remove() {}
 
-func (s testServer) Load(ctx context.Context, agent string, records []*loombridgev1.RecordDraft) error {
+func (s testServer) Load(ctx context.Context, agent string, records []*loombridgev1.MemorySaveRequest) error {
 	for batch := range slices.Chunk(records, 100) {
 		if _, err := s.BatchSave(ctx, &loombridgev1.BatchSaveRequest{AgentId: agent, Records: batch}); err != nil {
 			return err

@@ -17,7 +17,7 @@ var peerWays = []way{
 	{name: "Loom Bridge, max_tokens, whole hits", budgets: true, by: wholeHits},
 	{name: "Loom Bridge, max_tokens, and parts", budgets: true, by: evidenceParts},
 	{name: "Loom Bridge, expand", expand: true},
-	{name: "Loom Bridge, no author, no session", change: func(_ int, d *loombridgev1.RecordDraft) { d.Author, d.SessionId = "", "" }},
+	{name: "Loom Bridge, no author, no session", change: func(_ int, d *loombridgev1.MemorySaveRequest) { d.Author, d.SessionId = "", "" }},
 }
 
 // signalsOff are the lines of ours with each signal switched off.

@@ -60,7 +60,7 @@ func (d *desk) exportSessions(ctx context.Context, id, path string) error {
 
 // writeSessions writes the lines and returns of how many sessions they are.
 func (d *desk) writeSessions(ctx context.Context, id string, to io.Writer) (sessions int, err error) {
-	stream, err := d.sessions.ExportSessions(ctx, &loombridgev1.ExportSessionsRequest{AgentId: d.agent, SessionId: id})
+	stream, err := d.lines.Export(ctx, &loombridgev1.ExportRequest{AgentId: d.agent, Sessions: true, SessionId: id})
 	if err != nil {
 		return 0, err
 	}
@@ -87,12 +87,12 @@ func (d *desk) writeSessions(ctx context.Context, id string, to io.Writer) (sess
 }
 
 func (d *desk) loadSessions(ctx context.Context, files []string) error {
-	stream, err := d.sessions.ImportSessions(ctx)
+	stream, err := d.lines.Import(ctx)
 	if err != nil {
 		return err
 	}
 	err = d.send(files, func(lines []string) error {
-		return stream.Send(&loombridgev1.ImportSessionsRequest{AgentId: d.agent, Lines: lines})
+		return stream.Send(&loombridgev1.ImportRequest{AgentId: d.agent, Sessions: true, Lines: lines})
 	})
 	if err != nil && !errors.Is(err, io.EOF) { // then the answer says why
 		return err

@@ -64,7 +64,7 @@ type desk struct {
 	Options
 	agent, user, space string
 	memory             loombridgev1.MemoryServiceClient
-	sessions           loombridgev1.SessionServiceClient
+	lines              loombridgev1.TransferServiceClient
 }
 
 // Command is the command with its sub-commands.
@@ -105,7 +105,7 @@ func (d *desk) sub(use, short string, args cobra.PositionalArgs, run func(ctx co
 			return err
 		}
 		defer func() { _ = conn.Close() }()
-		d.memory, d.sessions = loombridgev1.NewMemoryServiceClient(conn), loombridgev1.NewSessionServiceClient(conn)
+		d.memory, d.lines = loombridgev1.NewMemoryServiceClient(conn), loombridgev1.NewTransferServiceClient(conn)
 		return run(ctx, given)
 	}}
 }
@@ -147,7 +147,7 @@ func (d *desk) toFile(path string, write func(to io.Writer) (int, error)) (n int
 
 // write writes the lines and returns of how many records they are.
 func (d *desk) write(ctx context.Context, to io.Writer) (records int, err error) {
-	stream, err := d.memory.ExportRecords(ctx, &loombridgev1.ExportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space})
+	stream, err := d.lines.Export(ctx, &loombridgev1.ExportRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space})
 	if err != nil {
 		return 0, err
 	}
@@ -174,12 +174,12 @@ func (d *desk) write(ctx context.Context, to io.Writer) (records int, err error)
 
 // load sends the lines of a file.
 func (d *desk) load(ctx context.Context, files []string, skip bool) error {
-	stream, err := d.memory.ImportRecords(ctx)
+	stream, err := d.lines.Import(ctx)
 	if err != nil {
 		return err
 	}
 	id := rand.Text() // known although the import ends early
-	part := &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, SkipExisting: skip, ImportId: id}
+	part := &loombridgev1.ImportRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space, SkipExisting: skip, ImportId: id}
 	err = d.send(files, func(lines []string) error {
 		lines = slices.DeleteFunc(lines, func(line string) bool { return strings.TrimSpace(line) == "" })
 		for i, line := range lines {
@@ -187,7 +187,7 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 		}
 		part.Lines = lines
 		err := stream.Send(part)
-		part = &loombridgev1.ImportRecordsRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space}
+		part = &loombridgev1.ImportRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space}
 		return err
 	})
 	if err != nil && !errors.Is(err, io.EOF) { // then the answer says why

@@ -27,42 +27,48 @@ import (
 // server has the lines of one memory and one agent's sessions. It fails behind some of them.
 type server struct {
 	loombridgev1.UnimplementedMemoryServiceServer
-	loombridgev1.UnimplementedSessionServiceServer
+	loombridgev1.UnimplementedTransferServiceServer
 
 	mu       sync.Mutex
 	lines    []string
 	failing  int // after so many lines; 0: never
-	imports  []*loombridgev1.ImportRecordsRequest
-	sessions []*loombridgev1.ImportSessionsRequest
+	imports  []*loombridgev1.ImportRequest
+	sessions []*loombridgev1.ImportRequest
 	deleted  []*loombridgev1.DeleteRecordsRequest
 	related  []*loombridgev1.ListRelationsRequest
 }
 
-func (s *server) ExportRecords(_ *loombridgev1.ExportRecordsRequest, out grpc.ServerStreamingServer[loombridgev1.ExportRecordsResponse]) error {
+func (s *server) Export(ask *loombridgev1.ExportRequest, out grpc.ServerStreamingServer[loombridgev1.ExportResponse]) error {
+	if ask.GetSessions() {
+		return out.Send(&loombridgev1.ExportResponse{Lines: s.lines})
+	}
 	for i, line := range s.lines {
 		if s.failing > 0 && i == s.failing {
 			return status.Error(codes.DataLoss, "damaged")
 		}
-		if err := out.Send(&loombridgev1.ExportRecordsResponse{Lines: []string{line}}); err != nil {
+		if err := out.Send(&loombridgev1.ExportResponse{Lines: []string{line}}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *server) ExportSessions(_ *loombridgev1.ExportSessionsRequest, out grpc.ServerStreamingServer[loombridgev1.ExportSessionsResponse]) error {
-	return out.Send(&loombridgev1.ExportSessionsResponse{Lines: s.lines})
-}
-
-func (s *server) ImportRecords(in grpc.ClientStreamingServer[loombridgev1.ImportRecordsRequest, loombridgev1.ImportRecordsResponse]) error {
+func (s *server) Import(in grpc.ClientStreamingServer[loombridgev1.ImportRequest, loombridgev1.ImportResponse]) error {
 	saved := 0
 	for {
 		part, err := in.Recv()
+		if errors.Is(err, io.EOF) && len(s.sessions) > 0 {
+			return in.SendAndClose(&loombridgev1.ImportResponse{Saved: 1})
+		}
 		if errors.Is(err, io.EOF) {
-			return in.SendAndClose(&loombridgev1.ImportRecordsResponse{Saved: int64(saved), ImportId: s.imports[0].GetImportId()})
+			return in.SendAndClose(&loombridgev1.ImportResponse{Saved: int64(saved), ImportId: s.imports[0].GetImportId()})
 		}
 		if err != nil {
 			return err
+		}
+		if part.GetSessions() {
+			s.sessions = append(s.sessions, part)
+			continue
 		}
 		s.mu.Lock()
 		s.imports = append(s.imports, part)
@@ -70,19 +76,6 @@ func (s *server) ImportRecords(in grpc.ClientStreamingServer[loombridgev1.Import
 		if saved += len(part.GetLines()); s.failing > 0 && saved >= s.failing {
 			return status.Error(codes.InvalidArgument, "line 7 is no record")
 		}
-	}
-}
-
-func (s *server) ImportSessions(in grpc.ClientStreamingServer[loombridgev1.ImportSessionsRequest, loombridgev1.ImportSessionsResponse]) error {
-	for {
-		part, err := in.Recv()
-		if errors.Is(err, io.EOF) {
-			return in.SendAndClose(&loombridgev1.ImportSessionsResponse{Saved: 1})
-		}
-		if err != nil {
-			return err
-		}
-		s.sessions = append(s.sessions, part)
 	}
 }
 
@@ -106,7 +99,7 @@ func (s *server) run(t *testing.T, command func(Options) *cobra.Command, in stri
 	listener := bufconn.Listen(1 << 20)
 	served := grpc.NewServer()
 	loombridgev1.RegisterMemoryServiceServer(served, s)
-	loombridgev1.RegisterSessionServiceServer(served, s)
+	loombridgev1.RegisterTransferServiceServer(served, s)
 	go func() { _ = served.Serve(listener) }()
 	defer served.Stop()
 	var out bytes.Buffer

@@ -1116,40 +1116,6 @@ class KeptBlobs(_message.Message):
     referenced: int
     def __init__(self, archived: _Optional[int] = ..., long_term: _Optional[int] = ..., important: _Optional[int] = ..., not_expired: _Optional[int] = ..., in_use: _Optional[int] = ..., referenced: _Optional[int] = ...) -> None: ...
 
-class ExportSessionsRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    session_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ...) -> None: ...
-
-class ExportSessionsResponse(_message.Message):
-    __slots__ = ("lines",)
-    LINES_FIELD_NUMBER: _ClassVar[int]
-    lines: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, lines: _Optional[_Iterable[str]] = ...) -> None: ...
-
-class ImportSessionsRequest(_message.Message):
-    __slots__ = ("agent_id", "lines")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    LINES_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    lines: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
-
-class ImportSessionsResponse(_message.Message):
-    __slots__ = ("saved", "unchanged", "results", "result_bytes")
-    SAVED_FIELD_NUMBER: _ClassVar[int]
-    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
-    RESULTS_FIELD_NUMBER: _ClassVar[int]
-    RESULT_BYTES_FIELD_NUMBER: _ClassVar[int]
-    saved: int
-    unchanged: int
-    results: int
-    result_bytes: int
-    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., results: _Optional[int] = ..., result_bytes: _Optional[int] = ...) -> None: ...
-
 class ListSessionsRequest(_message.Message):
     __slots__ = ("agent_id", "page_size", "page_token", "include_closed")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]

@@ -119,16 +119,6 @@ class SessionServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
                 _registered_method=True)
-        self.ExportSessions = channel.unary_stream(
-                '/loombridge.v1.SessionService/ExportSessions',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsResponse.FromString,
-                _registered_method=True)
-        self.ImportSessions = channel.stream_unary(
-                '/loombridge.v1.SessionService/ImportSessions',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsResponse.FromString,
-                _registered_method=True)
 
 
 class SessionServiceServicer(object):
@@ -267,33 +257,6 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ExportSessions(self, request, context):
-        """ExportSessions streams a session, or all of an agent's, as lines of JSON, one object
-        each: entries, folds, settings, working state, snapshots and tasks as they are stored,
-        and offloaded results with every byte. ImportSessions takes the lines into an agent of
-        any server, whose export is then the same, byte for byte. Recorded prompts, answers of
-        repeated requests, children, events and memories are not of it. A session of more than
-        64 MiB without its results is refused as TOO_LARGE.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ImportSessions(self, request_iterator, context):
-        """ImportSessions takes lines of ExportSessions into an agent. Each session appears when its
-        last line came, whole or not at all; after an error, which names the line, the same
-        lines can be sent again, because a session that is there as it came is passed over. One
-        of more than 8 MiB without its results is stored in several commits, its entries first:
-        where the server ends between two, it has the beginning, and the same lines sent again
-        complete it. OVERLOADED where exports and imports together hold 256 MiB.
-        Steps and tasks keep their numbers and ids. RECORD_EXISTS for a session that is there
-        with another content, and for a step, a task or a path of a result that the agent has
-        already.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -376,16 +339,6 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ListSessions,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.SerializeToString,
-            ),
-            'ExportSessions': grpc.unary_stream_rpc_method_handler(
-                    servicer.ExportSessions,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ExportSessionsResponse.SerializeToString,
-            ),
-            'ImportSessions': grpc.stream_unary_rpc_method_handler(
-                    servicer.ImportSessions,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.ImportSessionsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -822,60 +775,6 @@ class SessionService(object):
             '/loombridge.v1.SessionService/ListSessions',
             loombridge_dot_v1_dot_context__pb2.ListSessionsRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.ListSessionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ExportSessions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/loombridge.v1.SessionService/ExportSessions',
-            loombridge_dot_v1_dot_context__pb2.ExportSessionsRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ExportSessionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ImportSessions(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_unary(
-            request_iterator,
-            target,
-            '/loombridge.v1.SessionService/ImportSessions',
-            loombridge_dot_v1_dot_context__pb2.ImportSessionsRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.ImportSessionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -605,52 +605,41 @@ class SignalScore(_message.Message):
     def __init__(self, name: _Optional[str] = ..., raw: _Optional[float] = ..., share: _Optional[float] = ...) -> None: ...
 
 class QueryReceipt(_message.Message):
-    __slots__ = ("filtered", "expired", "superseded", "under_min_score", "records", "degraded", "vectors_rescored", "over_limit", "over_max_tokens", "tokens", "empty_reason", "embedding_spaces", "over_max_bytes", "in_part", "as_of", "valid_at", "reread", "lost", "archived", "related", "related_excluded", "related_over_limit")
-    FILTERED_FIELD_NUMBER: _ClassVar[int]
-    EXPIRED_FIELD_NUMBER: _ClassVar[int]
-    SUPERSEDED_FIELD_NUMBER: _ClassVar[int]
-    UNDER_MIN_SCORE_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("left_out", "records", "degraded", "vectors_rescored", "tokens", "empty_reason", "embedding_spaces", "in_part", "as_of", "valid_at", "reread", "lost", "related")
+    class LeftOutEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
     VECTORS_RESCORED_FIELD_NUMBER: _ClassVar[int]
-    OVER_LIMIT_FIELD_NUMBER: _ClassVar[int]
-    OVER_MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     EMPTY_REASON_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_SPACES_FIELD_NUMBER: _ClassVar[int]
-    OVER_MAX_BYTES_FIELD_NUMBER: _ClassVar[int]
     IN_PART_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     VALID_AT_FIELD_NUMBER: _ClassVar[int]
     REREAD_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
-    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
     RELATED_FIELD_NUMBER: _ClassVar[int]
-    RELATED_EXCLUDED_FIELD_NUMBER: _ClassVar[int]
-    RELATED_OVER_LIMIT_FIELD_NUMBER: _ClassVar[int]
-    filtered: int
-    expired: int
-    superseded: int
-    under_min_score: int
+    left_out: _containers.ScalarMap[str, int]
     records: int
     degraded: _containers.RepeatedScalarFieldContainer[str]
     vectors_rescored: int
-    over_limit: int
-    over_max_tokens: int
     tokens: int
     empty_reason: EmptyReason
     embedding_spaces: _containers.RepeatedScalarFieldContainer[str]
-    over_max_bytes: int
     in_part: int
     as_of: _timestamp_pb2.Timestamp
     valid_at: _timestamp_pb2.Timestamp
     reread: int
     lost: int
-    archived: int
     related: int
-    related_excluded: int
-    related_over_limit: int
-    def __init__(self, filtered: _Optional[int] = ..., expired: _Optional[int] = ..., superseded: _Optional[int] = ..., under_min_score: _Optional[int] = ..., records: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vectors_rescored: _Optional[int] = ..., over_limit: _Optional[int] = ..., over_max_tokens: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., over_max_bytes: _Optional[int] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ..., archived: _Optional[int] = ..., related: _Optional[int] = ..., related_excluded: _Optional[int] = ..., related_over_limit: _Optional[int] = ...) -> None: ...
+    def __init__(self, left_out: _Optional[_Mapping[str, int]] = ..., records: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vectors_rescored: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ..., related: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "include_embeddings", "as_of", "peek")
@@ -738,54 +727,6 @@ class GetRecordResponse(_message.Message):
     record: Record
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
-class RecordDraft(_message.Message):
-    __slots__ = ("text", "id", "key", "kind", "session_id", "author", "event_time", "metadata", "metadata_json", "tags", "importance", "ttl", "expire_time", "sliding_ttl", "embedding", "embedding_space", "supersedes", "derived_from", "origin", "pinned", "valid_until", "relations")
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    ID_FIELD_NUMBER: _ClassVar[int]
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    AUTHOR_FIELD_NUMBER: _ClassVar[int]
-    EVENT_TIME_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    METADATA_JSON_FIELD_NUMBER: _ClassVar[int]
-    TAGS_FIELD_NUMBER: _ClassVar[int]
-    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
-    TTL_FIELD_NUMBER: _ClassVar[int]
-    EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
-    SLIDING_TTL_FIELD_NUMBER: _ClassVar[int]
-    EMBEDDING_FIELD_NUMBER: _ClassVar[int]
-    EMBEDDING_SPACE_FIELD_NUMBER: _ClassVar[int]
-    SUPERSEDES_FIELD_NUMBER: _ClassVar[int]
-    DERIVED_FROM_FIELD_NUMBER: _ClassVar[int]
-    ORIGIN_FIELD_NUMBER: _ClassVar[int]
-    PINNED_FIELD_NUMBER: _ClassVar[int]
-    VALID_UNTIL_FIELD_NUMBER: _ClassVar[int]
-    RELATIONS_FIELD_NUMBER: _ClassVar[int]
-    text: str
-    id: str
-    key: str
-    kind: str
-    session_id: str
-    author: str
-    event_time: _timestamp_pb2.Timestamp
-    metadata: _struct_pb2.Struct
-    metadata_json: str
-    tags: _containers.RepeatedScalarFieldContainer[str]
-    importance: float
-    ttl: _duration_pb2.Duration
-    expire_time: _timestamp_pb2.Timestamp
-    sliding_ttl: _duration_pb2.Duration
-    embedding: _containers.RepeatedScalarFieldContainer[float]
-    embedding_space: str
-    supersedes: str
-    derived_from: _containers.RepeatedScalarFieldContainer[str]
-    origin: Origin
-    pinned: bool
-    valid_until: _timestamp_pb2.Timestamp
-    relations: _containers.RepeatedCompositeFieldContainer[RelationTo]
-    def __init__(self, text: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., kind: _Optional[str] = ..., session_id: _Optional[str] = ..., author: _Optional[str] = ..., event_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., metadata_json: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., importance: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., sliding_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., embedding: _Optional[_Iterable[float]] = ..., embedding_space: _Optional[str] = ..., supersedes: _Optional[str] = ..., derived_from: _Optional[_Iterable[str]] = ..., origin: _Optional[_Union[Origin, str]] = ..., pinned: bool = ..., valid_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., relations: _Optional[_Iterable[_Union[RelationTo, _Mapping]]] = ...) -> None: ...
-
 class UpdateRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "record", "update_mask", "expected_version", "request_id", "review", "archived")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -804,13 +745,13 @@ class UpdateRecordRequest(_message.Message):
     space_id: str
     id: str
     key: str
-    record: RecordDraft
+    record: MemorySaveRequest
     update_mask: _field_mask_pb2.FieldMask
     expected_version: int
     request_id: str
     review: Review
     archived: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[RecordDraft, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., review: _Optional[_Union[Review, str]] = ..., archived: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[MemorySaveRequest, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., review: _Optional[_Union[Review, str]] = ..., archived: bool = ...) -> None: ...
 
 class UpdateRecordResponse(_message.Message):
     __slots__ = ("record",)
@@ -819,7 +760,7 @@ class UpdateRecordResponse(_message.Message):
     def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class ListRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "include_embeddings", "tiers", "peek", "as_of", "valid_at")
+    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "include_embeddings", "tiers", "peek", "as_of", "valid_at", "stats_only")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -832,6 +773,7 @@ class ListRecordsRequest(_message.Message):
     PEEK_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     VALID_AT_FIELD_NUMBER: _ClassVar[int]
+    STATS_ONLY_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -844,15 +786,18 @@ class ListRecordsRequest(_message.Message):
     peek: bool
     as_of: _timestamp_pb2.Timestamp
     valid_at: _timestamp_pb2.Timestamp
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    stats_only: bool
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stats_only: bool = ...) -> None: ...
 
 class ListRecordsResponse(_message.Message):
-    __slots__ = ("records", "next_page_token")
+    __slots__ = ("records", "next_page_token", "stats")
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    STATS_FIELD_NUMBER: _ClassVar[int]
     records: _containers.RepeatedCompositeFieldContainer[Record]
     next_page_token: str
-    def __init__(self, records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    stats: MemoryStats
+    def __init__(self, records: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., stats: _Optional[_Union[MemoryStats, _Mapping]] = ...) -> None: ...
 
 class BatchSaveRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "records", "request_id", "duplicates")
@@ -865,10 +810,10 @@ class BatchSaveRequest(_message.Message):
     agent_id: str
     user_id: str
     space_id: str
-    records: _containers.RepeatedCompositeFieldContainer[RecordDraft]
+    records: _containers.RepeatedCompositeFieldContainer[MemorySaveRequest]
     request_id: str
     duplicates: Duplicates
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[RecordDraft, _Mapping]]] = ..., request_id: _Optional[str] = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., records: _Optional[_Iterable[_Union[MemorySaveRequest, _Mapping]]] = ..., request_id: _Optional[str] = ..., duplicates: _Optional[_Union[Duplicates, str]] = ...) -> None: ...
 
 class BatchSaveResponse(_message.Message):
     __slots__ = ("saved", "archived_ids", "deleted_count")
@@ -900,17 +845,7 @@ class ReembedResponse(_message.Message):
     total: int
     def __init__(self, embedding_space: _Optional[str] = ..., done: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
-class GetMemoryStatsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    USER_ID_FIELD_NUMBER: _ClassVar[int]
-    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    user_id: str
-    space_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
-
-class GetMemoryStatsResponse(_message.Message):
+class MemoryStats(_message.Message):
     __slots__ = ("records", "unpacked", "segments", "spaces", "embedder_space", "pending", "archived", "record_limit", "archive_limit")
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     UNPACKED_FIELD_NUMBER: _ClassVar[int]
@@ -967,53 +902,3 @@ class WatchRecordsResponse(_message.Message):
     position: str
     caught_up: bool
     def __init__(self, saved: _Optional[_Union[Record, _Mapping]] = ..., deleted_id: _Optional[str] = ..., position: _Optional[str] = ..., caught_up: bool = ...) -> None: ...
-
-class ExportRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    USER_ID_FIELD_NUMBER: _ClassVar[int]
-    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    user_id: str
-    space_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
-
-class ExportRecordsResponse(_message.Message):
-    __slots__ = ("lines",)
-    LINES_FIELD_NUMBER: _ClassVar[int]
-    lines: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, lines: _Optional[_Iterable[str]] = ...) -> None: ...
-
-class ImportRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "skip_existing", "lines", "import_id")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    USER_ID_FIELD_NUMBER: _ClassVar[int]
-    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
-    SKIP_EXISTING_FIELD_NUMBER: _ClassVar[int]
-    LINES_FIELD_NUMBER: _ClassVar[int]
-    IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    user_id: str
-    space_id: str
-    skip_existing: bool
-    lines: _containers.RepeatedScalarFieldContainer[str]
-    import_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., skip_existing: bool = ..., lines: _Optional[_Iterable[str]] = ..., import_id: _Optional[str] = ...) -> None: ...
-
-class ImportRecordsResponse(_message.Message):
-    __slots__ = ("saved", "unchanged", "skipped", "expired", "archived_count", "deleted_count", "import_id")
-    SAVED_FIELD_NUMBER: _ClassVar[int]
-    UNCHANGED_FIELD_NUMBER: _ClassVar[int]
-    SKIPPED_FIELD_NUMBER: _ClassVar[int]
-    EXPIRED_FIELD_NUMBER: _ClassVar[int]
-    ARCHIVED_COUNT_FIELD_NUMBER: _ClassVar[int]
-    DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
-    IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
-    saved: int
-    unchanged: int
-    skipped: int
-    expired: int
-    archived_count: int
-    deleted_count: int
-    import_id: str
-    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., skipped: _Optional[int] = ..., expired: _Optional[int] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ..., import_id: _Optional[str] = ...) -> None: ...

@@ -71,16 +71,6 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.WatchRecordsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.WatchRecordsResponse.FromString,
                 _registered_method=True)
-        self.ExportRecords = channel.unary_stream(
-                '/loombridge.v1.MemoryService/ExportRecords',
-                request_serializer=loombridge_dot_v1_dot_memory__pb2.ExportRecordsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ExportRecordsResponse.FromString,
-                _registered_method=True)
-        self.ImportRecords = channel.stream_unary(
-                '/loombridge.v1.MemoryService/ImportRecords',
-                request_serializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.FromString,
-                _registered_method=True)
         self.RelateRecords = channel.unary_unary(
                 '/loombridge.v1.MemoryService/RelateRecords',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.RelateRecordsRequest.SerializeToString,
@@ -105,11 +95,6 @@ class MemoryServiceStub(object):
                 '/loombridge.v1.MemoryService/EraseScope',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.EraseScopeRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.EraseScopeResponse.FromString,
-                _registered_method=True)
-        self.GetMemoryStats = channel.unary_unary(
-                '/loombridge.v1.MemoryService/GetMemoryStats',
-                request_serializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsResponse.FromString,
                 _registered_method=True)
 
 
@@ -187,32 +172,6 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ExportRecords(self, request, context):
-        """ExportRecords streams one owner's memory as lines of JSON, one object each, in the order
-        in which the records came: with their vectors, versions, times and relations. What a
-        record was before stands in lines in front of it, marked `earlier`. ImportRecords takes
-        the lines into another memory, whose export is then the same, byte for byte. Records that
-        have expired are left out. Of a memory that changes meanwhile each record is as it was at
-        some moment during the call.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ImportRecords(self, request_iterator, context):
-        """ImportRecords takes lines of ExportRecords into a memory, behind the records that are
-        there, with all that they say: ids, versions, times, vectors, whether they were
-        reviewed. In a person's memory the records keep the agents that saved them, which the
-        caller must own. It commits as it goes, each record as a whole: after an error, which
-        names the line, what stands before that may be saved, and the same lines can be sent
-        again, because a record that is there as it came is passed over. Errors: RECORD_EXISTS
-        for an id that is there with another content, unless skip_existing is set, and for a key
-        that another record has; AGENT_NOT_OWNED.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def RelateRecords(self, request, context):
         """RelateRecords relates records of one memory to each other: each relation goes from one
         record to another and has a name, such as `prefers` or `part_of`. All are made in one
@@ -280,13 +239,6 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetMemoryStats(self, request, context):
-        """GetMemoryStats returns counts of one owner's memory.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_MemoryServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -325,16 +277,6 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.WatchRecordsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.WatchRecordsResponse.SerializeToString,
             ),
-            'ExportRecords': grpc.unary_stream_rpc_method_handler(
-                    servicer.ExportRecords,
-                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ExportRecordsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ExportRecordsResponse.SerializeToString,
-            ),
-            'ImportRecords': grpc.stream_unary_rpc_method_handler(
-                    servicer.ImportRecords,
-                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.SerializeToString,
-            ),
             'RelateRecords': grpc.unary_unary_rpc_method_handler(
                     servicer.RelateRecords,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.RelateRecordsRequest.FromString,
@@ -359,11 +301,6 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     servicer.EraseScope,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.EraseScopeRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.EraseScopeResponse.SerializeToString,
-            ),
-            'GetMemoryStats': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetMemoryStats,
-                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -568,60 +505,6 @@ class MemoryService(object):
             _registered_method=True)
 
     @staticmethod
-    def ExportRecords(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/loombridge.v1.MemoryService/ExportRecords',
-            loombridge_dot_v1_dot_memory__pb2.ExportRecordsRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.ExportRecordsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ImportRecords(request_iterator,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.stream_unary(
-            request_iterator,
-            target,
-            '/loombridge.v1.MemoryService/ImportRecords',
-            loombridge_dot_v1_dot_memory__pb2.ImportRecordsRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.ImportRecordsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
     def RelateRecords(request,
             target,
             options=(),
@@ -746,33 +629,6 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/EraseScope',
             loombridge_dot_v1_dot_memory__pb2.EraseScopeRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.EraseScopeResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetMemoryStats(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.MemoryService/GetMemoryStats',
-            loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.GetMemoryStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,
