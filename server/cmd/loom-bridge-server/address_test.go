@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -72,40 +71,5 @@ func TestUnixSocket(t *testing.T) {
 	}
 	if err := runBriefly(t, "--addr=unix:"+socket, "--data-dir="+filepath.Join(dir, "other")); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a second server on the socket: %v", err)
-	}
-}
-
-// Of many servers that find the socket of a killed one, one gets it, and it answers.
-func TestStaleSocketGoesToOne(t *testing.T) {
-	t.Parallel()
-	for range 3 {
-		socket := filepath.Join(t.TempDir(), "s")
-		stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
-		must(t, err)
-		stale.SetUnlinkOnClose(false)
-		must(t, stale.Close())
-		var mu sync.Mutex
-		var got []net.Listener
-		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
-				if l, err := listen("addr", "unix:"+socket); err == nil {
-					mu.Lock()
-					defer mu.Unlock()
-					got = append(got, l)
-				}
-			})
-		}
-		all.Wait()
-		if len(got) != 1 {
-			t.Errorf("%d servers have the socket", len(got))
-		} else if conn, err := net.Dial("unix", socket); err != nil {
-			t.Errorf("the server that has it does not answer: %v", err)
-		} else {
-			must(t, conn.Close())
-		}
-		for _, l := range got {
-			must(t, l.Close())
-		}
 	}
 }

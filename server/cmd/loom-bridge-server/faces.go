@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/socket"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
@@ -36,11 +37,41 @@ type faces []face
 // last that of hosts, if there is one.
 func openFaces(config Config, parts *compose.Domain, o server.Options, listener net.Listener, opened *closers) (faces, error) {
 	all, err := openGRPC(config, parts, o, listener, opened)
-	if err != nil || config.MCPAddr == "" {
-		return all, err
+	if err != nil {
+		return nil, err
+	}
+	if own := openOwn(config, o, addressOf(listener), opened); own != nil {
+		all = append(all, face{all[0].endpoint, own})
+	}
+	if config.MCPAddr == "" {
+		return all, nil
 	}
 	hosts, err := openMCP(config, parts, o, opened)
 	return append(all, hosts), err
+}
+
+// openOwn listens on the socket of the data directory, where programs of this machine look for
+// its server. A server goes without it that speaks TLS, whose store nobody else has, and that
+// can't have it.
+func openOwn(config Config, o server.Options, address string, opened *closers) net.Listener {
+	if o.TLS != nil || config.Ephemeral {
+		return nil
+	}
+	path, err := socket.Path(config.DataDir)
+	if err != nil {
+		o.Logger.Debug("other programs don't find this server by its data directory", "error", err)
+		return nil
+	}
+	if address == "unix:"+path {
+		return nil
+	}
+	own, err := socket.Listen(path)
+	if err != nil {
+		o.Logger.Warn("other programs don't find this server by its data directory", "error", err)
+		return nil
+	}
+	opened.add(ignoreClosed(own.Close))
+	return own
 }
 
 // openMCP makes the face of hosts of the Model Context Protocol.

@@ -103,6 +103,7 @@ func TestHelpOfCommands(t *testing.T) {
 		{"erase", "verify"},
 		{"export"},
 		{"hook"},
+		{"local"},
 		{"mcp"},
 		{"migrate"},
 		{"records", "export"},
@@ -117,7 +118,7 @@ func TestHelpOfCommands(t *testing.T) {
 		if line := regexp.MustCompile(`--\S+ string .*`).FindString(out.String()); line != "" {
 			t.Errorf("%v: %s", command, line)
 		}
-		if command[0] != "mcp" && command[0] != "hook" && strings.Contains(out.String(), "serve gRPC here") {
+		if !slices.Contains([]string{"hook", "local", "mcp"}, command[0]) && strings.Contains(out.String(), "serve gRPC here") {
 			t.Errorf("%v: what --addr is", command)
 		}
 	}

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -26,7 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/socket"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -58,28 +54,6 @@ type shim struct {
 	agent, session, authority string
 }
 
-// ownSocket is the socket that the hosts of one data directory share. It lies where no
-// confined tool gets, in a folder that no other user may enter.
-func ownSocket(dataDir string) (string, error) {
-	store, err := paths.Resolved(dataDir) // whichever way leads there, it is the same store
-	if err != nil {
-		return "", err
-	}
-	folder := filepath.Join(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()), fmt.Sprintf("loom-bridge-%d", os.Getuid()))
-	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return "", err
-	}
-	info, err := os.Lstat(folder)
-	if err != nil {
-		return "", err
-	}
-	if !info.IsDir() || info.Mode().Perm() != 0o700 || !ownedByUs(info) {
-		return "", fmt.Errorf("%s is there and is not a folder of this user alone; give --addr", folder)
-	}
-	hash := sha256.Sum256([]byte(store))
-	return "unix:" + filepath.Join(folder, hex.EncodeToString(hash[:8])+".sock"), nil
-}
-
 // flags gives a command the flags of a server, and the flag for the host's identity.
 func (s *shim) flags(command *cobra.Command) {
 	command.Flags().AddFlagSet(configFlags())
@@ -97,9 +71,11 @@ func (s *shim) configure(cmd *cobra.Command, project string) (err error) {
 	if project != "" {
 		s.config = s.config.inProject(project)
 	}
-	if !cmd.Flags().Changed("addr") && s.env.get(envName("addr")) == "" && s.config.Addr == NewConfig().Addr {
-		s.config.Addr, err = ownSocket(s.config.DataDir)
+	if cmd.Flags().Changed("addr") || s.env.get(envName("addr")) != "" || s.config.Addr != NewConfig().Addr {
+		return nil
 	}
+	path, err := socket.Path(s.config.DataDir)
+	s.config.Addr = "unix:" + path
 	return err
 }
 
@@ -145,11 +121,18 @@ type keepOpen struct{ io.Writer }
 
 func (keepOpen) Close() error { return nil }
 
-// connect connects to the server of the settings; ctx then has the caller's token. One that
+// connect connects to the server of the settings, or of the data directory where they name
+// no address; ctx then has the caller's token. One that
 // does not answer within greetTime is an error.
 func (s *shim) connect(ctx context.Context, load func() (Config, error)) (_ context.Context, _ *grpc.ClientConn, err error) {
 	if s.config, err = load(); err != nil {
 		return nil, nil, err
+	}
+	// The default address is that of the server of this directory, wherever it listens.
+	if s.config.Addr == NewConfig().Addr && s.authority == "" {
+		if path, err := socket.Path(s.config.DataDir); err == nil && socket.Answers(path) {
+			s.config.Addr = "unix:" + path
+		}
 	}
 	conn, err := s.dial()
 	if err != nil {
