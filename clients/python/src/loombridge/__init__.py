@@ -4,9 +4,10 @@
         await ctx.memory_save("Bitcoin closed at 45,000", metadata={"source": "desk"})
         hits = await ctx.memory_query({"query": "Bitcoin price", "limit": 5})
 
-What comes back are frozen dataclasses. What goes wrong is a `LoomBridgeError`, one
-subclass per reason. The generated protobuf modules stand in `loombridge.v1`, and
-`loombridge.testing` starts a server for tests.
+`loombridge.local` is the same with a server that starts if none runs. What comes back are
+frozen dataclasses. What goes wrong is a `LoomBridgeError`, one subclass per reason. The
+generated protobuf modules stand in `loombridge.v1`, and `loombridge.testing` starts a server
+for tests.
 """
 
 from importlib.metadata import version as _version
@@ -130,6 +131,7 @@ from loombridge._errors import (
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._extract import ChatModel, Extracted, ExtractedBatch, Extracting
+from loombridge._local import Local, ServerError, local
 from loombridge._memory import Memory
 from loombridge._messages import DirectMessage, Messages, SentMessage
 from loombridge._places import WorkspaceOwner
@@ -369,6 +371,7 @@ __all__ = [
     "KeptBlobs",
     "LastAdminError",
     "Listener",
+    "Local",
     "LoomBridgeError",
     "MaxDepthExceededError",
     "McpServer",
@@ -453,6 +456,7 @@ __all__ = [
     "Seconds",
     "SectionOutcome",
     "SentMessage",
+    "ServerError",
     "ServerNotFoundError",
     "ServerUnreachableError",
     "SessionExport",
@@ -522,4 +526,5 @@ __all__ = [
     "WorkspaceOwner",
     "WrongAddressError",
     "connect",
+    "local",
 ]

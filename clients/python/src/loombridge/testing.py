@@ -7,61 +7,32 @@ async with loombridge.testing.server() as srv:
 
 import asyncio
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-BINARY_NAME = "loom-bridge-server"
+from loombridge._local import (
+    BINARY_NAME,
+    BINARY_VARIABLE,
+    LOG_TAIL,
+    STOP_TIMEOUT,
+    ServerError,
+    find_binary,
+)
 
-BINARY_VARIABLE = "LOOM_BRIDGE_SERVER"
-"""The environment's word on where the server's binary is."""
+__all__ = ["BINARY_NAME", "BINARY_VARIABLE", "Server", "ServerError", "find_binary", "server"]
 
 START_TIMEOUT = 30.0
 """Seconds a server may take to listen: it recovers its log first, on a machine that
 may be busy with other tests."""
-
-STOP_TIMEOUT = 10.0
-"""Seconds a server may take to end after SIGTERM before it is killed; it promises two."""
-
-LOG_TAIL = 4000
-"""Characters of the log that a failed start shows."""
 
 _READY = "listening on "
 
 _SETTINGS = "LOOM_BRIDGE_"
 
 _EMBEDDER = "LOOM_BRIDGE_EMBEDDER"
-
-
-class ServerError(Exception):
-    """The server could not be found or did not start."""
-
-
-def find_binary(binary: str | os.PathLike[str] | None = None) -> Path:
-    """Return the server's binary.
-
-    Looked for in this order: the argument, the environment variable
-    LOOM_BRIDGE_SERVER, the PATH, and `bin/` of the source tree this file lies in.
-
-    Raises:
-        ServerError: it is nowhere; says where it was looked for and how to build it.
-    """
-    named = binary or os.environ.get(BINARY_VARIABLE)
-    tree = Path(__file__).resolve().parents[4]
-    built = tree / "bin" / BINARY_NAME
-    found = named or shutil.which(BINARY_NAME) or built
-    path = Path(found).absolute()
-    if path.is_file() and os.access(path, os.X_OK):
-        return path
-    if named:
-        raise ServerError(f"{path} is no program")
-    raise ServerError(
-        f"{BINARY_NAME} is neither in {BINARY_VARIABLE}, nor in the PATH, nor at {built}; "
-        f"build it with: go build -o bin/{BINARY_NAME} ./server/cmd/{BINARY_NAME}"
-    )
 
 
 class Server:

@@ -14,7 +14,11 @@ Ctrl-C ends the wait and cancels the call. A client does not outlive a fork: con
 child, or start children by `spawn`.
 """
 
-from loombridge import _background, _client, _connect, _values
+import os
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+
+from loombridge import _background, _client, _connect, _local, _values
 from loombridge.sync import _face, _twin
 from loombridge.sync._face import *  # noqa: F403  its names are listed there
 
@@ -76,5 +80,43 @@ def connect(
     return _face.Client(_twin.Home(background, client), client)
 
 
-__all__ = ["connect"]
+def local(
+    folder: str | os.PathLike[str] = ".",
+    *,
+    agent_id: str,
+    session_id: str = "",
+    args: Sequence[str] = (),
+    binary: str | os.PathLike[str] | None = None,
+    timeout: _values.Seconds = 30.0,
+) -> AbstractContextManager[_face.Client]:
+    """Connect an agent to the server of a folder, and start one if none runs.
+
+    Use it as `with local(...) as ctx:`. Arguments and errors are those of `loombridge.local`;
+    what happens there when it is entered, happens here as well.
+    """
+    return _with(
+        _local.local(
+            folder,
+            agent_id=agent_id,
+            session_id=session_id,
+            args=args,
+            binary=binary,
+            timeout=timeout,
+        )
+    )
+
+
+@contextmanager
+def _with(it: _local.Local) -> Generator[_face.Client]:
+    address = it.companion.start()
+    try:
+        with connect(
+            address, agent_id=it.agent_id, session_id=it.session_id, timeout=it.timeout
+        ) as client:
+            yield client
+    finally:
+        it.companion.stop()
+
+
+__all__ = ["connect", "local"]
 __all__ += _face.__all__

@@ -1,0 +1,114 @@
+"""`loombridge.local`: a server for this program, found or started, and ended with it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import loombridge
+import loombridge.sync
+
+WORDS = ("--embedder", "off")
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of this test's sockets."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder
+
+
+def serving(runtime: Path) -> list[Path]:
+    """Return the sockets of servers in the folder."""
+    return list(runtime.glob("*/*.sock"))
+
+
+def gone(runtime: Path) -> None:
+    """Wait until no server has a socket in the folder."""
+    ends = time.monotonic() + 60
+    while serving(runtime):
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+async def test_a_program_has_a_server_and_its_memory_stays(
+    tmp_path: Path, binary: Path, runtime: Path
+) -> None:
+    async with loombridge.local(tmp_path, agent_id="a", binary=binary, args=WORDS) as ctx:
+        await ctx.memory_save("Bitcoin closed at 45,000")
+        (tmp_path / "note.txt").write_text("in the workspace")
+        read = await ctx.tool("fs:read_file", {"path": "note.txt"})
+        assert read.output == {"content": "in the workspace"}
+        # Another one of the same folder shares it.
+        async with loombridge.local(tmp_path, agent_id="a", binary=binary) as other:
+            assert (await other.memory_query("Bitcoin"))[0].text == "Bitcoin closed at 45,000"
+        assert (await ctx.memory_query("Bitcoin"))[0].text == "Bitcoin closed at 45,000"
+    gone(runtime)
+
+    def later() -> str:
+        with loombridge.sync.local(tmp_path, agent_id="a", binary=binary, args=WORDS) as ctx:
+            return ctx.memory_query("Bitcoin")[0].text
+
+    assert await asyncio.to_thread(later) == "Bitcoin closed at 45,000"
+    gone(runtime)
+
+
+def test_the_server_ends_with_a_program_that_is_killed(
+    tmp_path: Path, binary: Path, runtime: Path
+) -> None:
+    program = (
+        "import asyncio, loombridge, sys\n"
+        "async def main():\n"
+        "    args = ('--embedder', 'off')\n"
+        "    folder, binary = sys.argv[1:]\n"
+        "    async with loombridge.local(folder, agent_id='a', binary=binary, args=args):\n"
+        "        print('serving', flush=True)\n"
+        "        await asyncio.Event().wait()\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path), str(binary)], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"serving\n"
+        assert serving(runtime)
+        process.send_signal(signal.SIGKILL)
+    gone(runtime)
+
+
+async def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path, binary: Path) -> None:
+    with pytest.raises(loombridge.ServerError, match=r"(?s)code 1.*--embedder"):
+        async with loombridge.local(
+            tmp_path, agent_id="a", binary=binary, args=("--embedder", "nothing")
+        ):
+            pass
+    with (
+        pytest.raises(loombridge.ServerError, match="code 1"),
+        loombridge.sync.local(tmp_path, agent_id="a", binary=binary, args=("--nonsense",)),
+    ):
+        pass
+
+
+def test_what_is_wrong_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="agent_id"):
+        loombridge.local(tmp_path, agent_id="")
+    with pytest.raises(loombridge.ServerError, match="is no program"):
+        loombridge.local(tmp_path, agent_id="a", binary=tmp_path / "nothing")
+
+
+def test_the_server_is_a_module_too(binary: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "loombridge.server", "--version"],
+        env={**os.environ, "LOOM_BRIDGE_SERVER": str(binary)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("loom-bridge-server ")
