@@ -131,6 +131,17 @@ build-static: install-deps $(MODEL) ## The same with RocksDB linked in: the bina
 	  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper -ldflags '-s -w -X main.version=$(VERSION)' \
 	  -o $(SERVER) ./server/cmd/loom-bridge-server
 
+DIST := dist
+.PHONY: wheels
+wheels: build-static py-sync ## Make dist/, from which pip installs the Python client and the server
+	rm -rf $(DIST)
+	@$(PYTHON) -B .ci/wheel.py $(DIST) $(SERVER) $(wildcard $(MODEL) $(MODEL:.model=.NOTICE))
+	$(VENV)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --disable-pip-version-check -w $(DIST) $(CLIENT)
+
+.PHONY: wheel-test
+wheel-test: wheels ## Install dist/ with pip in a new environment, and run the README's program
+	$(PYTHON) -B .ci/wheel_test.py $(DIST)
+
 # Where `loom run` looks first for a server that it did not build itself.
 LOOM_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/loom/bin/latest
 LOOM_PLATFORM := $(shell uname -s | tr A-Z a-z)-$(patsubst arm64,aarch64,$(shell uname -m))

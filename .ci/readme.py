@@ -10,6 +10,7 @@ Usage: readme.py SERVER GRPCURL
 """
 
 import asyncio
+import os
 import re
 import shlex
 import subprocess
@@ -52,9 +53,12 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", "\n".join(map(read, PAGES)), re.DOTALL)
 
 
-def run(what: str, argv: list[str], expected: str) -> bool:
+def run(what: str, argv: list[str], expected: str, **variables: str) -> bool:
     """Run one command and say whether it printed what it must."""
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    env = {**os.environ, **variables}
+    done = subprocess.run(
+        argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
     good = done.returncode == 0 and expected in done.stdout
     print(f"{'ok  ' if good else 'FAIL'} {what}")
     if not good:
@@ -76,6 +80,7 @@ def missing(server: str) -> list[str]:
         ).stdout
         for args in (
             ["help", "all"],
+            ["local", "--help"],
             ["export", "--help"],
             ["audit", "verify", "--help"],
             ["approvals", "watch", "--help"],
@@ -152,7 +157,9 @@ async def main(server: str, grpcurl: str) -> int:
                 printed = program.replace(PRINTED_ADDRESS, running.address)
                 argv = [sys.executable, "-W", "error", "-c", printed]
                 what = f"the Python program that prints {expected!r}"
-                results.append(await asyncio.to_thread(run, what, argv, expected))
+                # `local` goes to this server as well, not to that of the tree's own folder.
+                there = {"LOOM_BRIDGE_ADDR": running.address, "LOOM_BRIDGE_SERVER": server}
+                results.append(await asyncio.to_thread(run, what, argv, expected, **there))
         health = next(line for line in lines if HEALTH in line)
         results.append(await health_with_credentials(server, grpcurl, health, Path(data)))
     for name in missing(server):
