@@ -56,6 +56,8 @@ func remembers(tb testing.TB, address, text string) error {
 }
 
 // Programs and hosts on one directory share a server, which ends with the last of them.
+//
+// Y53
 func TestLocal(t *testing.T) {
 	t.Parallel()
 	runtime, dir := t.TempDir(), t.TempDir()
@@ -81,6 +83,8 @@ func TestLocal(t *testing.T) {
 
 // A server that was started by hand is found by its data directory: by programs, by hosts, and
 // on the command line.
+//
+// Y53
 func TestServerIsFoundByItsDirectory(t *testing.T) {
 	t.Parallel()
 	runtime, dir := t.TempDir(), t.TempDir()
