@@ -30,6 +30,10 @@ CLIENT := clients/python
 VENV := $(CLIENT)/.venv
 VENV_STAMP := $(VENV)/.synced
 CLIENT_STAMP := $(VENV)/.client
+# The demo and the wheels need a tenth of what the tests do; the tests' environment does as well.
+VENV_SMALL := $(CLIENT)/.venv-small
+RUN := $(if $(wildcard $(CLIENT_STAMP)),$(VENV),$(VENV_SMALL))
+RUN_STAMP := $(RUN)/.client
 VENV_LOWEST := $(CLIENT)/.venv-lowest
 VENV_LOWEST_STAMP := $(VENV_LOWEST)/.synced
 BUF := $(VENV)/bin/buf
@@ -80,8 +84,8 @@ doctor: ## Say what the targets need and what is missing; change nothing
 	@.ci/doctor $(PYTHON)
 
 .PHONY: demo
-demo: build py-sync ## Watch an agent explore this repository, with the server killed halfway
-	$(VENV)/bin/python $(CLIENT)/examples/explore_repo.py --server-binary $(SERVER) $(DEMO_ARGS)
+demo: build $(RUN_STAMP) ## Watch an agent explore this repository, with the server killed halfway
+	$(RUN)/bin/python $(CLIENT)/examples/explore_repo.py --server-binary $(SERVER) $(DEMO_ARGS)
 
 .PHONY: cluster
 cluster: build py-sync ## Watch two servers on one PostgreSQL, with one of them killed under an agent's work
@@ -133,10 +137,10 @@ build-static: install-deps $(MODEL) ## The same with RocksDB linked in: the bina
 
 DIST := dist
 .PHONY: wheels
-wheels: build-static py-sync ## Make dist/, from which pip installs the Python client and the server
+wheels: build-static $(RUN_STAMP) ## Make dist/, from which pip installs the Python client and the server
 	rm -rf $(DIST)
 	@$(PYTHON) -B .ci/wheel.py $(DIST) $(SERVER) $(wildcard $(MODEL) $(MODEL:.model=.NOTICE))
-	$(VENV)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --disable-pip-version-check -w $(DIST) $(CLIENT)
+	$(RUN)/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --disable-pip-version-check -w $(DIST) $(CLIENT)
 
 .PHONY: wheel-test
 wheel-test: wheels ## Install dist/ with pip in a new environment, and run the README's program
@@ -342,6 +346,12 @@ $(VENV_STAMP): $(CLIENT)/requirements-dev.txt | install-deps
 # The client is used where it lies: a change in its code needs no new sync.
 $(CLIENT_STAMP): $(VENV_STAMP) $(CLIENT)/pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e $(CLIENT)
+	@touch $@
+
+$(VENV_SMALL)/.client: $(CLIENT)/requirements-dev.txt $(CLIENT)/pyproject.toml | install-deps
+	$(PYTHON) -m venv --clear $(VENV_SMALL)
+	@$(VENV_SMALL)/bin/python -m pip install --no-compile --disable-pip-version-check --progress-bar off -c $(CLIENT)/requirements-dev.txt hatchling | $(PIP_PROGRESS)
+	@$(VENV_SMALL)/bin/python -m pip install --no-compile --disable-pip-version-check --progress-bar off -c $(CLIENT)/requirements-dev.txt --no-build-isolation -e $(CLIENT) | $(PIP_PROGRESS)
 	@touch $@
 
 $(VENV_LOWEST_STAMP): $(CLIENT)/requirements-lowest.txt | install-deps
