@@ -347,6 +347,33 @@ func TestEventsInPrompts(t *testing.T) {
 	}
 }
 
+// A sentence that says little crowds out nothing of what fits the whole message, and what is shown
+// fills the room of the section.
+//
+// F20, I12
+func TestMessageOfTwoSentences(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for i := range 40 {
+		remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: fmt.Sprintf("The next step of plan %d is what we do after dinner number %d, and the step after that.", i, i)})
+	}
+	remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: "The garage in Leeds wants the licence of the Fiat before it begins with the brakes, or it sends the bill"})
+	settings := settingsFor("eva")
+	settings.Limits = &loombridgev1.InjectionLimits{Sections: map[string]int32{"user_memory": 300}}
+	got := promptFor(t, s, "s", "I went to the garage in Leeds and they have the licence of the Fiat now, so the brakes can be done. What is the next step?", settings)
+	if text := wholeText(got); !strings.Contains(text, "<user_memory>\n- The garage in Leeds") {
+		t.Errorf("what fits the whole is not first in\n%s", text)
+	}
+	tokens := int32(0)
+	for _, section := range got.GetReceipt().GetSections() {
+		if strings.HasPrefix(section.GetName(), "user_memory") {
+			tokens += section.GetTokens()
+		}
+	}
+	if tokens < 270 || tokens > 330 {
+		t.Errorf("the section takes %d of 300 tokens and its tags", tokens)
+	}
+}
+
 // A query gives five hits unless told otherwise, a prompt what fits it, and one of a preset three
 // memories.
 //

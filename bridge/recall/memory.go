@@ -79,15 +79,18 @@ func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, ro
 	var hits []memory.Hit
 	var texts []passage.Text
 	for i, hit := range found.hits {
-		if said := strings.TrimSpace(text.Valid(hit.Record.Text)); said != "" && !shown(refOf(hit.Scope, hit.Record.ID)) {
-			hits, texts = append(hits, hit), append(texts, passage.Text{Text: said, Value: passage.ValueOf(i, hit.Score)})
+		said := strings.TrimSpace(text.Valid(hit.Record.Text))
+		if said == "" || shown(refOf(hit.Scope, hit.Record.ID)) {
+			continue
 		}
+		beside := a.Count(inject.MemoryLine(memoryLine(&hit.Record, ""))) + 1 // with the line break
+		hits, texts = append(hits, hit), append(texts, passage.Text{Text: said, Value: passage.ValueOf(i, hit.Score), Beside: beside})
 	}
 	if len(hits) == 0 {
 		return nil, nil
 	}
-	beside := a.Count(inject.MemoryLine(memoryLine(&hits[0].Record, ""))) + 1 // with the line break
-	by := passage.Filler{Terms: m.Terms, Weights: found.words, Count: func(s string) int { return a.Count(s) + beside }}
+	// What is left out before a passage takes a token.
+	by := passage.Filler{Terms: m.Terms, Weights: found.words, Count: func(s string) int { return a.Count(s) + 1 }}
 	budget := cmp.Or(max(room, 0), math.MaxInt32)
 	for range packAttempts {
 		parts, err := by.Fill(ctx, texts, budget)

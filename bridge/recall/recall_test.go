@@ -195,6 +195,46 @@ func TestGoalAndMessage(t *testing.T) {
 	}
 }
 
+// What fits the whole of a message is not crowded out by what fits a sentence of it that says
+// little, nor is what answers a question among other matters.
+func TestSentences(t *testing.T) {
+	w := MustWorld(t)
+	source := &recall.UserMemory{Store: w.store, Terms: terms}
+	for i := range 40 {
+		w.save(eva, record.Record{Text: fmt.Sprintf("The next step of plan %d is what we do after dinner number %d", i, i)})
+	}
+	w.save(eva, record.Record{Text: "The garage in Leeds wants the licence of the Fiat before it begins with the brakes, or it sends the bill"})
+	w.save(eva, record.Record{Text: "Her cat is called Momo"})
+	for said, want := range map[string]string{
+		"I went to the garage in Leeds and they have the licence of the Fiat now, so the brakes can be done. What is the next step?": "The garage in Leeds",
+		"It rained all day, so I stayed at home, read a novel about sailors and cooked soup. What is the cat called?":                "Momo",
+	} {
+		a := w.ask(said)
+		a.Settings.Sources.UserMemories = 3
+		if got := w.text(source, a); !strings.Contains(strings.SplitN(got, "\n", 2)[0], want) {
+			t.Errorf("%q: got %q", said, got)
+		}
+	}
+}
+
+// Lines fill the room of the section, whatever stands beside their passages.
+func TestRoomIsFilled(t *testing.T) {
+	w := MustWorld(t)
+	source := &recall.UserMemory{Store: w.store, Terms: terms}
+	for i := range 30 {
+		var said strings.Builder
+		for k := range 12 {
+			fmt.Fprintf(&said, "The harbour of town %d has a pilot who works at pier %d on days that nobody else would think of working at all.\n\n", i, k)
+		}
+		w.save(eva, record.Record{Text: said.String(), Author: "the harbour master of the southern coast", EventTime: noon})
+	}
+	a := w.ask("Which harbour has a pilot at the pier?")
+	a.Settings.Limits.Sections = map[string]int{settings.UserMemory: 1000}
+	if n := a.Count(w.text(source, a)); n > 1000 || n < 950 {
+		t.Errorf("%d of 1000 tokens", n)
+	}
+}
+
 // A changed or deleted record leaves the block at once; a new one stands beside it.
 //
 // I21

@@ -99,31 +99,72 @@ func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (resu
 	if err := s.leaveEmpty(ctx); err != nil {
 		return results{}, err
 	}
-	first, aside := asked(a.Newest), referred(a)
+	first, aside := []string{clipped(a.Newest)}, referred(a)
 	if len(aside) > 0 && len(strings.Fields(a.Newest)) <= fewWords {
 		first, aside = aside, first
 	}
-	for _, words := range first {
-		if err := s.ask(ctx, words, 1); err != nil {
-			return results{}, err
-		}
+	if err := s.askAll(ctx, first, 1); err != nil {
+		return results{}, err
 	}
 	share := asideShare
 	if len(s.hits) == 0 {
 		share = 1
 	}
 	if a.Goal != a.Newest { // else it was asked already
-		aside = append(aside, asked(a.Goal)...)
+		aside = append(aside, clipped(a.Goal))
 	}
-	for _, words := range aside {
-		if err := s.ask(ctx, words, share); err != nil {
-			return results{}, err
-		}
+	if err := s.askAll(ctx, aside, share); err != nil {
+		return results{}, err
 	}
 	if len(s.hits) == 0 {
 		s.note = strings.TrimSuffix(s.why+"; "+s.note, "; ")
 	}
 	return s.results, nil
+}
+
+// askAll asks for what fits texts. A question at the end of a page, or among other matters,
+// finds little as a part of the whole: unless what that found is sure, the text's sentences are
+// asked alone, too, and count the more the less sure that is and the more their best hit stands
+// out. "What next?" fits a word of very many.
+func (s *searching) askAll(ctx context.Context, texts []string, share float64) error {
+	for _, said := range texts {
+		if said = strings.TrimSpace(said); said == "" {
+			continue
+		}
+		best := 0.0
+		if err := s.ask(ctx, said, func(hits []memory.Hit) float64 {
+			if len(hits) > 0 {
+				best = hits[0].Score
+			}
+			return share
+		}); err != nil {
+			return err
+		}
+		if best >= sure {
+			continue
+		}
+		for _, sentence := range apart(said) {
+			if err := s.ask(ctx, sentence, func(hits []memory.Hit) float64 { return share * (1 - best) * standsOut(hits) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	// sure is the score of a hit that answers the whole of what was said.
+	sure = 0.4
+	// crowd is the place of a hit that the best of a clear question stands out from.
+	crowd = 10
+)
+
+// standsOut is how far the best hit stands out from the others: 1 where there are few.
+func standsOut(hits []memory.Hit) float64 {
+	if len(hits) < crowd || hits[0].Score <= 0 {
+		return 1
+	}
+	return 1 - hits[crowd-1].Score/hits[0].Score
 }
 
 const (
@@ -176,8 +217,8 @@ func (s *searching) leaveEmpty(ctx context.Context) error {
 	return nil
 }
 
-// ask adds what fits some words. share is how much that counts.
-func (s *searching) ask(ctx context.Context, words string, share float64) error {
+// ask adds what fits some words. counts says of what was found how much it does.
+func (s *searching) ask(ctx context.Context, words string, counts func(hits []memory.Hit) float64) error {
 	q := &s.query
 	if len(q.scopes) == 0 {
 		s.why = nothingFits
@@ -188,6 +229,7 @@ func (s *searching) ask(ctx context.Context, words string, share float64) error 
 		return err
 	}
 	s.note = strings.Join(found.Receipt.Degraded, "; ")
+	share := counts(found.Hits)
 	least := q.minScore * float64(min(found.Receipt.Records, fewRecords)) / fewRecords
 	more := fitting(found.Hits, least, q.minShare)
 	for i := range more {
@@ -217,14 +259,9 @@ const (
 	minSentence = 12
 )
 
-// asked returns the queries made from a text: the whole, and its most important sentences:
-// questions, then the last one, then the first.
-func asked(s string) []string {
-	whole := strings.TrimSpace(clipped(s))
-	if whole == "" {
-		return nil
-	}
-	queries := []string{whole}
+// apart are the most important sentences of a text of several: questions, then the last one,
+// then the first.
+func apart(whole string) (queries []string) {
 	var sentences []string
 	for sentence := range passage.Sentences(whole) {
 		if len(sentence) >= minSentence {
@@ -232,10 +269,10 @@ func asked(s string) []string {
 		}
 	}
 	if len(sentences) == 0 {
-		return queries
+		return nil
 	}
 	add := func(sentence string) {
-		if len(queries) <= maxSentences && !slices.Contains(queries, sentence) {
+		if len(queries) < maxSentences && sentence != whole && !slices.Contains(queries, sentence) {
 			queries = append(queries, sentence)
 		}
 	}

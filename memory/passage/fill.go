@@ -25,6 +25,8 @@ type Text struct {
 	Text string
 	// Value is its worth relative to the other texts.
 	Value float64
+	// Beside is how many tokens stand with what is shown of it, once, such as its date.
+	Beside int
 }
 
 // Excerpt is the part of a text that is shown.
@@ -34,7 +36,7 @@ type Excerpt struct {
 	// Passages are the shown passages of a text that is not shown whole, in order; they do
 	// not overlap.
 	Passages []Passage
-	// Tokens is how many are given.
+	// Tokens is how many are given, those beside it included.
 	Tokens int
 }
 
@@ -98,7 +100,7 @@ func (f *Filler) all(texts []Text, budget int) []Excerpt {
 	}
 	parts := make([]Excerpt, len(texts))
 	for i, t := range texts {
-		parts[i] = Excerpt{Whole: true, Tokens: f.Count(t.Text)}
+		parts[i] = Excerpt{Whole: true, Tokens: f.Count(t.Text) + t.Beside}
 		if budget -= parts[i].Tokens; budget < 0 {
 			return nil
 		}
@@ -205,10 +207,14 @@ func (g *filling) weigh(o *offer) bool {
 
 // give gives an offer if it fits.
 func (g *filling) give(o offer) {
-	if o.tokens = g.Count(o.In(g.texts[o.text].Text)); o.tokens > g.left {
+	text, beside := &g.texts[o.text], 0
+	if len(g.chosen[o.text]) == 0 {
+		beside = text.Beside
+	}
+	if o.tokens = g.Count(o.In(text.Text)); o.tokens+beside > g.left {
 		return
 	}
-	g.left -= o.tokens
+	g.left -= o.tokens + beside
 	g.chosen[o.text] = append(g.chosen[o.text], o)
 	for _, pair := range o.pairs {
 		g.given[pair] = struct{}{}
@@ -220,16 +226,21 @@ func (g *filling) parts() []Excerpt {
 	parts := make([]Excerpt, len(g.texts))
 	for i, chosen := range g.chosen {
 		slices.SortFunc(chosen, func(a, b offer) int { return a.From - b.From })
-		parts[i] = g.part(g.texts[i].Text, chosen)
+		parts[i] = g.part(g.texts[i], chosen)
 	}
 	return parts
 }
 
 // part joins the chosen passages of a text where that takes no more tokens.
-func (g *filling) part(text string, chosen []offer) (p Excerpt) {
-	if len(chosen) == 1 && chosen[0].Passage == (Passage{0, len(text)}) {
-		return Excerpt{Whole: true, Tokens: chosen[0].tokens}
+func (g *filling) part(t Text, chosen []offer) (p Excerpt) {
+	text := t.Text
+	switch {
+	case len(chosen) == 0:
+		return p
+	case len(chosen) == 1 && chosen[0].Passage == (Passage{0, len(text)}):
+		return Excerpt{Whole: true, Tokens: chosen[0].tokens + t.Beside}
 	}
+	p.Tokens = t.Beside
 	for _, o := range chosen {
 		if n := len(p.Passages); n > 0 && skipSpace(text, p.Passages[n-1].To) == o.From {
 			before, joined := p.Passages[n-1], Passage{p.Passages[n-1].From, o.To}
@@ -245,14 +256,14 @@ func (g *filling) part(text string, chosen []offer) (p Excerpt) {
 		p.Passages = append(p.Passages, o.Passage)
 	}
 	if len(p.Passages) == 1 && p.Passages[0] == trimmed(text, Passage{0, len(text)}) {
-		return g.wholePart(text, p)
+		return g.wholePart(t, p)
 	}
 	return p
 }
 
 // wholePart makes a part that is all but the spaces at its ends the whole, if that fits.
-func (g *filling) wholePart(text string, p Excerpt) Excerpt {
-	more := g.Count(text) - p.Tokens
+func (g *filling) wholePart(t Text, p Excerpt) Excerpt {
+	more := g.Count(t.Text) + t.Beside - p.Tokens
 	if more > g.left {
 		return p
 	}

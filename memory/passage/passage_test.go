@@ -129,6 +129,37 @@ func TestPassagesOfOneText(t *testing.T) {
 	}
 }
 
+// What stands beside a text takes room once, however many passages of it are given.
+func TestWhatStandsBeside(t *testing.T) {
+	f := byWords("harbour", "pilot")
+	texts := []passage.Text{
+		{Text: long("The harbour pilot is called Marit.") + long("The harbour is deep."), Value: 1, Beside: 5},
+		{Text: "The harbour closes at nine.", Value: .9, Beside: 3},
+	}
+	for budget := 1; budget < 400; budget++ {
+		parts, err := f.Fill(t.Context(), texts, budget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum, want := 0, 0
+		for i, p := range parts {
+			sum += p.Tokens
+			if p.Given() {
+				want += texts[i].Beside
+			}
+			if p.Whole {
+				want += f.Count(texts[i].Text)
+			}
+			for _, s := range p.Passages {
+				want += f.Count(s.In(texts[i].Text))
+			}
+		}
+		if sum != want || sum > budget {
+			t.Fatalf("of %d tokens %d are told, %d given: %+v", budget, sum, want, parts)
+		}
+	}
+}
+
 // Where all fits, all is given as it is.
 func TestAllThatFitsIsWhole(t *testing.T) {
 	texts := []string{long("The harbour is deep."), "  spaces around  ", long("Breakfast was late.")}
