@@ -102,7 +102,7 @@ func All(ctx context.Context, from kv.Reader, tenant string) iter.Seq2[Record, e
 			if err == nil {
 				r, err = readRecord(tenant, pair)
 			}
-			if !yield(r, err) || err != nil {
+			if !yield(r, err) {
 				return
 			}
 		}

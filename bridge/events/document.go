@@ -18,7 +18,7 @@ func (b *Bus) OfAgent(ctx context.Context, tenant, agent string) iter.Seq2[Event
 			if err == nil && event.Source != agent && event.Topic != own && !strings.HasPrefix(event.Topic, own+".") {
 				continue
 			}
-			if !yield(event, err) || err != nil {
+			if !yield(event, err) {
 				return
 			}
 		}

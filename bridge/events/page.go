@@ -188,6 +188,13 @@ func (b *Bus) All(ctx context.Context, tenant string) iter.Seq2[Event, error] {
 			}
 			for from := stored.First; from <= stored.Last; {
 				page, err := store.Page(ctx, b.engine, stored.Scope, from, store.Limit{})
+				if damaged, ok := errors.AsType[*store.DamagedError](err); ok {
+					if !yield(Event{Topic: stored.Scope.Owner, Sequence: damaged.Sequence}, err) {
+						return
+					}
+					from = damaged.Sequence + 1
+					continue
+				}
 				if err != nil {
 					yield(Event{}, fmt.Errorf("events: read %q from %d on: %w", stored.Scope.Owner, from, err))
 					return

@@ -85,6 +85,23 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, filter Filter, after s
 	return page, nil
 }
 
+// All yields the entries of an owner, or those of one session, in the order of the paths they
+// were made with. A damaged one is a *DamagedError in its place, and others follow it; any other
+// error comes last.
+func (s *Store) All(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		filter := Filter{SessionID: sessionID}
+		for e, err := range entries(ctx, s.engine, scope, "", 0) {
+			if err == nil {
+				e = e.seen(scope.Owner, s.now())
+			}
+			if (err != nil || filter.fits(&e)) && !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
 // closedSessions reports of entries whether the filter leaves them out because their session
 // is closed. Each session is looked at once.
 func (s *Store) closedSessions(scope kv.Scope, filter Filter) func(ctx context.Context, e *Entry) (bool, error) {
@@ -238,8 +255,9 @@ func (s *Store) stageUsage(ctx context.Context, tx *kv.Tx, scope kv.Scope, store
 }
 
 // entries yields the entries of a scope that are behind a home path, in the
-// order of their home paths; at most limit, unless that is 0. An error comes last, with a zero Entry. Owner and
-// Expired are not filled in.
+// order of their home paths; at most limit, unless that is 0. A damaged one is an error in its
+// place, a *DamagedError, and others follow it; any other error comes last. Owner and Expired are
+// not filled in.
 func entries(ctx context.Context, from kv.Getter, scope kv.Scope, after string, limit int) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		prefix := scope.Key(tagPath)
@@ -253,8 +271,7 @@ func entries(ctx context.Context, from kv.Getter, scope kv.Scope, after string, 
 				yield(Entry{}, fmt.Errorf("blob: list: %w", err))
 				return
 			}
-			e, err := decodeEntry(string(pair.Key[len(prefix):]), pair.Value)
-			if !yield(e, err) || err != nil {
+			if !yield(decodeEntry(string(pair.Key[len(prefix):]), pair.Value)) {
 				return
 			}
 		}

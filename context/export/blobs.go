@@ -7,22 +7,22 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"iter"
 	"slices"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // writeBlobs writes the offloaded results of the agent or the session, and results of other
 // sessions that the session's steps refer to.
 func (w *writer) writeBlobs(ctx context.Context) error {
-	for found, err := range w.Results(ctx) {
+	for found, err := range w.Blobs.All(ctx, w.Scope, w.Session) {
 		if err == nil {
 			err = w.writeBlob(ctx, found)
 		}
-		if err != nil {
+		if err = w.leftOut("result", nameOf(found, err), err); err != nil {
 			return err
 		}
 	}
@@ -30,6 +30,9 @@ func (w *writer) writeBlobs(ctx context.Context) error {
 		return nil
 	}
 	for entry, err := range w.Log.Entries(ctx, w.Scope, w.Session) {
+		if errors.Is(err, session.ErrDamaged) {
+			continue // it was reported with its session
+		}
 		if err != nil {
 			return err
 		}
@@ -43,36 +46,22 @@ func (w *writer) writeBlobs(ctx context.Context) error {
 		if err == nil && !w.exported[found.Home()] {
 			err = w.writeBlob(ctx, found)
 		}
-		if err != nil {
+		if err = w.leftOut("result", entry.Step.OutcomePath, err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Results yields the offloaded results of the agent, or of the session.
-func (s Selection) Results(ctx context.Context) iter.Seq2[blob.Entry, error] {
-	return func(yield func(blob.Entry, error) bool) {
-		for after := ""; ; {
-			page, err := s.Blobs.List(ctx, s.Scope, blob.Filter{SessionID: s.Session}, after, 0)
-			if err != nil {
-				yield(blob.Entry{}, err)
-				return
-			}
-			for _, found := range page.Entries {
-				if !yield(found, nil) {
-					return
-				}
-			}
-			if after = page.Next; after == "" {
-				return
-			}
-		}
+// nameOf is the path of a result, or of an entry that can't be read.
+func nameOf(found blob.Entry, err error) string {
+	if damaged, ok := errors.AsType[*blob.DamagedError](err); ok && found.Ref == "" {
+		return damaged.Ref
 	}
+	return found.Home()
 }
 
-// writeBlob writes a blob under all its paths. A damaged one is reported and
-// left out.
+// writeBlob writes a blob under all its paths. Of a damaged one nothing is left.
 func (w *writer) writeBlob(ctx context.Context, found blob.Entry) error {
 	home := found.Home()
 	if w.Session != "" {
@@ -91,9 +80,7 @@ func (w *writer) writeBlob(ctx context.Context, found blob.Entry) error {
 	}
 	err = errors.Join(w.copyBlob(ctx, file, found), file.Close())
 	if errors.Is(err, blob.ErrDamaged) {
-		w.counts.Damaged++
-		w.Damaged(home, err)
-		return w.tree.discard(name)
+		return errors.Join(err, w.tree.discard(name))
 	}
 	if err != nil {
 		return err

@@ -34,7 +34,8 @@ type Selection struct {
 // Counts counts the written entries so far.
 type Counts struct {
 	Steps, Messages, Folds, Tasks, Snapshots int
-	// Results are the offloaded ones, Bytes what they have, Damaged those left out.
+	// Results are the offloaded ones, Bytes what they have. Damaged counts the entries of any
+	// kind that are left out.
 	Results, Damaged int
 	Bytes            int64
 }
@@ -43,9 +44,9 @@ type Counts struct {
 type Observer struct {
 	// Progress is called after each step, message and piece of a result.
 	Progress func(Counts)
-	// Damaged is called for each offloaded result that is left out. The path may have
-	// any bytes.
-	Damaged func(path string, err error)
+	// Damaged is called for each entry that is left out because it is damaged: what it is,
+	// such as "result", and its name, which may have any bytes.
+	Damaged func(what, name string, err error)
 }
 
 // Write writes the context of a source into a tree. No blob takes the name of a file that
@@ -109,6 +110,19 @@ func (w *writer) write(ctx context.Context) error {
 
 func (w *writer) progress() { w.Progress(w.counts) }
 
+// leftOut reports what is damaged, so that the export goes on without it; any other error is
+// returned.
+func (w *writer) leftOut(what, name string, err error) error {
+	for _, damage := range []error{blob.ErrDamaged, session.ErrDamaged, step.ErrDamaged, history.ErrDamaged} {
+		if errors.Is(err, damage) {
+			w.counts.Damaged++
+			w.Damaged(what, name, err)
+			return nil
+		}
+	}
+	return err
+}
+
 func (w *writer) writeSession(ctx context.Context, id string) error {
 	for entry, err := range w.Log.Entries(ctx, w.Scope, id) {
 		switch {
@@ -118,12 +132,13 @@ func (w *writer) writeSession(ctx context.Context, id string) error {
 		case entry.Message != nil:
 			err = w.writeMessage(id, entry)
 		}
+		err = w.leftOut("entry", fmt.Sprintf("%s at %d", id, entry.Position), err)
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
 		}
 	}
 	folds, err := w.Log.Folds(ctx, w.Scope, id)
-	if err != nil {
+	if err = w.leftOut("folds", id, err); err != nil {
 		return err
 	}
 	for _, f := range folds.Live {
@@ -155,41 +170,38 @@ func folderOf(session string) string {
 
 // writeSnapshots writes what the agent was at when the session's window was renewed.
 func (w *writer) writeSnapshots(ctx context.Context, id string) error {
-	for after := 0; ; {
-		page, err := w.Log.Snapshots(ctx, w.Scope, id, after, 0)
-		if err != nil || len(page) == 0 {
+	for s, err := range w.Log.AllSnapshots(ctx, w.Scope, id) {
+		if err == nil {
+			err = w.writeSnapshot(id, &s)
+		}
+		if err = w.leftOut("snapshot", fmt.Sprintf("%s in sprint %d", id, s.Sprint), err); err != nil {
 			return err
 		}
-		for i := range page {
-			s := &page[i]
-			base := fmt.Sprintf("%s%s/sprint_%03d", SnapshotFolder, folderOf(id), s.Sprint)
-			if err := w.tree.Write(base+".json", working.SnapshotDocument(s, id)); err != nil {
-				return err
-			}
-			if err := w.tree.Write(base+".md", []byte(s.Handoff()+"\n")); err != nil {
-				return err
-			}
-			w.counts.Snapshots++
-			w.progress()
-			after = s.Sprint
-		}
 	}
+	return nil
+}
+
+func (w *writer) writeSnapshot(id string, s *working.Snapshot) error {
+	base := fmt.Sprintf("%s%s/sprint_%03d", SnapshotFolder, folderOf(id), s.Sprint)
+	if err := w.tree.Write(base+".json", working.SnapshotDocument(s, id)); err != nil {
+		return err
+	}
+	w.counts.Snapshots++
+	w.progress()
+	return w.tree.Write(base+".md", []byte(s.Handoff()+"\n"))
 }
 
 func (w *writer) writeTasks(ctx context.Context, sessionID string) error {
-	for after := uint64(0); ; {
-		tasks, err := w.Log.TasksAfter(ctx, w.Scope, sessionID, after, 0)
-		if err != nil || len(tasks) == 0 {
+	for t, err := range w.Log.AllTasks(ctx, w.Scope, sessionID) {
+		if err == nil {
+			w.counts.Tasks++
+			err = w.tasks.Add(session.TaskDocument(t))
+		}
+		if err = w.leftOut("task", fmt.Sprintf("%s, number %d", sessionID, t.Number), err); err != nil {
 			return err
 		}
-		for _, t := range tasks {
-			if err := w.tasks.Add(session.TaskDocument(t)); err != nil {
-				return err
-			}
-			w.counts.Tasks++
-			after = t.Number
-		}
 	}
+	return nil
 }
 
 func (w *writer) writeStep(ctx context.Context, sessionID string, entry session.Entry) error {

@@ -103,7 +103,7 @@ func (s *store) exported(t *testing.T, dir string, force bool) (export.Counts, m
 			}
 			last = c
 		},
-		Damaged: func(path string, err error) { damaged[path] = err },
+		Damaged: func(_, name string, err error) { damaged[name] = err },
 	})
 	if err != nil {
 		t.Fatal(err)

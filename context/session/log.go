@@ -255,8 +255,8 @@ func collectSteps(entries iter.Seq2[Entry, error], limit int) ([]Entry, error) {
 	return steps, nil
 }
 
-// Entries yields all entries of a session in order. An error comes last, with a
-// zero Entry.
+// Entries yields all entries of a session in order. A damaged one is an ErrDamaged with its
+// Position alone, and others follow it; any other error comes last.
 func (l *Log) Entries(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[Entry, error] {
 	return l.entries(ctx, scope, sessionID, 0, false, nil)
 }
@@ -316,7 +316,7 @@ func (l *Log) entries(ctx context.Context, scope kv.Scope, id string, from uint6
 			if err == nil && known != nil {
 				known.add(e, len(pair.Value))
 			}
-			if !yield(e, err) || err != nil {
+			if !yield(e, err) {
 				return
 			}
 		}
@@ -329,10 +329,10 @@ func readPair(pair kv.Pair, err error) (Entry, error) {
 	}
 	e, err := decodeEntry(pair.Value)
 	if err != nil {
-		return Entry{}, err
+		e = Entry{}
 	}
 	e.Position = keyPosition(pair.Key)
-	return e, nil
+	return e, err
 }
 
 // Scopes yields the owners of all logs, in order of their keys. It reads one key of each.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
+	"math"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -152,14 +154,8 @@ func (l *Log) Snapshots(ctx context.Context, scope kv.Scope, session string, aft
 	if limit <= 0 || limit > MaxSnapshots {
 		limit = MaxSnapshots
 	}
-	reach := kv.Prefix(snapshotPrefix(scope, session))
-	reach.Start = snapshotKey(scope, session, uint64(max(after, 0))+1)
 	var out []working.Snapshot
-	for pair, err := range l.engine.Scan(ctx, kv.Log, reach) {
-		if err != nil {
-			return nil, fmt.Errorf("session: read snapshots: %w", err)
-		}
-		s, err := decodeSnapshot(pair.Value)
+	for s, err := range l.eachSnapshot(ctx, scope, session, after) {
 		if err != nil {
 			return nil, err
 		}
@@ -168,6 +164,36 @@ func (l *Log) Snapshots(ctx context.Context, scope kv.Scope, session string, aft
 		}
 	}
 	return slices.Clip(out), nil
+}
+
+// AllSnapshots yields all snapshots of a session, in order. A damaged one is an ErrDamaged with
+// its Sprint alone, and others follow it; any other error comes last.
+func (l *Log) AllSnapshots(ctx context.Context, scope kv.Scope, session string) iter.Seq2[working.Snapshot, error] {
+	session, err := scoped(scope, session)
+	if err != nil {
+		return func(yield func(working.Snapshot, error) bool) { yield(working.Snapshot{}, err) }
+	}
+	return l.eachSnapshot(ctx, scope, session, 0)
+}
+
+func (l *Log) eachSnapshot(ctx context.Context, scope kv.Scope, session string, after int) iter.Seq2[working.Snapshot, error] {
+	reach := kv.Prefix(snapshotPrefix(scope, session))
+	reach.Start = snapshotKey(scope, session, uint64(max(after, 0))+1)
+	return func(yield func(working.Snapshot, error) bool) {
+		for pair, err := range l.engine.Scan(ctx, kv.Log, reach) {
+			if err != nil {
+				yield(working.Snapshot{}, fmt.Errorf("session: read snapshots: %w", err))
+				return
+			}
+			s, err := decodeSnapshot(pair.Value)
+			if err != nil {
+				s = working.Snapshot{Sprint: int(min(keyPosition(pair.Key), math.MaxInt32))}
+			}
+			if !yield(s, err) {
+				return
+			}
+		}
+	}
 }
 
 func decodeSnapshot(value []byte) (working.Snapshot, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -113,18 +114,39 @@ func (l *Log) tasks(ctx context.Context, scope kv.Scope, id string, from uint64,
 		r.Start = append(taskKey(scope, id, from), 0)
 	}
 	var tasks []Task
-	for pair, err := range l.engine.Scan(ctx, kv.Log, r) {
-		if err != nil {
-			return nil, fmt.Errorf("session: read tasks: %w", err)
-		}
-		t, _, err := decodeTask(pair.Value)
+	for t, err := range l.eachTask(ctx, id, r) {
 		if err != nil {
 			return nil, err
 		}
-		t.SessionID, t.Number = id, keyPosition(pair.Key)
 		tasks = append(tasks, t)
 	}
 	return tasks, nil
+}
+
+// AllTasks yields all tasks of a session, oldest first. A damaged one is an ErrDamaged with its
+// Number alone, and others follow it; any other error comes last.
+func (l *Log) AllTasks(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[Task, error] {
+	id, err := scoped(scope, sessionID)
+	if err != nil {
+		return func(yield func(Task, error) bool) { yield(Task{}, err) }
+	}
+	return l.eachTask(ctx, id, kv.Prefix(taskPrefix(scope, id)))
+}
+
+func (l *Log) eachTask(ctx context.Context, id string, r kv.Range) iter.Seq2[Task, error] {
+	return func(yield func(Task, error) bool) {
+		for pair, err := range l.engine.Scan(ctx, kv.Log, r) {
+			if err != nil {
+				yield(Task{}, fmt.Errorf("session: read tasks: %w", err))
+				return
+			}
+			t, _, err := decodeTask(pair.Value)
+			t.SessionID, t.Number = id, keyPosition(pair.Key)
+			if !yield(t, err) {
+				return
+			}
+		}
+	}
 }
 
 // StagedTask returns a task of a session as a transaction sees it, or

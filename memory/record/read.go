@@ -79,9 +79,11 @@ func stored(ctx context.Context, from kv.Reader, prefix []byte) iter.Seq2[Record
 		for pair, err := range from.Scan(ctx, kv.Records, kv.Prefix(prefix)) {
 			var r Record
 			if err == nil {
-				r, err = Decode(pair.Value)
+				if r, err = Decode(pair.Value); err != nil {
+					err = fmt.Errorf("%w: that of %q", err, pair.Key[len(prefix):])
+				}
 			}
-			if !yield(r, err) || err != nil {
+			if !yield(r, err) {
 				return
 			}
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"time"
@@ -45,6 +46,9 @@ func Page(ctx context.Context, source Scanner, scope kv.Scope, from uint64, limi
 			return nil, err
 		}
 		e, err := readEvent(ctx, source, scope, pair)
+		if err != nil && len(page) > 0 {
+			break // the next page finds out why
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -67,13 +71,16 @@ func readEvent(ctx context.Context, source Scanner, scope kv.Scope, pair kv.Pair
 	}
 	stored, err := decodeEvent(pair.Value)
 	if err != nil {
-		return Event{}, err
+		return Event{}, &DamagedError{Sequence: sequence, Err: err}
 	}
 	switch {
 	case stored.parts > 0:
 		stored, err = readParts(ctx, source, scope, sequence, stored.parts)
 	case stored.elsewhere:
 		stored.Payload, err = readPayload(ctx, source, scope, sequence)
+	}
+	if errors.Is(err, ErrDamaged) {
+		err = &DamagedError{Sequence: sequence, Err: err}
 	}
 	if err != nil {
 		return Event{}, err

@@ -399,10 +399,10 @@ func TestExportOfDamage(t *testing.T) {
 		}}))
 	})
 	stdout, stderr, err := exportTo(t, store, out)
-	if !errors.Is(err, exports.ErrDamaged) || !strings.Contains(stderr, `"bad\x1b[2J": blob: `) || !strings.Contains(stdout, "1 offloaded results") {
+	if !errors.Is(err, exports.ErrDamaged) || !strings.Contains(stderr, `result "bad\x1b[2J": blob: `) || !strings.Contains(stdout, "1 offloaded results") {
 		t.Errorf("%v, %q, %q", err, stdout, stderr)
 	}
-	if got := slices.Sorted(maps.Keys(filesIn(t, out))); !slices.Equal(got, []string{"blobs.jsonl", "good"}) {
+	if got := slices.Sorted(maps.Keys(filesIn(t, out))); !slices.Equal(got, []string{"blobs.jsonl", "damaged.jsonl", "good"}) {
 		t.Errorf("files: %v", got)
 	}
 }

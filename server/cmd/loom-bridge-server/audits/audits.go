@@ -2,6 +2,7 @@
 package audits
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +112,12 @@ func (o Options) list() *cobra.Command {
 	command := &cobra.Command{Use: "list", Short: "Write the records of calls as lines of JSON, the oldest first", Args: cobra.NoArgs}
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		return o.read(func(engine kv.Reader) error {
+			var damage error // the first
 			for r, err := range audit.All(cmd.Context(), engine, tenant) {
+				if errors.Is(err, audit.ErrDamaged) {
+					damage = cmp.Or(damage, err)
+					continue
+				}
 				if err == nil && (agent == "" || r.Agent == agent) && (tool == "" || r.Tool == tool) {
 					err = json.NewEncoder(o.Out).Encode(audit.Document(r))
 				}
@@ -119,7 +125,7 @@ func (o Options) list() *cobra.Command {
 					return err
 				}
 			}
-			return nil
+			return damage
 		})
 	}
 	command.Flags().StringVar(&tenant, "tenant", "default", "`name` of the tenant")

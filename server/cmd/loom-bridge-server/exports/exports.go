@@ -49,8 +49,8 @@ the directory of --out there are then
   audit.jsonl                         the tool calls: caller, tool and outcome
 
 Empty files are not made. Records saved for a person (user_id) belong to no agent and are
-left out. Each result is compared with its hash; a damaged one is left out and reported, and
-the exit status is then 1. A path that the file system does not accept is written as
+left out. Each result is compared with its hash. What is damaged, of whatever kind, is left out
+and has a line in damaged.jsonl; the exit status is then 1. A path that the file system does not accept is written as
 renamed/{hash}, as blobs.jsonl says.`
 
 // Options are what the command works with. All are required.
@@ -160,7 +160,7 @@ func (r *request) run(ctx context.Context) (err error) {
 	}
 	_, err = fmt.Fprintf(r.Out, "exported %s of %s to %s\n", e.summary(), r.scope.Owner, r.out)
 	if err == nil && e.counts.Damaged > 0 {
-		err = fmt.Errorf("%w: %d offloaded results are damaged and were left out", ErrDamaged, e.counts.Damaged)
+		err = fmt.Errorf("%w: %d entries are damaged and were left out; damaged.jsonl names them", ErrDamaged, e.counts.Damaged)
 	}
 	return err
 }
@@ -180,8 +180,8 @@ func (e *exporter) checkExists(ctx context.Context) error {
 			return e.checkSession(ctx)
 		}
 	}
-	for _, err := range e.ownEvents(ctx) {
-		return err
+	for range e.ownEvents(ctx) {
+		return nil
 	}
 	agents, tenants, err := e.known(ctx)
 	if err != nil {
@@ -203,22 +203,25 @@ func (e *exporter) checkSession(ctx context.Context) error {
 		return nil
 	}
 	last, err := e.context.Log.Last(ctx, e.scope, e.session)
-	if err != nil || last > 0 {
+	if errors.Is(err, session.ErrDamaged) || last > 0 {
+		return nil // what is wrong with it the export finds
+	}
+	if err != nil {
 		return err
 	}
-	if tasks, err := e.context.Log.LastTasks(ctx, e.scope, e.session, 1); err != nil || len(tasks) > 0 {
-		return err
+	for range e.context.Log.AllTasks(ctx, e.scope, e.session) {
+		return nil
 	}
-	for _, err := range e.context.Results(ctx) {
-		return err
+	for range e.context.Blobs.All(ctx, e.scope, e.session) {
+		return nil
 	}
 	for r, err := range record.All(ctx, e.engine, e.scope) {
 		if err != nil || r.SessionID == e.session {
-			return err
+			return nil
 		}
 	}
-	for _, err := range e.ownEvents(ctx) {
-		return err
+	for range e.ownEvents(ctx) {
+		return nil
 	}
 	return e.Refuse("session", e.session, "has no entries, offloaded results, records and events of that agent")
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
@@ -146,6 +147,79 @@ func TestHostileNames(t *testing.T) {
 	}
 	if out, err := s.run(t, t.TempDir(), "--agent", "a", "--out", dir, "--force"); err != nil {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestDamagedEntries: an entry of any kind that can't be read has a line in the export, which goes
+// on with all others and says that it is not complete.
+func TestDamagedEntries(t *testing.T) {
+	t.Parallel()
+	s, scope := newStore(t), kv.AgentScope("default", "a")
+	log := session.New(s.engine, s.writer, nil)
+	bus := events.New(s.engine, s.writer, nil)
+	defer bus.Close()
+	for i := range 3 {
+		id := fmt.Sprint("e", i)
+		s.record(t, "a", record.Record{ID: id, Text: id, Version: 1, SessionID: "s"})
+		s.blob(t, "a", id, "result "+id)
+		if _, err := log.AppendMessages(t.Context(), scope, "s", []session.Message{{Role: session.User, Content: id}}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := log.AddTask(t.Context(), scope, session.Task{SessionID: "s", ID: id, Action: "act"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bus.Emit(t.Context(), "default", events.Event{Topic: "agent.a", Source: "a", Payload: fmt.Appendf(nil, "%q", id)}, events.EmitOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The second entry of each kind: its value is cut.
+	kinds := map[string]struct {
+		ks     kv.Keyspace
+		prefix []byte
+		lines  string
+	}{
+		"entry": {kv.Log, scope.Key('e'), "messages"}, "task": {kv.Log, scope.Key('t'), "tasks"}, "record": {kv.Records, scope.Key('r'), "records"},
+		"result": {kv.Blobs, scope.Key('p'), "blobs"}, "event": {kv.Events, kv.Scope{Tenant: "default", Kind: kv.OwnerTopic, Owner: "agent.a"}.Key('e'), "events"},
+	}
+	for what, kind := range kinds {
+		var second kv.Pair
+		n := 0
+		for pair, err := range s.engine.Scan(t.Context(), kind.ks, kv.Prefix(kind.prefix)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 2 {
+				second = pair
+			}
+		}
+		if n != 3 {
+			t.Fatalf("%s: %d entries", what, n)
+		}
+		scope, _, err := kv.SplitKey(second.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.stage(t, kv.Ref{Keyspace: kind.ks, Scope: scope}, func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kind.ks, second.Key, second.Value[:len(second.Value)/2])
+			return nil
+		})
+	}
+	dir := filepath.Join(t.TempDir(), "out")
+	out, err := s.run(t, t.TempDir(), "--agent", "a", "--out", dir)
+	if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), fmt.Sprint(len(kinds), " entries")) {
+		t.Errorf("%v, %s", err, out)
+	}
+	damaged, err := os.ReadFile(filepath.Join(dir, "damaged.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, kind := range kinds {
+		if strings.Count(string(damaged), fmt.Sprintf(`"what":%q`, what)) != 1 {
+			t.Errorf("%s: the damage is %s", what, damaged)
+		}
+		if left, err := os.ReadFile(filepath.Join(dir, kind.lines+".jsonl")); err != nil || bytes.Count(left, []byte("\n")) != 2 {
+			t.Errorf("%s: the export has %s, %v", what, left, err)
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ type exporter struct {
 	counts                     export.Counts
 	records, versions, emitted int
 	calls                      int   // records of the audit
+	damaged                    *export.Lines
 	reported                   int   // items at the last report of progress
 	reportedBytes              int64 // and bytes
 }
@@ -44,16 +45,18 @@ type exporter struct {
 func (e *exporter) write(ctx context.Context) (err error) {
 	records, versions, emitted := e.files.Lines("records.jsonl"), e.files.Lines("versions.jsonl"), e.files.Lines("events.jsonl")
 	audited := e.files.Lines("audit.jsonl")
+	e.damaged = e.files.Lines("damaged.jsonl")
 	e.files.KeepFolders(recordFolder)
-	defer func() { err = errors.Join(err, records.Close(), versions.Close(), emitted.Close(), audited.Close()) }()
+	defer func() { err = errors.Join(err, records.Close(), versions.Close(), emitted.Close(), audited.Close(), e.damaged.Close()) }()
+	var unsaid error
 	e.counts, err = export.Write(ctx, e.files, e.context, export.Observer{
 		Progress: func(c export.Counts) {
 			e.counts = c
 			e.progress()
 		},
-		Damaged: func(path string, err error) { fmt.Fprintf(e.Progress, "%q: %v\n", path, err) },
+		Damaged: func(what, name string, err error) { unsaid = errors.Join(unsaid, e.report(what, name, err)) },
 	})
-	if err != nil {
+	if err = errors.Join(err, unsaid); err != nil {
 		return err
 	}
 	if err := e.exportRecords(ctx, records, versions); err != nil {
@@ -63,23 +66,42 @@ func (e *exporter) write(ctx context.Context) (err error) {
 		return err
 	}
 	for event, err := range e.ownEvents(ctx) {
-		if err != nil {
-			return err
+		if err == nil {
+			e.emitted++
+			e.progress()
+			err = emitted.AddObject(events.Document(event))
 		}
-		e.emitted++
-		e.progress()
-		if err := emitted.AddObject(events.Document(event)); err != nil {
+		if err = e.leftOut("event", fmt.Sprintf("%s, number %d", event.Topic, event.Sequence), err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// report says of an entry that it is damaged, in the export and to who watches.
+func (e *exporter) report(what, name string, err error) error {
+	fmt.Fprintf(e.Progress, "%s %q: %v\n", what, name, err)
+	return e.damaged.AddObject(map[string]any{"what": what, "name": name, "problem": err.Error()})
+}
+
+// leftOut reports what is damaged, so that the export goes on without it; any other error is
+// returned.
+func (e *exporter) leftOut(what, name string, err error) error {
+	if !errors.Is(err, record.ErrDamaged) && !errors.Is(err, audit.ErrDamaged) && !errors.Is(err, events.ErrDamaged) {
+		return err
+	}
+	e.counts.Damaged++
+	return e.report(what, name, err)
+}
+
 // exportAudit writes the records of the agent's calls.
 func (e *exporter) exportAudit(ctx context.Context, lines *export.Lines) error {
 	for r, err := range audit.All(ctx, e.engine, e.scope.Tenant) {
 		if err != nil {
-			return err
+			if err = e.leftOut("call", fmt.Sprintf("epoch %d, number %d", r.Epoch, r.Number), err); err != nil {
+				return err
+			}
+			continue
 		}
 		if r.Agent != e.scope.Owner || e.session != "" && r.Session != e.session {
 			continue
@@ -114,7 +136,7 @@ func (e *exporter) exportRecords(ctx context.Context, records, versions *export.
 		if err == nil && (e.session == "" || r.SessionID == e.session) {
 			err = e.exportRecord(r, records)
 		}
-		if err != nil {
+		if err = e.leftOut("record", r.ID, err); err != nil {
 			return err
 		}
 	}
@@ -124,7 +146,7 @@ func (e *exporter) exportRecords(ctx context.Context, records, versions *export.
 			e.progress()
 			err = versions.AddObject(record.Object(r))
 		}
-		if err != nil {
+		if err = e.leftOut("earlier version", r.ID, err); err != nil {
 			return err
 		}
 	}
