@@ -39,7 +39,7 @@ func (c *providerCache) cost() float64 {
 // send is a request with a prompt.
 func (c *providerCache) send(tb testing.TB, p *loombridgev1.AssembleResponse) {
 	tb.Helper()
-	sums, marks := blocksOfPrompt(tb, p.GetAnthropicJson())
+	sums, marks := blocksOfPrompt(tb, p.GetPromptJson())
 	if len(marks) > 4 || len(marks) != len(p.GetCacheMarks()) {
 		tb.Fatalf("%d marks stand in the prompt, %d in its receipt", len(marks), len(p.GetCacheMarks()))
 	}

@@ -170,22 +170,3 @@ func (s *contextService) CompressResult(ctx context.Context, r *loombridgev1.Com
 	}
 	return convert.Compressed(answer), nil
 }
-
-// GetTask returns one task.
-func (s *contextService) GetTask(ctx context.Context, r *loombridgev1.GetTaskRequest) (*loombridgev1.GetTaskResponse, error) {
-	scope, err := agentScope(ctx, r, validate.GetTaskRequest)
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.tasks.Find(ctx, scope, r.GetTaskId())
-	if err != nil {
-		return nil, err
-	}
-	out := &loombridgev1.GetTaskResponse{
-		Task: convert.Task(found.Task, convert.AsText(ctx)), SessionId: found.Task.SessionID,
-	}
-	for _, tier := range found.Tiers {
-		out.Tiers = append(out.Tiers, convert.Int32(tier))
-	}
-	return out, nil
-}

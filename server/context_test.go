@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -214,7 +215,7 @@ func TestAppendAndAssemble(t *testing.T) {
 	if diff := cmp.Diff(want, roles); diff != "" {
 		t.Errorf("roles (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(prompt.GetToolsJson(), `"fs:read_file"`) || prompt.GetOpenaiChatJson() != "" || len(prompt.GetPrefixSha256()) != 64 {
+	if !strings.Contains(prompt.GetToolsJson(), `"fs:read_file"`) || prompt.GetPromptJson() != "" || len(prompt.GetPrefixSha256()) != 64 {
 		t.Errorf("prompt = %v", prompt)
 	}
 	checkParts(t, prompt)
@@ -222,13 +223,11 @@ func TestAppendAndAssemble(t *testing.T) {
 
 func checkParts(t *testing.T, prompt *loombridgev1.AssembleResponse) {
 	t.Helper()
-	var names []string
 	sum := int32(0)
-	for _, part := range prompt.GetParts() {
-		names = append(names, part.GetName())
-		sum += part.GetTokens()
+	for _, tokens := range prompt.GetParts() {
+		sum += tokens
 	}
-	if diff := cmp.Diff([]string{"system", "tools", "history", "goal"}, names); diff != "" {
+	if diff := cmp.Diff([]string{"goal", "history", "system", "tools"}, slices.Sorted(maps.Keys(prompt.GetParts()))); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
 	tokens := prompt.GetTokens()
@@ -249,7 +248,7 @@ func TestAssembleForOpenAIWithoutTools(t *testing.T) {
 		Messages []struct{ Role string }
 		Tools    []any
 	}
-	must(t, json.Unmarshal([]byte(prompt.GetOpenaiChatJson()), &chat))
+	must(t, json.Unmarshal([]byte(prompt.GetPromptJson()), &chat))
 	if len(chat.Messages) != 3 || chat.Tools != nil || len(prompt.GetMessages()) != 0 || prompt.GetToolsJson() != "" {
 		t.Errorf("prompt = %v", prompt)
 	}

@@ -39,7 +39,7 @@ func (f *forking) ask(id, session string) (*loombridgev1.AssembleResponse, []byt
 	got, err := f.s.Context.Assemble(f.Context(), r)
 	must(f, err)
 	var all bytes.Buffer
-	all.WriteString(got.GetOpenaiChatJson() + got.GetOpenaiResponsesJson() + got.GetAnthropicJson() + got.GetGeminiJson() + got.GetToolsJson())
+	all.WriteString(got.GetPromptJson() + got.GetToolsJson())
 	for _, m := range got.GetMessages() {
 		fmt.Fprintf(&all, "%v\n", m)
 	}

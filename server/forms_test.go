@@ -107,7 +107,7 @@ func TestSameToolsSameBytes(t *testing.T) {
 			format := []loombridgev1.PromptFormat{loombridgev1.PromptFormat_PROMPT_FORMAT_NEUTRAL, loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT}[i%2]
 			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", Goal: "go on", System: "You are an agent.", Format: format, MaxTokens: 100_000, Settings: &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{Names: []string{"*"}}}})
 			must(t, err)
-			hashes[fmt.Sprintf("%d %x", i%2, sha256.Sum256(fmt.Append(nil, got.GetOpenaiChatJson(), got.GetToolsJson(), got.GetMessages(), got.GetPrefixSha256(), got.GetTokens())))]++
+			hashes[fmt.Sprintf("%d %x", i%2, sha256.Sum256(fmt.Append(nil, got.GetPromptJson(), got.GetToolsJson(), got.GetMessages(), got.GetPrefixSha256(), got.GetTokens())))]++
 			if format == loombridgev1.PromptFormat_PROMPT_FORMAT_NEUTRAL {
 				toolTexts[got.GetToolsJson()] = true
 			}
@@ -201,10 +201,7 @@ func TestCountersOfModels(t *testing.T) {
 		for _, without := range []bool{true, false} {
 			got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: c.id, SessionId: "s", Model: tt.model, WithoutTools: without})
 			must(t, err)
-			parts := map[string]int32{}
-			for _, part := range got.GetParts() {
-				parts[part.GetName()] = part.GetTokens()
-			}
+			parts := got.GetParts()
 			if parts["history"] != tt.history || (parts["tools"] == 0) != without || got.GetTokens().GetCounter() != count(tt.model, "a").GetCounter() {
 				t.Errorf("%s %q %.20s: %v by %s, want %d", tt.model, tt.content, tt.blocks, parts, got.GetTokens().GetCounter(), tt.history)
 			}

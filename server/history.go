@@ -152,6 +152,13 @@ func (s *contextService) ListConversation(ctx context.Context, r *loombridgev1.L
 	if err != nil {
 		return nil, err
 	}
+	if r.GetTaskId() != "" {
+		found, err := s.tasks.Find(ctx, scope, r.GetTaskId())
+		if err != nil {
+			return nil, err
+		}
+		return convert.FoundTask(found, convert.AsText(ctx)), nil
+	}
 	newestFirst := r.GetOrder() == loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST
 	from, _ := page.ParseConversationToken(r.GetPageToken(), newestFirst)
 	items := s.conversations.Items(ctx, scope, r.GetSessionId(), newestFirst, from)

@@ -233,7 +233,7 @@ func textsIn(v any, result bool, see func(text string, result bool)) {
 // bodyOf is a prompt in its provider's format; nil for the neutral one.
 func bodyOf(tb testing.TB, p *loombridgev1.AssembleResponse) (body any) {
 	tb.Helper()
-	for _, text := range []string{p.GetOpenaiChatJson(), p.GetOpenaiResponsesJson(), p.GetAnthropicJson(), p.GetGeminiJson()} {
+	for _, text := range []string{p.GetPromptJson()} {
 		if text != "" {
 			must(tb, json.Unmarshal([]byte(text), &body))
 		}

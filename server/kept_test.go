@@ -23,7 +23,7 @@ func TestWhatWasWritten(t *testing.T) {
 	content := strings.Repeat("what was written\n", 100)
 	step := c.call("fs:write_file", object(t, map[string]any{"path": "a.txt", "content": content})).GetStep()
 	written := c.step(step.GetId())
-	if written.GetObservation() != fmt.Sprintf("Wrote a.txt (%d bytes)", len(content)) || written.GetMinimalArgsJson() != `{"path":"a.txt"}` || written.GetOutcomeRef() != "" || written.GetNeedsOffload() {
+	if written.GetObservation() != fmt.Sprintf("Wrote a.txt (%d bytes)", len(content)) || written.GetMinimalArgsJson() != `{"path":"a.txt"}` || written.GetOutcomeRef() != "" {
 		t.Errorf("step %v", written)
 	}
 	if got := c.read(step.GetId()); got != content {

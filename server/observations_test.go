@@ -108,7 +108,7 @@ func TestObservationsOfEveryTool(t *testing.T) {
 		if test.blob != "" {
 			path = "workspace/outputs/" + strings.ReplaceAll(test.blob, "%s", "001")
 		}
-		if step.GetOutcomePath() != path || step.GetNeedsOffload() != (path != "") || got.GetOutputBlob().GetPath() != path || got.GetOutputBlob().GetRef() != step.GetOutcomeRef() {
+		if step.GetOutcomePath() != path || got.GetOutputBlob().GetPath() != path || got.GetOutputBlob().GetRef() != step.GetOutcomeRef() {
 			t.Errorf("%s: blob %v, want %s", test.tool, got.GetOutputBlob(), path)
 		}
 		figures := step.GetMetadata().AsMap()

@@ -99,7 +99,7 @@ func TestLevels(t *testing.T) {
 			t.Errorf("%s: the level is %s at %v", tt.level, got, p.GetReceipt().GetPressure())
 		}
 		parts := p.GetReceipt().GetPartitions()
-		if sum := parts.GetSystem() + parts.GetMemory() + parts.GetSkill() + parts.GetHistory() + parts.GetWorking(); sum+3 != p.GetTokens().GetTokens() {
+		if sum := parts["system"] + parts["memory"] + parts["skill"] + parts["history"] + parts["working"]; sum+3 != p.GetTokens().GetTokens() {
 			t.Errorf("%s: the partitions are %v of %d", tt.level, parts, p.GetTokens().GetTokens())
 		}
 		if p.GetMessages()[0].GetContent() != "Be brief." {

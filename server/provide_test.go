@@ -171,7 +171,7 @@ func offeredNames(tb testing.TB, prompt *loombridgev1.AssembleResponse) (names [
 		var whole struct {
 			Tools json.RawMessage `json:"tools"`
 		}
-		must(tb, json.Unmarshal([]byte(prompt.GetOpenaiChatJson()), &whole))
+		must(tb, json.Unmarshal([]byte(prompt.GetPromptJson()), &whole))
 		text = string(whole.Tools)
 	}
 	must(tb, json.Unmarshal([]byte(text), &tools))

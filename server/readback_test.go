@@ -379,7 +379,7 @@ func TestUseKeepsABlob(t *testing.T) {
 		t.Errorf("collected %v, not what nobody used: %s", got, unused)
 	}
 	for i := range 3 {
-		if got := MustCollect(t, b.Server, false); got.GetDeletedCount() != 0 || got.GetKept().GetReferenced() != 1 {
+		if got := MustCollect(t, b.Server, false); got.GetDeletedCount() != 0 || got.GetKept()["referenced"] != 1 {
 			t.Errorf("with %d users: %v", 3-i, got)
 		}
 		b.end(t, fmt.Sprint("user ", i))

@@ -90,10 +90,10 @@ func TestFirstMessageOfUser(t *testing.T) {
 		return MustPrompt(t, s, &loombridgev1.AssembleRequest{System: "You help.", Goal: "Win", Settings: settings, Format: format})
 	}
 	checkTexts(t, ask(0), []string{"You help.", "known\n\nHello\n\n---\n\nCurrent Goal: Win"})
-	if got := strings.Count(ask(loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT).GetOpenaiChatJson(), `"role":"user"`); got != 1 {
+	if got := strings.Count(ask(loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT).GetPromptJson(), `"role":"user"`); got != 1 {
 		t.Errorf("OpenAI gets %d messages of the user in a row", got)
 	}
-	if got := strings.Count(ask(loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC).GetAnthropicJson(), `"type":"text"`); got < 3 {
+	if got := strings.Count(ask(loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC).GetPromptJson(), `"type":"text"`); got < 3 {
 		t.Errorf("Anthropic gets %d blocks", got)
 	}
 	MustTell(t, s, loombridgev1.Role_ROLE_ASSISTANT, "Well?")

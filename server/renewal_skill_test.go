@@ -90,9 +90,9 @@ func TestLedgerRenewsByPressure(t *testing.T) {
 			t.Errorf("again: level %s\n%s", atLevel(p), text)
 		}
 	}
-	got, err := s.Context.GetSnapshot(t.Context(), &loombridgev1.GetSnapshotRequest{AgentId: agent, SessionId: "s", Sprint: 1})
+	got, err := s.Context.ListSnapshots(t.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: agent, SessionId: "s", Sprint: 1})
 	must(t, err)
-	if snapshot := got.GetSnapshot(); snapshot.GetWorking().GetDashboard().GetGoalProgress() != "half done" || !strings.Contains(promptText(first), snapshot.GetHandoff().GetText()) {
+	if snapshot := got.GetSnapshots()[0]; snapshot.GetWorking().GetDashboard().GetGoalProgress() != "half done" || !strings.Contains(promptText(first), snapshot.GetHandoff()) {
 		t.Errorf("the snapshot is %v", snapshot)
 	}
 }

@@ -341,7 +341,7 @@ func TestToolMessagesShowNoBase64(t *testing.T) {
 			for _, format := range []loombridgev1.PromptFormat{loombridgev1.PromptFormat_PROMPT_FORMAT_NEUTRAL, loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT} {
 				prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: "s", Format: format})
 				must(t, err)
-				shown := shownIn(prompt) + prompt.GetOpenaiChatJson()
+				shown := shownIn(prompt) + prompt.GetPromptJson()
 				if strings.Contains(shown, image[:40]) || !strings.Contains(shown, "[image image/png 1x1, "+ref+"]") || strings.Contains(content, "and more") && !strings.Contains(shown, "and more") {
 					t.Errorf("%s, called %t: the prompt shows\n%.600s", name, called, shown)
 				}

@@ -113,13 +113,10 @@ func TestFormOfMessages(t *testing.T) {
 		`{"role":"user","content":"What is in a.txt?","name":"eve"},` +
 		`{"role":"assistant","content":"I look.","tool_calls":[{"id":"c1","type":"function","function":{"name":"read_file","arguments":"{\"path\": \"a.txt\"}"}}]},` +
 		`{"role":"tool","content":"hello","tool_call_id":"c1"},{"role":"user","content":` + asked + `}]}`
-	if got := prompt.GetOpenaiChatJson(); got != want {
+	if got := prompt.GetPromptJson(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	parts := map[string]int32{}
-	for _, part := range prompt.GetParts() {
-		parts[part.GetName()] = part.GetTokens()
-	}
+	parts := prompt.GetParts()
 	if fmt.Sprint(parts) != "map[goal:7 history:52 system:9 tools:0]" || prompt.GetTokens().GetTokens() != 71 {
 		t.Errorf("%v, %d tokens", parts, prompt.GetTokens().GetTokens())
 	}

@@ -101,10 +101,7 @@ func TestMemoryEntersByItself(t *testing.T) {
 	if !strings.Contains(text, "<notes>\n- Never open the valve\n</notes>") {
 		t.Errorf("no notes in\n%s", text)
 	}
-	sequences := make(map[string]int64)
-	for _, q := range got.GetReceipt().GetSequences() {
-		sequences[q.GetSource()] = q.GetSequence()
-	}
+	sequences := got.GetReceipt().GetSequences()
 	if sequences["session"] == 0 || sequences["memory"] == 0 || sequences["user_memory"] == 0 {
 		t.Errorf("read up to %v", sequences)
 	}

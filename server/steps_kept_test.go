@@ -46,7 +46,7 @@ func TestFieldsOfSteps(t *testing.T) {
 		Observation: "Read a.txt (1500 bytes, text)", OutcomeRef: hashed(content), OutcomePath: "workspace/outputs/read_001.txt", CreateTime: timestamppb.New(s.Clock.Now()),
 		Success: true, Outcome: loombridgev1.StepOutcome_STEP_OUTCOME_SUCCEEDED, Thought: "I look into it.", Inline: content,
 		Metadata:  MustStruct(t, map[string]any{"size": 1500, "bytes": 1500, "sha256": hashed(content), "type": "text", "lines": 300}),
-		SessionId: "s", TurnId: "turn", CallId: "call", Position: 1, NeedsOffload: true, Pinned: true,
+		SessionId: "s", TurnId: "turn", CallId: "call", Position: 1, Pinned: true,
 	}
 	failed := c.fail("db:query", `{"table":"t"}`, "no such\ntable")
 	if got := c.step(failed.GetStep().GetId()); got.GetSuccess() || got.GetOutcome() != loombridgev1.StepOutcome_STEP_OUTCOME_FAILED ||

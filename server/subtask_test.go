@@ -67,12 +67,12 @@ func (w *worker) shows(text string, steps ...int) {
 	}
 }
 
-func (w *worker) complete(r *loombridgev1.CompleteTaskRequest) *loombridgev1.TaskFold {
+func (w *worker) complete(r *loombridgev1.CompleteTaskRequest) *loombridgev1.CompleteTaskResponse {
 	w.Helper()
 	r.AgentId = agent
 	got, err := w.s.Context.CompleteTask(w.Context(), r)
 	must(w, err)
-	return got.GetFold()
+	return got
 }
 
 // A task that is done stands in prompts as one line, its conclusion, which names its steps.
@@ -90,7 +90,7 @@ func TestCompleteTaskFolds(t *testing.T) {
 	w.shows(whole, 1, 2, 3, 4, 5, 6)
 
 	part := w.complete(&loombridgev1.CompleteTaskRequest{TaskId: "t1.1", Conclusion: "The part is done."})
-	if diff := cmp.Diff([]string{"step_005", "step_006"}, part.GetRefs()); diff != "" || part.GetBatch() != 1 || part.GetAfterTokens() >= part.GetBeforeTokens() {
+	if diff := cmp.Diff([]string{"step_005", "step_006"}, part.GetFold().GetRefs()); diff != "" || part.GetFold().GetNumber() != 1 || part.GetFold().GetAfterTokens() >= part.GetFold().GetBeforeTokens() {
 		t.Errorf("the part's fold is %v", part)
 	}
 	text := w.prompt()
@@ -102,7 +102,7 @@ func TestCompleteTaskFolds(t *testing.T) {
 	w.take("t2", "")
 	w.work(2)
 	fold := w.complete(&loombridgev1.CompleteTaskRequest{TaskId: "t1", Conclusion: "Hamsters are rodents.\nThey store food."})
-	if diff := cmp.Diff([]string{"step_002..step_006"}, fold.GetRefs()); diff != "" || fold.GetProblem() != "" {
+	if diff := cmp.Diff([]string{"step_002..step_006"}, fold.GetFold().GetRefs()); diff != "" || fold.GetProblem() != "" {
 		t.Errorf("the fold is %v", fold)
 	}
 	text = w.prompt()
@@ -115,13 +115,13 @@ func TestCompleteTaskFolds(t *testing.T) {
 	}
 
 	// Repeated, it finds nothing left; with another result it is refused.
-	if again := w.complete(&loombridgev1.CompleteTaskRequest{TaskId: "t1", Conclusion: "Hamsters are rodents.\nThey store food."}); again.GetBatch() != 0 || again.GetProblem() == "" {
+	if again := w.complete(&loombridgev1.CompleteTaskRequest{TaskId: "t1", Conclusion: "Hamsters are rodents.\nThey store food."}); again.GetFold().GetNumber() != 0 || again.GetProblem() == "" {
 		t.Errorf("again: %v", again)
 	}
 	_, err := w.s.Context.CompleteTask(t.Context(), &loombridgev1.CompleteTaskRequest{AgentId: agent, TaskId: "t1", Conclusion: "Something else."})
 	MustFail(t, err, codes.AlreadyExists, "RECORD_EXISTS")
 
-	undo := &loombridgev1.UndoRequest{AgentId: agent, SessionId: "s1", Batch: fold.GetBatch()}
+	undo := &loombridgev1.UndoRequest{AgentId: agent, SessionId: "s1", Batch: fold.GetFold().GetNumber()}
 	_, err = w.s.Context.Undo(t.Context(), undo)
 	must(t, err)
 	text = w.prompt()
@@ -129,7 +129,7 @@ func TestCompleteTaskFolds(t *testing.T) {
 	if !strings.Contains(text, "[Subtask t1.1]") || strings.Contains(text, "[Subtask t1] ") {
 		t.Errorf("undone:\n%s", text)
 	}
-	undo.Batch = part.GetBatch()
+	undo.Batch = part.GetFold().GetNumber()
 	_, err = w.s.Context.Undo(t.Context(), undo)
 	must(t, err)
 	if text = w.prompt(); !strings.HasPrefix(text, strings.TrimSuffix(whole, "\n")) {
@@ -147,7 +147,7 @@ func TestCompleteTaskOfSteps(t *testing.T) {
 	w.take("even", "")
 	w.work(6)
 	fold := w.complete(&loombridgev1.CompleteTaskRequest{TaskId: "odd", Failed: true, Error: "nothing was found", StepIds: []string{"step_005", "step_001", "step_003"}})
-	if diff := cmp.Diff([]string{"step_001", "step_003", "step_005"}, fold.GetRefs()); diff != "" {
+	if diff := cmp.Diff([]string{"step_001", "step_003", "step_005"}, fold.GetFold().GetRefs()); diff != "" {
 		t.Errorf("refs (-want +got):\n%s", diff)
 	}
 	text := w.prompt()
@@ -187,7 +187,7 @@ func TestCompleteTaskOfSteps(t *testing.T) {
 
 	// A conclusion that is longer than its steps stands nowhere but in the task.
 	w.take("short", "")
-	if fold := w.complete(&loombridgev1.CompleteTaskRequest{TaskId: "short", Conclusion: "It was nothing."}); fold.GetBatch() != 0 || fold.GetProblem() == "" {
+	if fold := w.complete(&loombridgev1.CompleteTaskRequest{TaskId: "short", Conclusion: "It was nothing."}); fold.GetFold().GetNumber() != 0 || fold.GetProblem() == "" {
 		t.Errorf("nothing to fold: %v", fold)
 	}
 }

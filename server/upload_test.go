@@ -199,19 +199,12 @@ func TestReplayOfACollectedResult(t *testing.T) {
 func TestContentBlocks(t *testing.T) {
 	s := servertest.Start(t, nil)
 	r := &loombridgev1.RecordStepRequest{AgentId: agent, ToolName: "my.tool", Success: true}
-	content := &loombridgev1.ResultContent{Blocks: []*loombridgev1.ContentBlock{
-		{Block: &loombridgev1.ContentBlock_Text{Text: "one\n"}},
-		{Block: &loombridgev1.ContentBlock_Image{Image: &loombridgev1.ResultBytes{Data: []byte("\x89PNG\r\n\x1a\n")}}},
-		{Block: &loombridgev1.ContentBlock_Audio{Audio: &loombridgev1.ResultBytes{Data: []byte("ID3"), MediaType: "audio/mpeg"}}},
-		{Block: &loombridgev1.ContentBlock_Resource{Resource: &loombridgev1.ResourceBlock{Uri: "file:///a", Content: &loombridgev1.ResourceBlock_Text{Text: "two"}}}},
-		{Block: &loombridgev1.ContentBlock_Resource{Resource: &loombridgev1.ResourceBlock{Uri: "file:///b", MediaType: "x/y", Content: &loombridgev1.ResourceBlock_Data{Data: []byte{0, 1}}}}},
-	}}
-	r.OutputForm = &loombridgev1.RecordStepRequest_OutputContent{OutputContent: content}
-	got, err := s.Context.RecordStep(t.Context(), r)
-	must(t, err)
 	want := `{"content":[{"text":"one\n","type":"text"},{"data":"iVBORw0KGgo=","mimeType":"image/png","type":"image"},` +
 		`{"data":"SUQz","mimeType":"audio/mpeg","type":"audio"},{"resource":{"text":"two","uri":"file:///a"},"type":"resource"},` +
 		`{"resource":{"blob":"AAE=","mimeType":"x/y","uri":"file:///b"},"type":"resource"}]}`
+	r.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: want}
+	got, err := s.Context.RecordStep(t.Context(), r)
+	must(t, err)
 	if read := readName(t, s, got.GetStep().GetId()); read != want {
 		t.Errorf("got  %s\nwant %s", read, want)
 	}
@@ -220,21 +213,6 @@ func TestContentBlocks(t *testing.T) {
 	}
 	if _, data := MustReadBlob(t, s, &loombridgev1.ReadBlobRequest{AgentId: agent, Name: "step_001", Form: loombridgev1.BlobForm_BLOB_FORM_MEDIA, MediaIndex: 2}); string(data) != "\x00\x01" {
 		t.Errorf("the third is %q", data)
-	}
-	for name, bad := range map[string]*loombridgev1.ResultContent{
-		"an empty block":  {Blocks: []*loombridgev1.ContentBlock{{}}},
-		"no uri":          {Blocks: []*loombridgev1.ContentBlock{{Block: &loombridgev1.ContentBlock_Resource{Resource: &loombridgev1.ResourceBlock{}}}}},
-		"too many blocks": {Blocks: make([]*loombridgev1.ContentBlock, 257)},
-	} {
-		for i := range bad.GetBlocks() {
-			if bad.GetBlocks()[i] == nil {
-				bad.Blocks[i] = content.GetBlocks()[0]
-			}
-		}
-		r.OutputForm = &loombridgev1.RecordStepRequest_OutputContent{OutputContent: bad}
-		_, err := s.Context.RecordStep(t.Context(), r)
-		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
-		t.Log(name, err)
 	}
 }
 

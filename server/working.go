@@ -98,30 +98,14 @@ func (s *contextService) Renew(ctx context.Context, r *loombridgev1.RenewRequest
 	return out, nil
 }
 
-// GetSnapshot returns what an agent was at when its window was renewed.
-func (s *contextService) GetSnapshot(ctx context.Context, r *loombridgev1.GetSnapshotRequest) (*loombridgev1.GetSnapshotResponse, error) {
-	scope, err := agentScope(ctx, r, validate.GetSnapshotRequest)
-	if err != nil {
-		return nil, err
-	}
-	sprint := int(r.GetSprint())
-	if sprint == 0 {
-		if sprint, err = s.log.Sprint(ctx, scope, r.GetSessionId()); err != nil {
-			return nil, err
-		}
-	}
-	found, err := s.log.Snapshot(ctx, scope, r.GetSessionId(), sprint)
-	if err != nil {
-		return nil, err
-	}
-	return &loombridgev1.GetSnapshotResponse{Snapshot: convert.Snapshot(&found)}, nil
-}
-
 // ListSnapshots returns a page of a session's snapshots.
 func (s *contextService) ListSnapshots(ctx context.Context, r *loombridgev1.ListSnapshotsRequest) (*loombridgev1.ListSnapshotsResponse, error) {
 	scope, err := agentScope(ctx, r, validate.ListSnapshotsRequest)
 	if err != nil {
 		return nil, err
+	}
+	if r.GetSprint() != 0 {
+		return s.oneSnapshot(ctx, scope, r)
 	}
 	after, _ := page.ParseToken(r.GetPageToken())
 	size := cmp.Or(int(r.GetPageSize()), validate.DefaultSnapshots)
@@ -130,4 +114,20 @@ func (s *contextService) ListSnapshots(ctx context.Context, r *loombridgev1.List
 		return nil, err
 	}
 	return convert.SnapshotPage(found, size, s.limits.MaxSendBytes), nil
+}
+
+// oneSnapshot answers a snapshot that is named by its number, or as the last one.
+func (s *contextService) oneSnapshot(ctx context.Context, scope kv.Scope, r *loombridgev1.ListSnapshotsRequest) (*loombridgev1.ListSnapshotsResponse, error) {
+	sprint := int(r.GetSprint())
+	if sprint == validate.LastSprint {
+		var err error
+		if sprint, err = s.log.Sprint(ctx, scope, r.GetSessionId()); err != nil {
+			return nil, err
+		}
+	}
+	found, err := s.log.Snapshot(ctx, scope, r.GetSessionId(), sprint)
+	if err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ListSnapshotsResponse{Snapshots: []*loombridgev1.Snapshot{convert.Snapshot(&found)}}, nil
 }

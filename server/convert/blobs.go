@@ -124,9 +124,20 @@ func Collected(c blob.Collected) *loombridgev1.CollectGarbageResponse {
 	return &loombridgev1.CollectGarbageResponse{
 		DeletedCount: c.Entries, FreedBytes: c.Bytes, DeletedRefs: c.Refs,
 		OrphanChunks: c.Orphans, More: c.More,
-		Kept: &loombridgev1.KeptBlobs{
-			Archived: c.Kept.Archived, LongTerm: c.Kept.LongTerm, Important: c.Kept.Important,
-			NotExpired: c.Kept.NotExpired, InUse: c.Kept.InUse, Referenced: c.Kept.Referenced,
-		},
+		Kept: keptOf(&c.Kept),
 	}
+}
+
+// keptOf counts what stays by the reasons that the API documents.
+func keptOf(k *blob.Kept) map[string]int64 {
+	out := map[string]int64{}
+	for reason, n := range map[string]int64{
+		"archived": k.Archived, "long_term": k.LongTerm, "important": k.Important,
+		"not_expired": k.NotExpired, "in_use": k.InUse, "referenced": k.Referenced,
+	} {
+		if n > 0 {
+			out[reason] = n
+		}
+	}
+	return out
 }

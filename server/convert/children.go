@@ -53,12 +53,7 @@ func ConcludeRequest(scope kv.Scope, task session.Task, r *loombridgev1.Complete
 
 // CompleteTaskResponse converts the outcome of a task's steps.
 func CompleteTaskResponse(c assemble.Concluded) *loombridgev1.CompleteTaskResponse {
-	fold := &loombridgev1.TaskFold{Problem: c.Problem}
-	if b := c.Batch; b != nil {
-		fold.Batch, fold.Refs = int64(b.Number), session.RefRuns(b.Refs)
-		fold.BeforeTokens, fold.AfterTokens = Int32(b.Before), Int32(b.After)
-	}
-	return &loombridgev1.CompleteTaskResponse{Fold: fold}
+	return &loombridgev1.CompleteTaskResponse{Fold: batchOf(c.Batch), Problem: c.Problem}
 }
 
 // ChildAgent converts a child.

@@ -62,7 +62,7 @@ func Step(s step.Step, position uint64, asText bool) *loombridgev1.Step {
 		OutcomeRef: s.OutcomeRef, OutcomePath: s.OutcomePath, CreateTime: Timestamp(s.Time),
 		Success: s.Success(), Outcome: outcomeOf(s.Outcome), Thought: s.Thought, Error: utf8Text(s.Error),
 		Inline: utf8Text(s.Inline), SessionId: s.SessionID, TurnId: s.TurnID, CallId: s.CallID,
-		Position: int64(position), NeedsOffload: s.NeedsOffload(), Pinned: s.Pinned,
+		Position: int64(position), Pinned: s.Pinned,
 		ResultForm: formOf(s.Given.Form), Refused: s.Refused(),
 	}
 	// Figures are flat and made by the reducer, so they always have this form.
@@ -154,27 +154,32 @@ var formats = map[loombridgev1.PromptFormat]assemble.Format{
 	loombridgev1.PromptFormat_PROMPT_FORMAT_GEMINI:           provider.Gemini,
 }
 
+func formatOf(f assemble.Format) loombridgev1.PromptFormat {
+	for number, format := range formats {
+		if format == f {
+			return number
+		}
+	}
+	return loombridgev1.PromptFormat_PROMPT_FORMAT_NEUTRAL
+}
+
 // Prompt is an assembled prompt in a format, with its receipt.
 func Prompt(p assemble.Prompt, f assemble.Format) *loombridgev1.AssembleResponse {
 	out := &loombridgev1.AssembleResponse{
-		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), OpenaiChatJson: string(p.OpenAIChatJSON),
+		Messages: messagesOf(p.Messages), ToolsJson: string(p.ToolsJSON), PromptJson: string(p.Body), Format: formatOf(f),
 		Tokens: TokenCount(p.Tokens), PrefixSha256: p.PrefixSHA256, Receipt: promptReceiptOf(p.Receipt),
 	}
-	switch f {
-	case provider.OpenAIResponses:
-		out.OpenaiResponsesJson = string(p.Body)
-	case provider.Anthropic:
-		out.AnthropicJson = string(p.Body)
-	case provider.Gemini:
-		out.GeminiJson = string(p.Body)
+	if f == provider.OpenAIChat {
+		out.PromptJson = string(p.OpenAIChatJSON)
 	}
 	for _, m := range p.Marks {
 		out.CacheMarks = append(out.CacheMarks, &loombridgev1.CacheMark{
 			What: m.What, MessageIndex: Int32(m.Message), BlockIndex: Int32(m.Block), Tokens: Int32(m.Tokens),
 		})
 	}
+	out.Parts = make(map[string]int32, len(p.Parts))
 	for _, part := range p.Parts {
-		out.Parts = append(out.Parts, &loombridgev1.PromptPart{Name: part.Name, Tokens: Int32(part.Tokens)})
+		out.Parts[part.Name] = Int32(part.Tokens)
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
@@ -70,6 +71,18 @@ func conversationEntry(item conversation.Entry, asText bool) *loombridgev1.Conve
 		out.Entry = &loombridgev1.ConversationEntry_Message{Message: message}
 	}
 	return out
+}
+
+// FoundTask is the listing of a task that was named by its id.
+func FoundTask(found tiers.FoundTask, asText bool) *loombridgev1.ListConversationResponse {
+	entry := &loombridgev1.ConversationEntry{
+		CreateTime: Timestamp(found.Task.CreateTime), SessionId: found.Task.SessionID,
+		Entry: &loombridgev1.ConversationEntry_Task{Task: Task(found.Task, asText)},
+	}
+	for _, tier := range found.Tiers {
+		entry.Tiers = append(entry.Tiers, Int32(tier))
+	}
+	return &loombridgev1.ListConversationResponse{Entries: []*loombridgev1.ConversationEntry{entry}}
 }
 
 // PromptDiff is how two prompts differ.

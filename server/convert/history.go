@@ -76,7 +76,10 @@ func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 		out.Difference = differenceOf(r.Difference)
 	}
 	for _, s := range r.Sequences {
-		out.Sequences = append(out.Sequences, &loombridgev1.SnapshotSequence{Source: s.Source, Sequence: int64(s.Number)})
+		if out.Sequences == nil {
+			out.Sequences = make(map[string]int64, len(r.Sequences))
+		}
+		out.Sequences[s.Source] = int64(s.Number)
 	}
 	return out
 }
@@ -152,8 +155,8 @@ func Compaction(c assemble.Compaction) *loombridgev1.CompactHistoryResponse {
 // PressureLevel writes a level of pressure: both count from none.
 func PressureLevel(l window.Level) loombridgev1.PressureLevel { return loombridgev1.PressureLevel(l) }
 
-func partitionsOf(p assemble.Partitions) *loombridgev1.PartitionTokens {
-	return &loombridgev1.PartitionTokens{
-		System: Int32(p.System), Memory: Int32(p.Memory), Skill: Int32(p.Skill), History: Int32(p.History), Working: Int32(p.Working),
+func partitionsOf(p assemble.Partitions) map[string]int32 {
+	return map[string]int32{
+		"system": Int32(p.System), "memory": Int32(p.Memory), "skill": Int32(p.Skill), "history": Int32(p.History), "working": Int32(p.Working),
 	}
 }

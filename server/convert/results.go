@@ -1,15 +1,10 @@
 package convert
 
 import (
-	"encoding/base64"
-	"encoding/json"
-
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/context/media"
 	"github.com/loom-bridge/loom-bridge/context/step"
-	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -58,49 +53,8 @@ func resultOf(r *loombridgev1.RecordStepRequest) (step.Original, error) {
 		return step.Original{Form: step.FormText, Data: []byte(output.OutputText)}, nil
 	case *loombridgev1.RecordStepRequest_OutputBytes:
 		return step.Original{Form: step.FormBytes, Data: output.OutputBytes.GetData(), MediaType: output.OutputBytes.GetMediaType()}, nil
-	case *loombridgev1.RecordStepRequest_OutputContent:
-		return step.Original{Form: step.FormJSON, Data: contentJSON(output.OutputContent)}, nil
 	}
 	return step.Original{Form: step.FormNone}, nil
-}
-
-// contentJSON is content blocks as MCP writes them.
-func contentJSON(content *loombridgev1.ResultContent) json.RawMessage {
-	blocks := make([]any, len(content.GetBlocks()))
-	for i, block := range content.GetBlocks() {
-		blocks[i] = blockOf(block)
-	}
-	return text.CanonicalJSON(map[string]any{"content": blocks})
-}
-
-func blockOf(block *loombridgev1.ContentBlock) map[string]any {
-	switch kind := block.GetBlock().(type) {
-	case *loombridgev1.ContentBlock_Image:
-		return bytesBlock("image", kind.Image)
-	case *loombridgev1.ContentBlock_Audio:
-		return bytesBlock("audio", kind.Audio)
-	case *loombridgev1.ContentBlock_Resource:
-		inner := map[string]any{"uri": kind.Resource.GetUri()}
-		if mediaType := kind.Resource.GetMediaType(); mediaType != "" {
-			inner["mimeType"] = mediaType
-		}
-		switch content := kind.Resource.GetContent().(type) {
-		case *loombridgev1.ResourceBlock_Text:
-			inner["text"] = content.Text
-		case *loombridgev1.ResourceBlock_Data:
-			inner["blob"] = base64.StdEncoding.EncodeToString(content.Data)
-		}
-		return map[string]any{"type": "resource", "resource": inner}
-	}
-	return map[string]any{"type": "text", "text": block.GetText()}
-}
-
-func bytesBlock(kind string, b *loombridgev1.ResultBytes) map[string]any {
-	mediaType := b.GetMediaType()
-	if mediaType == "" {
-		mediaType = media.TypeOf(b.GetData())
-	}
-	return map[string]any{"type": kind, "mimeType": mediaType, "data": base64.StdEncoding.EncodeToString(b.GetData())}
 }
 
 func formOf(f step.Form) loombridgev1.ResultForm { return loombridgev1.ResultForm(f) }

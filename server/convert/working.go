@@ -81,14 +81,11 @@ func Working(w working.Working, active []string, f working.Figures) *loombridgev
 	}
 	for _, p := range w.Waiting() {
 		out.PendingEvents = append(out.PendingEvents, &loombridgev1.PendingEvent{
-			Type: p.Type, EventIds: p.IDs, Summary: p.Summary, Sample: p.Sample, Count: Int32(len(p.IDs)), Urgency: urgencies[p.Urgency],
+			Type: p.Type, EventIds: p.IDs, Summary: p.Summary, Sample: p.Sample, Urgency: urgencies[p.Urgency],
 		})
 	}
-	for _, e := range w.Risks() {
-		out.ActiveRisks = append(out.ActiveRisks, &loombridgev1.ActiveRisk{EventId: e.ID, Summary: e.Summary, Urgency: urgencies[e.Urgency]})
-	}
 	for _, d := range w.ShownDecisions() {
-		out.Decisions = append(out.Decisions, &loombridgev1.EventVerdict{
+		out.Decisions = append(out.Decisions, &loombridgev1.Acknowledgement{
 			EventId: d.ID, Summary: d.Summary, Decision: loombridgev1.EventDecision(d.Verdict),
 		})
 	}
@@ -115,10 +112,7 @@ func statusOf(s working.Status) loombridgev1.PlanStatus {
 func Snapshot(s *working.Snapshot) *loombridgev1.Snapshot {
 	return &loombridgev1.Snapshot{
 		Sprint: Int32(s.Sprint), SnapshotTime: Timestamp(s.Time), Working: Working(s.Working, s.Working.Active, s.Figures),
-		Handoff: &loombridgev1.Handoff{
-			Goal: s.Goal, Sprint: Int32(s.Sprint), ProgressSummary: s.Progress(), ProducedArtifacts: s.Artifacts, OpenTasks: s.OpenTasks(),
-			Rho: s.Figures.Pressure, ErrorCount: Int32(s.Figures.Errors), Depth: Int32(s.Figures.Depth), HandoffTime: Timestamp(s.Time), Text: s.Handoff(),
-		},
+		Handoff: s.Handoff(), ProducedArtifacts: s.Artifacts,
 	}
 }
 

@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
@@ -23,5 +24,9 @@ func ListConversationRequest(r *loombridgev1.ListConversationRequest) error {
 	newestFirst := r.GetOrder() == loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST
 	_, known := page.ParseConversationToken(r.GetPageToken(), newestFirst)
 	c.page(r, session.MaxListed, known)
+	c.name("task_id", r.GetTaskId(), session.MaxTaskIDBytes+len(tiers.Key("")))
+	if r.GetTaskId() != "" && (r.GetOrder() != 0 || r.GetPageSize() != 0 || r.GetPageToken() != "") {
+		c.add("task_id", "is of one task: it can't be given with order, page_size or page_token")
+	}
 	return c.err()
 }

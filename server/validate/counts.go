@@ -84,7 +84,6 @@ func Counts() admission.ItemLimits {
 		"loombridge.v1.Message.tool_calls":             session.MaxToolCalls,
 		"loombridge.v1.RecordStepRequest.arguments":    maxJSONValues,
 		"loombridge.v1.RecordStepRequest.output":       maxJSONValues,
-		"loombridge.v1.ResultContent.blocks":           maxContentBlocks,
 		"loombridge.v1.Task.parameters":                session.MaxParametersBytes / textPerValue,
 		"loombridge.v1.Task.tags":                      session.MaxTaskTags,
 		"loombridge.v1.UpdateBlobRequest.tags":         blob.MaxTags,

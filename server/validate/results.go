@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"fmt"
-
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/media"
@@ -12,12 +10,8 @@ import (
 )
 
 const (
-	// maxContentBlocks bounds the content blocks of one result.
-	maxContentBlocks = 256
 	// maxMediaTypeBytes bounds a media type.
 	maxMediaTypeBytes = 128
-	// maxURIBytes bounds the address of a resource.
-	maxURIBytes = 4096
 )
 
 // RecordStepRequest checks what SessionService.RecordStep is asked.
@@ -37,7 +31,6 @@ func (c *checker) recordStep(prefix string, r *loombridgev1.RecordStepRequest) {
 	c.text(prefix+"output_json", r.GetOutputJson(), hand.MaxOutputBytes)
 	c.text(prefix+"output_text", r.GetOutputText(), hand.MaxOutputBytes)
 	c.resultBytes(prefix+"output_bytes.", r.GetOutputBytes())
-	c.content(prefix+"output_content.", r.GetOutputContent())
 	if r.GetRefused() && r.GetSuccess() {
 		c.add(prefix+"refused", "needs success = false")
 	}
@@ -58,32 +51,6 @@ func (c *checker) resultBytes(prefix string, b *loombridgev1.ResultBytes) {
 func (c *checker) mediaType(field, text string) {
 	if text != "" && !media.IsType(text) {
 		c.add(field, "is not a media type, such as `image/png`, of at most %d bytes", maxMediaTypeBytes)
-	}
-}
-
-// content checks the number of blocks before anything else.
-func (c *checker) content(prefix string, content *loombridgev1.ResultContent) {
-	if len(content.GetBlocks()) > maxContentBlocks {
-		c.count(prefix+"blocks", len(content.GetBlocks()), maxContentBlocks)
-		return
-	}
-	for i, block := range content.GetBlocks() {
-		inner := fmt.Sprintf("%sblocks[%d].", prefix, i)
-		switch kind := block.GetBlock().(type) {
-		case *loombridgev1.ContentBlock_Text:
-			c.text(inner+"text", kind.Text, hand.MaxOutputBytes)
-		case *loombridgev1.ContentBlock_Image:
-			c.resultBytes(inner+"image.", kind.Image)
-		case *loombridgev1.ContentBlock_Audio:
-			c.resultBytes(inner+"audio.", kind.Audio)
-		case *loombridgev1.ContentBlock_Resource:
-			c.required(inner+"resource.uri", kind.Resource.GetUri(), maxURIBytes)
-			c.mediaType(inner+"resource.media_type", kind.Resource.GetMediaType())
-			c.text(inner+"resource.text", kind.Resource.GetText(), hand.MaxOutputBytes)
-			c.bytes(inner+"resource.data", len(kind.Resource.GetData()), hand.MaxOutputBytes)
-		default:
-			c.add(inner+"block", "is required")
-		}
 	}
 }
 

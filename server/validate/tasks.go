@@ -1,7 +1,6 @@
 package validate
 
 import (
-	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -24,12 +23,4 @@ func (c *checker) task(prefix string, t *loombridgev1.Task) {
 		c.share(prefix+"importance", t.GetImportance())
 	}
 	c.time(prefix+"create_time", t.GetCreateTime())
-}
-
-// GetTaskRequest checks what SessionService.GetTask is asked.
-func GetTaskRequest(r *loombridgev1.GetTaskRequest) error {
-	var c checker
-	c.agent(r.GetAgentId())
-	c.requiredName("task_id", r.GetTaskId(), session.MaxTaskIDBytes+len(tiers.Key("")))
-	return c.err()
 }

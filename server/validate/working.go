@@ -107,14 +107,8 @@ func RenewRequest(r *loombridgev1.RenewRequest) error {
 	return c.err()
 }
 
-// GetSnapshotRequest checks what SessionService.GetSnapshot is asked.
-func GetSnapshotRequest(r *loombridgev1.GetSnapshotRequest) error {
-	var c checker
-	c.agent(r.GetAgentId())
-	c.session(r.GetSessionId())
-	c.between("sprint", int64(r.GetSprint()), 0, math.MaxInt32)
-	return c.err()
-}
+// LastSprint stands for the last snapshot of a session.
+const LastSprint = -1
 
 // ListSnapshotsRequest checks what SessionService.ListSnapshots is asked.
 func ListSnapshotsRequest(r *loombridgev1.ListSnapshotsRequest) error {
@@ -123,5 +117,9 @@ func ListSnapshotsRequest(r *loombridgev1.ListSnapshotsRequest) error {
 	c.session(r.GetSessionId())
 	_, known := page.ParseToken(r.GetPageToken())
 	c.page(r, session.MaxSnapshots, known)
+	c.between("sprint", int64(r.GetSprint()), LastSprint, math.MaxInt32)
+	if r.GetSprint() != 0 && (r.GetPageSize() != 0 || r.GetPageToken() != "") {
+		c.add("sprint", "is of one snapshot: it can't be given with page_size or page_token")
+	}
 	return c.err()
 }

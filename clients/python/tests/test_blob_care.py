@@ -175,7 +175,7 @@ async def test_collect(fake: Fake, ctx: loombridge.Client) -> None:
             deleted_count=7,
             freed_bytes=8,
             deleted_refs=["ab"],
-            kept=pb.KeptBlobs(**kept),
+            kept=kept,
             orphan_chunks=9,
             more=True,
         ),

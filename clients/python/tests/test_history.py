@@ -8,6 +8,7 @@ import loombridge
 from fake import Fake
 from loombridge import _rpc
 from loombridge.v1 import context_pb2 as pb
+from loombridge.v1 import prompt_pb2
 
 FOLD = pb.FoldInfo(
     refs=["step_001", "message_002"],
@@ -17,9 +18,9 @@ FOLD = pb.FoldInfo(
     before_tokens=900,
 )
 
-BATCH = pb.FoldBatch(
+BATCH = prompt_pb2.FoldBatch(
     number=1,
-    reason=pb.FOLD_REASON_PRICE,
+    reason=prompt_pb2.FOLD_REASON_PRICE,
     refs=["step_001", "message_002"],
     before_tokens=900,
     after_tokens=40,

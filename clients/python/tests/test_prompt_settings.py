@@ -418,7 +418,7 @@ async def test_the_whole_account_of_a_prompt(fake: Fake, ctx: loombridge.Client)
                     name="history", outcome=prompt_pb2.SECTION_OUTCOME_SHOWN, tokens=7
                 ),
             ],
-            sequences=[prompt_pb2.SnapshotSequence(source="memory", sequence=12)],
+            sequences={"memory": 12},
             difference=prompt_pb2.PromptDifference(section="plan", byte=4000, message_index=3),
             calls=40,
             faults=1,

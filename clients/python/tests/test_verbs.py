@@ -242,7 +242,7 @@ async def test_assemble_neutral(fake: Fake, ctx: loombridge.Client) -> None:
             tokens=context_pb2.TokenCount(
                 tokens=42, counter="o200k_base", certainty=context_pb2.TOKEN_CERTAINTY_EXACT
             ),
-            parts=[context_pb2.PromptPart(name="system", tokens=2)],
+            parts={"system": 2},
             prefix_sha256="ff",
         ),
     )
@@ -268,7 +268,12 @@ async def test_assemble_neutral(fake: Fake, ctx: loombridge.Client) -> None:
 
 async def test_assemble_openai(fake: Fake, ctx: loombridge.Client) -> None:
     text = '{"messages":[{"role":"user","content":"go"}],"tools":[]}'
-    fake.on(_rpc.ASSEMBLE, context_pb2.AssembleResponse(openai_chat_json=text))
+    fake.on(
+        _rpc.ASSEMBLE,
+        context_pb2.AssembleResponse(
+            prompt_json=text, format=context_pb2.PROMPT_FORMAT_OPENAI_CHAT
+        ),
+    )
     prompt = await ctx.context.assemble(goal="go", format="openai")
     assert prompt.openai() == {"messages": [{"role": "user", "content": "go"}], "tools": []}
     assert prompt.openai() is not prompt.openai()

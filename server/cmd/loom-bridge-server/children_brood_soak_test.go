@@ -230,7 +230,7 @@ func TestManyForks(t *testing.T) {
 	ask := func(agent, session string) string {
 		got, err := b.contexts(0).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: session, Format: loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT, MaxTokens: 100_000})
 		must(t, err)
-		return got.GetOpenaiChatJson()
+		return got.GetPromptJson()
 	}
 	parent := ask(broodParent, "s")
 	began := time.Now()

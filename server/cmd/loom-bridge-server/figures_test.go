@@ -61,12 +61,7 @@ func (f *promptFigures) history(settings *loombridgev1.HistorySettings) (text st
 	for _, m := range prompt.GetMessages() {
 		b.WriteString(m.GetContent() + "\n")
 	}
-	for _, part := range prompt.GetParts() {
-		if part.GetName() == "history" {
-			tokens = int(part.GetTokens())
-		}
-	}
-	return b.String(), tokens
+	return b.String(), int(prompt.GetParts()["history"])
 }
 
 func appendOnly() *loombridgev1.HistorySettings {

@@ -90,13 +90,14 @@ func (s *sprinter) prompt(dry bool) (*loombridgev1.AssembleResponse, error) {
 
 // last is the number of the last snapshot; 0 for none.
 func (s *sprinter) last() *loombridgev1.Snapshot {
-	got, err := s.client.GetSnapshot(s.tb.Context(), &loombridgev1.GetSnapshotRequest{AgentId: renewedAgent, SessionId: s.session})
+	got, err := s.client.ListSnapshots(s.tb.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: renewedAgent, SessionId: s.session, Sprint: -1})
 	if err != nil {
 		return nil
 	}
-	w := got.GetSnapshot().GetWorking()
+	last := got.GetSnapshots()[0]
+	w := last.GetWorking()
 	w.Dashboard.Rho, w.Dashboard.TokenBudget, w.Tokens = 0, 0, 0
-	return got.GetSnapshot()
+	return last
 }
 
 // round kills a server while it renews the window, and looks what is there.
@@ -212,7 +213,7 @@ func TestExportOfSnapshots(t *testing.T) {
 	said := s.work(0)
 	_, err := s.client.Renew(t.Context(), &loombridgev1.RenewRequest{AgentId: renewedAgent, SessionId: s.session})
 	must(t, err)
-	handoff := s.last().GetHandoff().GetText()
+	handoff := s.last().GetHandoff()
 	must(t, p.Stop())
 	out := filepath.Join(dir, "out")
 	stdout, _, err := exportTo(t, filepath.Join(dir, "store"), out)

@@ -146,7 +146,7 @@ func (s *resultsSoak) prompt(conn *grpc.ClientConn, r *loombridgev1.AssembleRequ
 	}
 	s.prompts++
 	var text strings.Builder
-	text.WriteString(got.GetOpenaiChatJson())
+	text.WriteString(got.GetPromptJson())
 	for _, m := range got.GetMessages() {
 		text.WriteString(m.GetContent() + "\n" + m.GetBlocksJson() + "\n")
 		for _, call := range m.GetToolCalls() {

@@ -185,7 +185,7 @@ from loombridge._records import (
     Saved,
 )
 from loombridge._relations import Related, Relation, RelationDirection
-from loombridge._renewal import Handoff, Renewal, Snapshot
+from loombridge._renewal import Renewal, Snapshot
 from loombridge._results import (
     Audio,
     BlobData,
@@ -346,7 +346,6 @@ __all__ = [
     "FoldReason",
     "FoundTask",
     "GrantNotFoundError",
-    "Handoff",
     "HistoryPolicy",
     "HistorySettings",
     "HistoryStyle",

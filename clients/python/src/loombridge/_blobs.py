@@ -56,17 +56,17 @@ class BlobFound(_brief.Brief):
 class KeptBlobs:
     """Numbers of paths that stay, each counted by the first reason that holds."""
 
-    archived: int
+    archived: int = 0
     """Lie in the archive."""
-    long_term: int
+    long_term: int = 0
     """Were promoted for ever."""
-    important: int
+    important: int = 0
     """Were marked so."""
-    not_expired: int
+    not_expired: int = 0
     """Have time left."""
-    in_use: int
+    in_use: int = 0
     """Are being read by a tool."""
-    referenced: int
+    referenced: int = 0
     """Are named by a session that goes on, or by a memory record."""
 
 
@@ -435,14 +435,7 @@ def _collected(m: pb.CollectGarbageResponse) -> CollectedGarbage:
         deleted_count=m.deleted_count,
         freed_bytes=m.freed_bytes,
         deleted_refs=tuple(m.deleted_refs),
-        kept=KeptBlobs(
-            archived=m.kept.archived,
-            long_term=m.kept.long_term,
-            important=m.kept.important,
-            not_expired=m.kept.not_expired,
-            in_use=m.kept.in_use,
-            referenced=m.kept.referenced,
-        ),
+        kept=KeptBlobs(**m.kept),
         orphan_chunks=m.orphan_chunks,
         more=m.more,
     )

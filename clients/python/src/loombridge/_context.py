@@ -278,13 +278,12 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         Raises:
             RecordNotFoundError: the agent has no such task.
         """
-        request = pb.GetTaskRequest(
+        request = pb.ListConversationRequest(
             agent_id=self._agent_id,
             task_id=_values.text("task_id", task_id),
         )
-        return _tasks.found_task(
-            await self._transport.call(_rpc.GET_TASK, request, timeout=timeout)
-        )
+        answer = await self._transport.call(_rpc.LIST_CONVERSATION, request, timeout=timeout)
+        return _tasks.found_task(answer.entries[0])
 
     async def complete_task(
         self,
@@ -325,7 +324,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
         answer = await self._transport.call(
             _rpc.COMPLETE_TASK, request, timeout=timeout, repeatable=True
         )
-        return _tasks.task_fold(answer.fold)
+        return _tasks.task_fold(answer)
 
     async def steps(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None

@@ -315,19 +315,23 @@ def message(m: pb.Message) -> Message:
 def prompt(m: pb.AssembleResponse) -> Prompt:
     """Return an assembled prompt as users see it."""
     count = _receipts.token_count(m.tokens)
+
+    def text_in(form: int) -> str:
+        return m.prompt_json if m.format == form else ""
+
     return Prompt(
         tokens=count.tokens,
         counter=count.counter,
         certainty=count.certainty,
-        parts={part.name: part.tokens for part in m.parts},
+        parts=dict(m.parts),
         prefix_sha256=m.prefix_sha256,
         receipt=_receipts.receipt(m.receipt),
         messages=tuple(message(each) for each in m.messages),
         tools=_definitions.shown(m.tools_json),
-        openai_json=m.openai_chat_json,
-        openai_responses_json=m.openai_responses_json,
-        anthropic_json=m.anthropic_json,
-        gemini_json=m.gemini_json,
+        openai_json=text_in(pb.PROMPT_FORMAT_OPENAI_CHAT),
+        openai_responses_json=text_in(pb.PROMPT_FORMAT_OPENAI_RESPONSES),
+        anthropic_json=text_in(pb.PROMPT_FORMAT_ANTHROPIC),
+        gemini_json=text_in(pb.PROMPT_FORMAT_GEMINI),
         cache_marks=tuple(map(_sections.cache_mark, m.cache_marks)),
     )
 

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, cast
 
 from loombridge import _brief, _sections, _settings, _values
 from loombridge.v1 import context_pb2 as pb
+from loombridge.v1 import prompt_pb2
 
 HistoryPolicy: TypeAlias = Literal["ledger", "append_only", "preset"]
 """How a history is compacted: folded when that pays, never, or by a preset's rules."""
@@ -358,20 +359,14 @@ def receipt(m: pb.Receipt) -> Receipt:
         pressure=m.pressure,
         layout=_settings.layout(m.layout),
         sections=tuple(map(_sections.section, m.sections)),
-        sequences=tuple(map(_sections.sequence, m.sequences)),
+        sequences=_sections.sequences(m.sequences),
         difference=_sections.difference(m.difference) if m.HasField("difference") else None,
         expected_cached_tokens=m.expected_cached_tokens,
         calls=m.calls,
         faults=m.faults,
         reused=m.reused,
         sprint=m.sprint,
-        partitions=Partitions(
-            system=m.partitions.system,
-            memory=m.partitions.memory,
-            skill=m.partitions.skill,
-            history=m.partitions.history,
-            working=m.partitions.working,
-        ),
+        partitions=Partitions(**m.partitions),
     )
 
 
@@ -385,8 +380,8 @@ def _fold(m: pb.FoldInfo) -> Fold:
     )
 
 
-def _batch(m: pb.FoldBatch) -> FoldBatch:
-    reason = _values.enum_name(pb.FoldReason.DESCRIPTOR, "FOLD_REASON_", m.reason)
+def _batch(m: prompt_pb2.FoldBatch) -> FoldBatch:
+    reason = _values.enum_name(prompt_pb2.FoldReason.DESCRIPTOR, "FOLD_REASON_", m.reason)
     return FoldBatch(
         number=m.number,
         reason=cast("FoldReason", reason),
@@ -399,7 +394,7 @@ def _batch(m: pb.FoldBatch) -> FoldBatch:
 
 def pressure_level(value: int) -> PressureLevel | None:
     """Return the name of a level of pressure; None for none."""
-    enum = pb.PressureLevel.DESCRIPTOR
+    enum = prompt_pb2.PressureLevel.DESCRIPTOR
     return cast("PressureLevel | None", _settings.name_or_none(enum, "PRESSURE_LEVEL_", value))
 
 

@@ -9,33 +9,6 @@ from loombridge.v1 import renewal_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Handoff(_brief.Brief):
-    """The handoff from a window to the renewed one."""
-
-    goal: str
-    """What the agent works towards."""
-    sprint: int
-    """Counts the renewals of the session, from 1."""
-    progress_summary: str
-    """What it said of how far it is, or else its scratchpad."""
-    produced_artifacts: tuple[str, ...]
-    """Names of what the sprint brought forth: results that were offloaded, and the files
-    that its calls were about most."""
-    open_tasks: tuple[str, ...]
-    """The items of the plan that are not over."""
-    rho: float
-    """The pressure of the window that ended."""
-    error_count: int
-    """How many of the last 10 steps had failed."""
-    depth: int
-    """How many parents the agent has above it."""
-    time: datetime
-    """When the window was renewed."""
-    text: str
-    """How prompts show it, as the first message of their history."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
 class Snapshot(_brief.Brief):
     """What an agent was at when its window was renewed."""
 
@@ -46,8 +19,11 @@ class Snapshot(_brief.Brief):
     working: _working.Working
     """Its working state, with the last 5 of its decisions. The dashboard is that of the
     window that ended."""
-    handoff: Handoff
-    """The handoff to the renewed window."""
+    handoff: str
+    """The text that the renewed window begins with."""
+    produced_artifacts: tuple[str, ...]
+    """Names of what the sprint brought forth: results that were offloaded, and the files
+    that its calls were about most."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -120,13 +96,13 @@ class Renewals(_session.InSession):
         Raises:
             SnapshotNotFoundError: the window was not renewed that often.
         """
-        request = pb.GetSnapshotRequest(
+        request = pb.ListSnapshotsRequest(
             agent_id=self._agent_id,
             session_id=self._session(session_id),
-            sprint=0 if sprint is None else _values.integer("sprint", sprint),
+            sprint=_LAST if sprint is None else _values.count("sprint", sprint),
         )
-        answer = await self._transport.call(_rpc.GET_SNAPSHOT, request, timeout=timeout)
-        return _snapshot(answer.snapshot)
+        answer = await self._transport.call(_rpc.LIST_SNAPSHOTS, request, timeout=timeout)
+        return _snapshot(answer.snapshots[0])
 
     async def snapshots(
         self, *, session_id: str | None = None, timeout: _values.Seconds | None = None
@@ -142,22 +118,14 @@ class Renewals(_session.InSession):
                 yield _snapshot(each)
 
 
+_LAST = -1  # of the snapshots of a session
+
+
 def _snapshot(m: pb.Snapshot) -> Snapshot:
-    h = m.handoff
     return Snapshot(
         sprint=m.sprint,
         time=_values.moment(m.snapshot_time),
         working=_working.working(m.working),
-        handoff=Handoff(
-            goal=h.goal,
-            sprint=h.sprint,
-            progress_summary=h.progress_summary,
-            produced_artifacts=tuple(h.produced_artifacts),
-            open_tasks=tuple(h.open_tasks),
-            rho=h.rho,
-            error_count=h.error_count,
-            depth=h.depth,
-            time=_values.moment(h.handoff_time),
-            text=h.text,
-        ),
+        handoff=m.handoff,
+        produced_artifacts=tuple(m.produced_artifacts),
     )

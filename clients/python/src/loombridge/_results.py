@@ -1,6 +1,7 @@
 """Results of tools as an agent gives them: every byte is kept as it came."""
 
 import asyncio
+import base64
 import enum
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
@@ -149,7 +150,7 @@ def put(request: pb.RecordStepRequest, output: Output, media_type: str | None) -
     if media_type is not None:
         raise ValueError("media_type is for an output of bytes")
     if isinstance(output, Content):
-        request.output_content.CopyFrom(_content(output))
+        request.output_json = _content(output)
         return None
     form = pb.RESULT_FORM_JSON
     if isinstance(output, JsonText):
@@ -216,26 +217,51 @@ async def _of_stream(stream: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
             yield piece
 
 
-def _content(content: Content) -> pb.ResultContent:
-    return pb.ResultContent(blocks=[_block(i, each) for i, each in enumerate(content.blocks)])
+def _content(content: Content) -> str:
+    blocks = [_block(i, each) for i, each in enumerate(content.blocks)]
+    return json.dumps({"content": blocks}, ensure_ascii=False, separators=(",", ":"))
 
 
-def _block(i: int, block: object) -> pb.ContentBlock:
+def _block(i: int, block: object) -> dict[str, object]:
+    """Return a block as MCP writes it, keys sorted."""
     if isinstance(block, str):
-        return pb.ContentBlock(text=_values.text(f"blocks[{i}]", block))
-    if isinstance(block, Image):
-        return pb.ContentBlock(
-            image=pb.ResultBytes(data=bytes(block.data), media_type=block.media_type)
-        )
-    if isinstance(block, Audio):
-        return pb.ContentBlock(
-            audio=pb.ResultBytes(data=bytes(block.data), media_type=block.media_type)
-        )
+        return {"text": _values.text(f"blocks[{i}]", block), "type": "text"}
+    if isinstance(block, Image | Audio):
+        kind = "image" if isinstance(block, Image) else "audio"
+        return {"data": _base64(block.data), "mimeType": _media_type(block), "type": kind}
     if isinstance(block, Resource):
-        resource = pb.ResourceBlock(uri=block.uri, media_type=block.media_type)
+        resource: dict[str, object] = {"uri": block.uri}
+        if block.media_type:
+            resource["mimeType"] = block.media_type
         if isinstance(block.content, str):
-            resource.text = block.content
+            resource["text"] = block.content
         else:
-            resource.data = bytes(block.content)
-        return pb.ContentBlock(resource=resource)
+            resource["blob"] = _base64(block.content)
+        return {"resource": dict(sorted(resource.items())), "type": "resource"}
     raise TypeError(f"blocks[{i}] must be a str, Image, Audio or Resource, not {block!r:.80}")
+
+
+_LOOKS = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"ID3", "audio/mpeg"),
+    (b"OggS", "audio/ogg"),
+    (b"fLaC", "audio/flac"),
+)
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
+
+
+def _media_type(block: Image | Audio) -> str:
+    """Return the format that is given, or that the bytes look like."""
+    if block.media_type:
+        return block.media_type
+    data = bytes(block.data[:12])
+    if data.startswith(b"RIFF") and data[8:12] in _RIFF:
+        return _RIFF[data[8:12]]
+    looks = (kind for start, kind in _LOOKS if data.startswith(start))
+    return next(looks, "application/octet-stream")
+
+
+def _base64(data: bytes | bytearray | memoryview) -> str:
+    return base64.b64encode(bytes(data)).decode()

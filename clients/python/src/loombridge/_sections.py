@@ -1,5 +1,6 @@
 """The account of a prompt by its sections: what stands in it, and from where."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -94,9 +95,9 @@ def section(m: pb.SectionInfo) -> PromptSection:
     )
 
 
-def sequence(m: pb.SnapshotSequence) -> SnapshotSequence:
-    """Return how far something was read as users see it."""
-    return SnapshotSequence(m.source, m.sequence)
+def sequences(m: Mapping[str, int]) -> tuple[SnapshotSequence, ...]:
+    """Return how far things were read as users see it."""
+    return tuple(SnapshotSequence(source, number) for source, number in sorted(m.items()))
 
 
 def cache_mark(m: pb.CacheMark) -> CacheMark:

@@ -230,7 +230,7 @@ def step(m: pb.Step) -> Step:
         turn_id=m.turn_id,
         call_id=m.call_id,
         position=m.position,
-        needs_offload=m.needs_offload,
+        needs_offload=bool(m.outcome_ref),
         pinned=m.pinned,
         result_form=_values.enum_name(pb.ResultForm.DESCRIPTOR, "RESULT_FORM_", m.result_form)
         if m.result_form

@@ -72,12 +72,13 @@ class TaskFold:
     """Why nothing was folded; empty where something was."""
 
 
-def task_fold(m: children_pb2.TaskFold) -> TaskFold:
+def task_fold(m: children_pb2.CompleteTaskResponse) -> TaskFold:
     """Return the result of completing a task."""
-    return TaskFold(m.batch, tuple(m.refs), m.before_tokens, m.after_tokens, m.problem)
+    fold = m.fold
+    return TaskFold(fold.number, tuple(fold.refs), fold.before_tokens, fold.after_tokens, m.problem)
 
 
-def found_task(m: pb.GetTaskResponse) -> FoundTask:
+def found_task(m: pb.ConversationEntry) -> FoundTask:
     """Return the answer to a look for a task as users see it."""
     return FoundTask(
         task=task(m.task),

@@ -262,7 +262,7 @@ def _pending(m: working_pb2.PendingEvent) -> PendingEvent:
     return PendingEvent(m.type, tuple(m.event_ids), m.summary, cast("Urgency", urgency), m.sample)
 
 
-def _verdict(m: working_pb2.EventVerdict) -> EventVerdict:
+def _verdict(m: working_pb2.Acknowledgement) -> EventVerdict:
     decision = _values.enum_name(DECISION_ENUM, "EVENT_DECISION_", m.decision)
     return EventVerdict(m.event_id, cast("EventDecision", decision), m.summary)
 

@@ -692,8 +692,13 @@ type CompleteTaskResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// child is the child with its result; unset for a task.
 	Child *ChildAgent `protobuf:"bytes,1,opt,name=child,proto3" json:"child,omitempty"`
-	// fold is what stands in place of the steps of a task; unset for a child.
-	Fold          *TaskFold `protobuf:"bytes,2,opt,name=fold,proto3" json:"fold,omitempty"`
+	// fold is what was folded of a task; unset for a child, and where nothing was. One message
+	// stands in the place of the first step: `[Subtask ` and the task's id, `] `, the
+	// conclusion, ` → ` and the names by which the steps are read.
+	Fold *FoldBatch `protobuf:"bytes,2,opt,name=fold,proto3" json:"fold,omitempty"`
+	// problem says why nothing was folded of a task; empty where something was. The task has
+	// its result all the same.
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -735,92 +740,14 @@ func (x *CompleteTaskResponse) GetChild() *ChildAgent {
 	return nil
 }
 
-func (x *CompleteTaskResponse) GetFold() *TaskFold {
+func (x *CompleteTaskResponse) GetFold() *FoldBatch {
 	if x != nil {
 		return x.Fold
 	}
 	return nil
 }
 
-// TaskFold stands for the steps of a finished task: one message in the place of the first
-// of them, `[Subtask ` and its id, `] `, the conclusion, ` → ` and the names by which they
-// are read.
-type TaskFold struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// batch is the number of the batch, for Undo; 0 where nothing was folded.
-	Batch int64 `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
-	// refs name the steps and messages that were folded, in the form of FoldInfo.refs.
-	Refs []string `protobuf:"bytes,2,rep,name=refs,proto3" json:"refs,omitempty"`
-	// before_tokens is what they took.
-	BeforeTokens int32 `protobuf:"varint,3,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
-	// after_tokens is what stands for them.
-	AfterTokens int32 `protobuf:"varint,4,opt,name=after_tokens,json=afterTokens,proto3" json:"after_tokens,omitempty"`
-	// problem says why nothing was folded; empty where something was. The task has its
-	// result all the same.
-	Problem       string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TaskFold) Reset() {
-	*x = TaskFold{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TaskFold) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TaskFold) ProtoMessage() {}
-
-func (x *TaskFold) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TaskFold.ProtoReflect.Descriptor instead.
-func (*TaskFold) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *TaskFold) GetBatch() int64 {
-	if x != nil {
-		return x.Batch
-	}
-	return 0
-}
-
-func (x *TaskFold) GetRefs() []string {
-	if x != nil {
-		return x.Refs
-	}
-	return nil
-}
-
-func (x *TaskFold) GetBeforeTokens() int32 {
-	if x != nil {
-		return x.BeforeTokens
-	}
-	return 0
-}
-
-func (x *TaskFold) GetAfterTokens() int32 {
-	if x != nil {
-		return x.AfterTokens
-	}
-	return 0
-}
-
-func (x *TaskFold) GetProblem() string {
+func (x *CompleteTaskResponse) GetProblem() string {
 	if x != nil {
 		return x.Problem
 	}
@@ -845,7 +772,7 @@ type WaitAgentsRequest struct {
 
 func (x *WaitAgentsRequest) Reset() {
 	*x = WaitAgentsRequest{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[8]
+	mi := &file_loombridge_v1_children_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +784,7 @@ func (x *WaitAgentsRequest) String() string {
 func (*WaitAgentsRequest) ProtoMessage() {}
 
 func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[8]
+	mi := &file_loombridge_v1_children_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +797,7 @@ func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsRequest.ProtoReflect.Descriptor instead.
 func (*WaitAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WaitAgentsRequest) GetAgentId() string {
@@ -925,7 +852,7 @@ type WaitAgentsResponse struct {
 
 func (x *WaitAgentsResponse) Reset() {
 	*x = WaitAgentsResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[9]
+	mi := &file_loombridge_v1_children_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -937,7 +864,7 @@ func (x *WaitAgentsResponse) String() string {
 func (*WaitAgentsResponse) ProtoMessage() {}
 
 func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[9]
+	mi := &file_loombridge_v1_children_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -950,7 +877,7 @@ func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsResponse.ProtoReflect.Descriptor instead.
 func (*WaitAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WaitAgentsResponse) GetChildren() []*ChildAgent {
@@ -992,7 +919,7 @@ var File_loombridge_v1_children_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\n" +
-	"\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/options.proto\"\xf2\x01\n" +
+	"\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\"\xf2\x01\n" +
 	"\vChildLimits\x12\x19\n" +
 	"\x05steps\x18\x01 \x01(\x03H\x00R\x05steps\x88\x01\x01\x12+\n" +
 	"\x0ftokens_per_step\x18\x02 \x01(\x03H\x01R\rtokensPerStep\x88\x01\x01\x12\x19\n" +
@@ -1051,16 +978,11 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x06failed\x18\x05 \x01(\bR\x06failed\x12\x14\n" +
 	"\x05error\x18\x06 \x01(\tR\x05error\x12\x16\n" +
 	"\x06grants\x18\a \x03(\tR\x06grants\x12\x19\n" +
-	"\bstep_ids\x18\b \x03(\tR\astepIds\"t\n" +
+	"\bstep_ids\x18\b \x03(\tR\astepIds\"\x8f\x01\n" +
 	"\x14CompleteTaskResponse\x12/\n" +
-	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\x12+\n" +
-	"\x04fold\x18\x02 \x01(\v2\x17.loombridge.v1.TaskFoldR\x04fold\"\x96\x01\n" +
-	"\bTaskFold\x12\x14\n" +
-	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
-	"\x04refs\x18\x02 \x03(\tR\x04refs\x12#\n" +
-	"\rbefore_tokens\x18\x03 \x01(\x05R\fbeforeTokens\x12!\n" +
-	"\fafter_tokens\x18\x04 \x01(\x05R\vafterTokens\x12\x18\n" +
-	"\aproblem\x18\x05 \x01(\tR\aproblem\"\xa5\x01\n" +
+	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\x12,\n" +
+	"\x04fold\x18\x02 \x01(\v2\x18.loombridge.v1.FoldBatchR\x04fold\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xa5\x01\n" +
 	"\x11WaitAgentsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
@@ -1093,7 +1015,7 @@ func file_loombridge_v1_children_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_children_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_loombridge_v1_children_proto_goTypes = []any{
 	(ChildStatus)(0),             // 0: loombridge.v1.ChildStatus
 	(*ChildLimits)(nil),          // 1: loombridge.v1.ChildLimits
@@ -1103,21 +1025,21 @@ var file_loombridge_v1_children_proto_goTypes = []any{
 	(*ChildAgent)(nil),           // 5: loombridge.v1.ChildAgent
 	(*CompleteTaskRequest)(nil),  // 6: loombridge.v1.CompleteTaskRequest
 	(*CompleteTaskResponse)(nil), // 7: loombridge.v1.CompleteTaskResponse
-	(*TaskFold)(nil),             // 8: loombridge.v1.TaskFold
-	(*WaitAgentsRequest)(nil),    // 9: loombridge.v1.WaitAgentsRequest
-	(*WaitAgentsResponse)(nil),   // 10: loombridge.v1.WaitAgentsResponse
-	(*durationpb.Duration)(nil),  // 11: google.protobuf.Duration
+	(*WaitAgentsRequest)(nil),    // 8: loombridge.v1.WaitAgentsRequest
+	(*WaitAgentsResponse)(nil),   // 9: loombridge.v1.WaitAgentsResponse
+	(*durationpb.Duration)(nil),  // 10: google.protobuf.Duration
+	(*FoldBatch)(nil),            // 11: loombridge.v1.FoldBatch
 }
 var file_loombridge_v1_children_proto_depIdxs = []int32{
-	11, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
+	10, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
 	1,  // 1: loombridge.v1.SpawnAgentRequest.limits:type_name -> loombridge.v1.ChildLimits
 	3,  // 2: loombridge.v1.SpawnAgentRequest.fork_from:type_name -> loombridge.v1.ForkPoint
 	5,  // 3: loombridge.v1.SpawnAgentResponse.child:type_name -> loombridge.v1.ChildAgent
 	1,  // 4: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
 	0,  // 5: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
 	5,  // 6: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
-	8,  // 7: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.TaskFold
-	11, // 8: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
+	11, // 7: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.FoldBatch
+	10, // 8: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
 	5,  // 9: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
 	10, // [10:10] is the sub-list for method output_type
 	10, // [10:10] is the sub-list for method input_type
@@ -1132,6 +1054,7 @@ func file_loombridge_v1_children_proto_init() {
 		return
 	}
 	file_loombridge_v1_options_proto_init()
+	file_loombridge_v1_prompt_proto_init()
 	file_loombridge_v1_children_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1139,7 +1062,7 @@ func file_loombridge_v1_children_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_children_proto_rawDesc), len(file_loombridge_v1_children_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -217,16 +217,16 @@ const (
 	PromptFormat_PROMPT_FORMAT_UNSPECIFIED PromptFormat = 0
 	// PROMPT_FORMAT_NEUTRAL: the messages field.
 	PromptFormat_PROMPT_FORMAT_NEUTRAL PromptFormat = 1
-	// PROMPT_FORMAT_OPENAI_CHAT: openai_chat_json, ready for a chat completions
+	// PROMPT_FORMAT_OPENAI_CHAT: prompt_json, ready for a chat completions
 	// request.
 	PromptFormat_PROMPT_FORMAT_OPENAI_CHAT PromptFormat = 2
-	// PROMPT_FORMAT_OPENAI_RESPONSES: openai_responses_json, ready for OpenAI's
+	// PROMPT_FORMAT_OPENAI_RESPONSES: prompt_json, ready for OpenAI's
 	// Responses API.
 	PromptFormat_PROMPT_FORMAT_OPENAI_RESPONSES PromptFormat = 3
-	// PROMPT_FORMAT_ANTHROPIC: anthropic_json, ready for Anthropic's Messages API, with
+	// PROMPT_FORMAT_ANTHROPIC: prompt_json, ready for Anthropic's Messages API, with
 	// cache marks.
 	PromptFormat_PROMPT_FORMAT_ANTHROPIC PromptFormat = 4
-	// PROMPT_FORMAT_GEMINI: gemini_json, ready for Gemini's generateContent.
+	// PROMPT_FORMAT_GEMINI: prompt_json, ready for Gemini's generateContent.
 	PromptFormat_PROMPT_FORMAT_GEMINI PromptFormat = 5
 )
 
@@ -336,137 +336,6 @@ func (HistoryPolicy) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{4}
 }
 
-// FoldReason is why a batch was folded.
-type FoldReason int32
-
-const (
-	// FOLD_REASON_UNSPECIFIED is never sent.
-	FoldReason_FOLD_REASON_UNSPECIFIED FoldReason = 0
-	// FOLD_REASON_PRICE: leaving it had cost as much as folding it.
-	FoldReason_FOLD_REASON_PRICE FoldReason = 1
-	// FOLD_REASON_BUDGET: the prompt would not have fit.
-	FoldReason_FOLD_REASON_BUDGET FoldReason = 2
-	// FOLD_REASON_CALLER: CompactHistory asked for it.
-	FoldReason_FOLD_REASON_CALLER FoldReason = 3
-)
-
-// Enum value maps for FoldReason.
-var (
-	FoldReason_name = map[int32]string{
-		0: "FOLD_REASON_UNSPECIFIED",
-		1: "FOLD_REASON_PRICE",
-		2: "FOLD_REASON_BUDGET",
-		3: "FOLD_REASON_CALLER",
-	}
-	FoldReason_value = map[string]int32{
-		"FOLD_REASON_UNSPECIFIED": 0,
-		"FOLD_REASON_PRICE":       1,
-		"FOLD_REASON_BUDGET":      2,
-		"FOLD_REASON_CALLER":      3,
-	}
-)
-
-func (x FoldReason) Enum() *FoldReason {
-	p := new(FoldReason)
-	*p = x
-	return p
-}
-
-func (x FoldReason) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (FoldReason) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
-}
-
-func (FoldReason) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[5]
-}
-
-func (x FoldReason) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use FoldReason.Descriptor instead.
-func (FoldReason) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
-}
-
-// PressureLevel is what the preset `partitioned` does to a history under pressure: the
-// share of the window that a whole prompt takes. A prompt moves at most one level in each
-// turn.
-type PressureLevel int32
-
-const (
-	// PRESSURE_LEVEL_UNSPECIFIED is none.
-	PressureLevel_PRESSURE_LEVEL_UNSPECIFIED PressureLevel = 0
-	// PRESSURE_LEVEL_SNIP, over 0.7: texts of more than 2,000 characters are cut.
-	PressureLevel_PRESSURE_LEVEL_SNIP PressureLevel = 1
-	// PRESSURE_LEVEL_MICRO, over 0.8: equal results stand there once.
-	PressureLevel_PRESSURE_LEVEL_MICRO PressureLevel = 2
-	// PRESSURE_LEVEL_COLLAPSE, over 0.9: one text stands for all but the first 3 and the
-	// last 5 messages.
-	PressureLevel_PRESSURE_LEVEL_COLLAPSE PressureLevel = 3
-	// PRESSURE_LEVEL_AUTO, over 0.95: the half that is worth most stays.
-	PressureLevel_PRESSURE_LEVEL_AUTO PressureLevel = 4
-	// PRESSURE_LEVEL_REACTIVE, after an overflow that ReportUsage says: as PRESSURE_LEVEL_AUTO, and texts are
-	// cut at 500 characters.
-	PressureLevel_PRESSURE_LEVEL_REACTIVE PressureLevel = 5
-	// PRESSURE_LEVEL_RENEWAL, from 1.0 on or by Renew: the window begins anew, with a
-	// handoff and what PRESSURE_LEVEL_AUTO leaves.
-	PressureLevel_PRESSURE_LEVEL_RENEWAL PressureLevel = 6
-)
-
-// Enum value maps for PressureLevel.
-var (
-	PressureLevel_name = map[int32]string{
-		0: "PRESSURE_LEVEL_UNSPECIFIED",
-		1: "PRESSURE_LEVEL_SNIP",
-		2: "PRESSURE_LEVEL_MICRO",
-		3: "PRESSURE_LEVEL_COLLAPSE",
-		4: "PRESSURE_LEVEL_AUTO",
-		5: "PRESSURE_LEVEL_REACTIVE",
-		6: "PRESSURE_LEVEL_RENEWAL",
-	}
-	PressureLevel_value = map[string]int32{
-		"PRESSURE_LEVEL_UNSPECIFIED": 0,
-		"PRESSURE_LEVEL_SNIP":        1,
-		"PRESSURE_LEVEL_MICRO":       2,
-		"PRESSURE_LEVEL_COLLAPSE":    3,
-		"PRESSURE_LEVEL_AUTO":        4,
-		"PRESSURE_LEVEL_REACTIVE":    5,
-		"PRESSURE_LEVEL_RENEWAL":     6,
-	}
-)
-
-func (x PressureLevel) Enum() *PressureLevel {
-	p := new(PressureLevel)
-	*p = x
-	return p
-}
-
-func (x PressureLevel) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (PressureLevel) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
-}
-
-func (PressureLevel) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[6]
-}
-
-func (x PressureLevel) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use PressureLevel.Descriptor instead.
-func (PressureLevel) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
-}
-
 // HistoryStyle is how CompactHistory lays out a history as text.
 type HistoryStyle int32
 
@@ -508,11 +377,11 @@ func (x HistoryStyle) String() string {
 }
 
 func (HistoryStyle) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[5].Descriptor()
 }
 
 func (HistoryStyle) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[7]
+	return &file_loombridge_v1_context_proto_enumTypes[5]
 }
 
 func (x HistoryStyle) Number() protoreflect.EnumNumber {
@@ -521,7 +390,7 @@ func (x HistoryStyle) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HistoryStyle.Descriptor instead.
 func (HistoryStyle) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{5}
 }
 
 // CompressHint is what to do with a result.
@@ -569,11 +438,11 @@ func (x CompressHint) String() string {
 }
 
 func (CompressHint) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[6].Descriptor()
 }
 
 func (CompressHint) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[8]
+	return &file_loombridge_v1_context_proto_enumTypes[6]
 }
 
 func (x CompressHint) Number() protoreflect.EnumNumber {
@@ -582,7 +451,7 @@ func (x CompressHint) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CompressHint.Descriptor instead.
 func (CompressHint) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
 }
 
 // TokenCertainty is how sure a count is.
@@ -628,11 +497,11 @@ func (x TokenCertainty) String() string {
 }
 
 func (TokenCertainty) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[7].Descriptor()
 }
 
 func (TokenCertainty) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[9]
+	return &file_loombridge_v1_context_proto_enumTypes[7]
 }
 
 func (x TokenCertainty) Number() protoreflect.EnumNumber {
@@ -641,7 +510,7 @@ func (x TokenCertainty) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TokenCertainty.Descriptor instead.
 func (TokenCertainty) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
 }
 
 // BlobTier is how much a blob is worth keeping.
@@ -685,11 +554,11 @@ func (x BlobTier) String() string {
 }
 
 func (BlobTier) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[8].Descriptor()
 }
 
 func (BlobTier) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[10]
+	return &file_loombridge_v1_context_proto_enumTypes[8]
 }
 
 func (x BlobTier) Number() protoreflect.EnumNumber {
@@ -698,7 +567,7 @@ func (x BlobTier) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobTier.Descriptor instead.
 func (BlobTier) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
 // BlobForm is a form of a step's result. All but the first are of the step that the
@@ -756,11 +625,11 @@ func (x BlobForm) String() string {
 }
 
 func (BlobForm) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[9].Descriptor()
 }
 
 func (BlobForm) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[11]
+	return &file_loombridge_v1_context_proto_enumTypes[9]
 }
 
 func (x BlobForm) Number() protoreflect.EnumNumber {
@@ -769,7 +638,7 @@ func (x BlobForm) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use BlobForm.Descriptor instead.
 func (BlobForm) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
 }
 
 // ConversationOrder is the order of a listing.
@@ -809,11 +678,11 @@ func (x ConversationOrder) String() string {
 }
 
 func (ConversationOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_loombridge_v1_context_proto_enumTypes[12].Descriptor()
+	return file_loombridge_v1_context_proto_enumTypes[10].Descriptor()
 }
 
 func (ConversationOrder) Type() protoreflect.EnumType {
-	return &file_loombridge_v1_context_proto_enumTypes[12]
+	return &file_loombridge_v1_context_proto_enumTypes[10]
 }
 
 func (x ConversationOrder) Number() protoreflect.EnumNumber {
@@ -822,7 +691,7 @@ func (x ConversationOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConversationOrder.Descriptor instead.
 func (ConversationOrder) EnumDescriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 // ModelToolCall is a model's wish to call a tool.
@@ -1168,7 +1037,7 @@ type Step struct {
 	MinimalArgsForm isStep_MinimalArgsForm `protobuf_oneof:"minimal_args_form"`
 	// observation is the one-line summary; only a failure may have more lines.
 	Observation string `protobuf:"bytes,5,opt,name=observation,proto3" json:"observation,omitempty"`
-	// outcome_ref is the blob with the full result, or empty.
+	// outcome_ref is the blob with the full result; empty where nothing was offloaded.
 	OutcomeRef string `protobuf:"bytes,6,opt,name=outcome_ref,json=outcomeRef,proto3" json:"outcome_ref,omitempty"`
 	// outcome_path is the path of that blob, or empty.
 	OutcomePath string `protobuf:"bytes,7,opt,name=outcome_path,json=outcomePath,proto3" json:"outcome_path,omitempty"`
@@ -1195,8 +1064,6 @@ type Step struct {
 	CallId string `protobuf:"bytes,17,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// position is its place in the session's log.
 	Position int64 `protobuf:"varint,18,opt,name=position,proto3" json:"position,omitempty"`
-	// needs_offload says that the full result lies in a blob.
-	NeedsOffload bool `protobuf:"varint,19,opt,name=needs_offload,json=needsOffload,proto3" json:"needs_offload,omitempty"`
 	// pinned says that prompts show the step as it is, whatever its age.
 	Pinned bool `protobuf:"varint,20,opt,name=pinned,proto3" json:"pinned,omitempty"`
 	// result_form is the form in which the result was given. Unspecified for steps
@@ -1377,13 +1244,6 @@ func (x *Step) GetPosition() int64 {
 	return 0
 }
 
-func (x *Step) GetNeedsOffload() bool {
-	if x != nil {
-		return x.NeedsOffload
-	}
-	return false
-}
-
 func (x *Step) GetPinned() bool {
 	if x != nil {
 		return x.Pinned
@@ -1479,280 +1339,6 @@ func (x *ResultBytes) GetMediaType() string {
 	return ""
 }
 
-// ResultContent is a result made of content blocks, as in MCP.
-type ResultContent struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// blocks are in order, at most 256, which take at most 1 MiB together as JSON.
-	// They are kept as the JSON that MCP has for them: `{"content":[…]}`, keys sorted,
-	// bytes in base64.
-	Blocks        []*ContentBlock `protobuf:"bytes,1,rep,name=blocks,proto3" json:"blocks,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResultContent) Reset() {
-	*x = ResultContent{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResultContent) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResultContent) ProtoMessage() {}
-
-func (x *ResultContent) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResultContent.ProtoReflect.Descriptor instead.
-func (*ResultContent) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *ResultContent) GetBlocks() []*ContentBlock {
-	if x != nil {
-		return x.Blocks
-	}
-	return nil
-}
-
-// ContentBlock is a part of such a result.
-type ContentBlock struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// block is what it holds. Required.
-	//
-	// Types that are valid to be assigned to Block:
-	//
-	//	*ContentBlock_Text
-	//	*ContentBlock_Image
-	//	*ContentBlock_Audio
-	//	*ContentBlock_Resource
-	Block         isContentBlock_Block `protobuf_oneof:"block"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ContentBlock) Reset() {
-	*x = ContentBlock{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ContentBlock) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ContentBlock) ProtoMessage() {}
-
-func (x *ContentBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ContentBlock.ProtoReflect.Descriptor instead.
-func (*ContentBlock) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *ContentBlock) GetBlock() isContentBlock_Block {
-	if x != nil {
-		return x.Block
-	}
-	return nil
-}
-
-func (x *ContentBlock) GetText() string {
-	if x != nil {
-		if x, ok := x.Block.(*ContentBlock_Text); ok {
-			return x.Text
-		}
-	}
-	return ""
-}
-
-func (x *ContentBlock) GetImage() *ResultBytes {
-	if x != nil {
-		if x, ok := x.Block.(*ContentBlock_Image); ok {
-			return x.Image
-		}
-	}
-	return nil
-}
-
-func (x *ContentBlock) GetAudio() *ResultBytes {
-	if x != nil {
-		if x, ok := x.Block.(*ContentBlock_Audio); ok {
-			return x.Audio
-		}
-	}
-	return nil
-}
-
-func (x *ContentBlock) GetResource() *ResourceBlock {
-	if x != nil {
-		if x, ok := x.Block.(*ContentBlock_Resource); ok {
-			return x.Resource
-		}
-	}
-	return nil
-}
-
-type isContentBlock_Block interface {
-	isContentBlock_Block()
-}
-
-type ContentBlock_Text struct {
-	// text is text.
-	Text string `protobuf:"bytes,1,opt,name=text,proto3,oneof"`
-}
-
-type ContentBlock_Image struct {
-	// image is an image.
-	Image *ResultBytes `protobuf:"bytes,2,opt,name=image,proto3,oneof"`
-}
-
-type ContentBlock_Audio struct {
-	// audio is a sound.
-	Audio *ResultBytes `protobuf:"bytes,3,opt,name=audio,proto3,oneof"`
-}
-
-type ContentBlock_Resource struct {
-	// resource is something that has an address.
-	Resource *ResourceBlock `protobuf:"bytes,4,opt,name=resource,proto3,oneof"`
-}
-
-func (*ContentBlock_Text) isContentBlock_Block() {}
-
-func (*ContentBlock_Image) isContentBlock_Block() {}
-
-func (*ContentBlock_Audio) isContentBlock_Block() {}
-
-func (*ContentBlock_Resource) isContentBlock_Block() {}
-
-// ResourceBlock is something that has an address, and what is there.
-type ResourceBlock struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// uri is the address. Required, at most 4 KiB.
-	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
-	// media_type is the format of what is there. At most 128 bytes.
-	MediaType string `protobuf:"bytes,2,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
-	// content is what is there.
-	//
-	// Types that are valid to be assigned to Content:
-	//
-	//	*ResourceBlock_Text
-	//	*ResourceBlock_Data
-	Content       isResourceBlock_Content `protobuf_oneof:"content"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ResourceBlock) Reset() {
-	*x = ResourceBlock{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ResourceBlock) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ResourceBlock) ProtoMessage() {}
-
-func (x *ResourceBlock) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ResourceBlock.ProtoReflect.Descriptor instead.
-func (*ResourceBlock) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *ResourceBlock) GetUri() string {
-	if x != nil {
-		return x.Uri
-	}
-	return ""
-}
-
-func (x *ResourceBlock) GetMediaType() string {
-	if x != nil {
-		return x.MediaType
-	}
-	return ""
-}
-
-func (x *ResourceBlock) GetContent() isResourceBlock_Content {
-	if x != nil {
-		return x.Content
-	}
-	return nil
-}
-
-func (x *ResourceBlock) GetText() string {
-	if x != nil {
-		if x, ok := x.Content.(*ResourceBlock_Text); ok {
-			return x.Text
-		}
-	}
-	return ""
-}
-
-func (x *ResourceBlock) GetData() []byte {
-	if x != nil {
-		if x, ok := x.Content.(*ResourceBlock_Data); ok {
-			return x.Data
-		}
-	}
-	return nil
-}
-
-type isResourceBlock_Content interface {
-	isResourceBlock_Content()
-}
-
-type ResourceBlock_Text struct {
-	// text is text.
-	Text string `protobuf:"bytes,3,opt,name=text,proto3,oneof"`
-}
-
-type ResourceBlock_Data struct {
-	// data is bytes.
-	Data []byte `protobuf:"bytes,4,opt,name=data,proto3,oneof"`
-}
-
-func (*ResourceBlock_Text) isResourceBlock_Content() {}
-
-func (*ResourceBlock_Data) isResourceBlock_Content() {}
-
 // ResultUpload announces a result that follows in parts.
 type ResultUpload struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1768,7 +1354,7 @@ type ResultUpload struct {
 
 func (x *ResultUpload) Reset() {
 	*x = ResultUpload{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[9]
+	mi := &file_loombridge_v1_context_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1780,7 +1366,7 @@ func (x *ResultUpload) String() string {
 func (*ResultUpload) ProtoMessage() {}
 
 func (x *ResultUpload) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[9]
+	mi := &file_loombridge_v1_context_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1793,7 +1379,7 @@ func (x *ResultUpload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultUpload.ProtoReflect.Descriptor instead.
 func (*ResultUpload) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ResultUpload) GetForm() ResultForm {
@@ -1827,7 +1413,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[10]
+	mi := &file_loombridge_v1_context_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +1425,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[10]
+	mi := &file_loombridge_v1_context_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +1438,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListStepsRequest) GetAgentId() string {
@@ -1896,7 +1482,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	mi := &file_loombridge_v1_context_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +1494,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	mi := &file_loombridge_v1_context_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +1507,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -1951,7 +1537,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	mi := &file_loombridge_v1_context_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +1549,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	mi := &file_loombridge_v1_context_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +1562,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetStepRequest) GetAgentId() string {
@@ -2004,7 +1590,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	mi := &file_loombridge_v1_context_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +1602,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	mi := &file_loombridge_v1_context_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +1615,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -2096,7 +1682,7 @@ type AssembleRequest struct {
 
 func (x *AssembleRequest) Reset() {
 	*x = AssembleRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	mi := &file_loombridge_v1_context_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +1694,7 @@ func (x *AssembleRequest) String() string {
 func (*AssembleRequest) ProtoMessage() {}
 
 func (x *AssembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	mi := &file_loombridge_v1_context_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +1707,7 @@ func (x *AssembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssembleRequest.ProtoReflect.Descriptor instead.
 func (*AssembleRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AssembleRequest) GetAgentId() string {
@@ -2268,30 +1854,25 @@ type AssembleResponse struct {
 	// tools_json is the JSON array of tool definitions in PROMPT_FORMAT_NEUTRAL:
 	// objects of name, description and parameters.
 	ToolsJson string `protobuf:"bytes,2,opt,name=tools_json,json=toolsJson,proto3" json:"tools_json,omitempty"`
-	// openai_chat_json is an object with `messages` and `tools`, in
-	// PROMPT_FORMAT_OPENAI_CHAT.
-	OpenaiChatJson string `protobuf:"bytes,3,opt,name=openai_chat_json,json=openaiChatJson,proto3" json:"openai_chat_json,omitempty"`
+	// prompt_json is the request of a provider's API, in the other formats: an object with
+	// `messages` and `tools` in PROMPT_FORMAT_OPENAI_CHAT; `input`, `tools` and, for the system
+	// message, `instructions` in PROMPT_FORMAT_OPENAI_RESPONSES; `system`, `messages` and
+	// `tools` in PROMPT_FORMAT_ANTHROPIC; `systemInstruction`, `contents` and `tools` in
+	// PROMPT_FORMAT_GEMINI.
+	PromptJson string `protobuf:"bytes,3,opt,name=prompt_json,json=promptJson,proto3" json:"prompt_json,omitempty"`
+	// format is the shape of the prompt.
+	Format PromptFormat `protobuf:"varint,8,opt,name=format,proto3,enum=loombridge.v1.PromptFormat" json:"format,omitempty"`
 	// tokens is the size of the whole prompt.
 	Tokens *TokenCount `protobuf:"bytes,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// parts are the tokens by section, in the order of the prompt. The whole is their
-	// sum and 3 tokens that open the reply.
-	Parts []*PromptPart `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty"`
+	// parts are the tokens by section. The whole is their sum and 3 tokens that open the reply.
+	Parts map[string]int32 `protobuf:"bytes,5,rep,name=parts,proto3" json:"parts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// prefix_sha256 is the hash of everything before the goal, in hex: equal for
 	// equal prefixes.
 	PrefixSha256 string `protobuf:"bytes,6,opt,name=prefix_sha256,json=prefixSha256,proto3" json:"prefix_sha256,omitempty"`
 	// receipt says what was done to make it fit, and what it should cost.
 	Receipt *Receipt `protobuf:"bytes,7,opt,name=receipt,proto3" json:"receipt,omitempty"`
-	// openai_responses_json is an object with `input`, `tools` and, for the system
-	// message, `instructions`, in PROMPT_FORMAT_OPENAI_RESPONSES.
-	OpenaiResponsesJson string `protobuf:"bytes,8,opt,name=openai_responses_json,json=openaiResponsesJson,proto3" json:"openai_responses_json,omitempty"`
-	// anthropic_json is an object with `system`, `messages` and `tools`, in
-	// PROMPT_FORMAT_ANTHROPIC.
-	AnthropicJson string `protobuf:"bytes,9,opt,name=anthropic_json,json=anthropicJson,proto3" json:"anthropic_json,omitempty"`
-	// gemini_json is an object with `systemInstruction`, `contents` and `tools`, in
-	// PROMPT_FORMAT_GEMINI.
-	GeminiJson string `protobuf:"bytes,10,opt,name=gemini_json,json=geminiJson,proto3" json:"gemini_json,omitempty"`
 	// cache_marks are the places at which the provider's cache should keep the prompt:
-	// at most 4, in order. anthropic_json has them already.
+	// at most 4, in order. prompt_json has them already in PROMPT_FORMAT_ANTHROPIC.
 	CacheMarks    []*CacheMark `protobuf:"bytes,11,rep,name=cache_marks,json=cacheMarks,proto3" json:"cache_marks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2299,7 +1880,7 @@ type AssembleResponse struct {
 
 func (x *AssembleResponse) Reset() {
 	*x = AssembleResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	mi := &file_loombridge_v1_context_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +1892,7 @@ func (x *AssembleResponse) String() string {
 func (*AssembleResponse) ProtoMessage() {}
 
 func (x *AssembleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	mi := &file_loombridge_v1_context_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +1905,7 @@ func (x *AssembleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssembleResponse.ProtoReflect.Descriptor instead.
 func (*AssembleResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AssembleResponse) GetMessages() []*Message {
@@ -2341,11 +1922,18 @@ func (x *AssembleResponse) GetToolsJson() string {
 	return ""
 }
 
-func (x *AssembleResponse) GetOpenaiChatJson() string {
+func (x *AssembleResponse) GetPromptJson() string {
 	if x != nil {
-		return x.OpenaiChatJson
+		return x.PromptJson
 	}
 	return ""
+}
+
+func (x *AssembleResponse) GetFormat() PromptFormat {
+	if x != nil {
+		return x.Format
+	}
+	return PromptFormat_PROMPT_FORMAT_UNSPECIFIED
 }
 
 func (x *AssembleResponse) GetTokens() *TokenCount {
@@ -2355,7 +1943,7 @@ func (x *AssembleResponse) GetTokens() *TokenCount {
 	return nil
 }
 
-func (x *AssembleResponse) GetParts() []*PromptPart {
+func (x *AssembleResponse) GetParts() map[string]int32 {
 	if x != nil {
 		return x.Parts
 	}
@@ -2374,27 +1962,6 @@ func (x *AssembleResponse) GetReceipt() *Receipt {
 		return x.Receipt
 	}
 	return nil
-}
-
-func (x *AssembleResponse) GetOpenaiResponsesJson() string {
-	if x != nil {
-		return x.OpenaiResponsesJson
-	}
-	return ""
-}
-
-func (x *AssembleResponse) GetAnthropicJson() string {
-	if x != nil {
-		return x.AnthropicJson
-	}
-	return ""
-}
-
-func (x *AssembleResponse) GetGeminiJson() string {
-	if x != nil {
-		return x.GeminiJson
-	}
-	return ""
 }
 
 func (x *AssembleResponse) GetCacheMarks() []*CacheMark {
@@ -2436,7 +2003,7 @@ type HistorySettings struct {
 
 func (x *HistorySettings) Reset() {
 	*x = HistorySettings{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2015,7 @@ func (x *HistorySettings) String() string {
 func (*HistorySettings) ProtoMessage() {}
 
 func (x *HistorySettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2028,7 @@ func (x *HistorySettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistorySettings.ProtoReflect.Descriptor instead.
 func (*HistorySettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HistorySettings) GetPolicy() HistoryPolicy {
@@ -2524,7 +2091,7 @@ type TokenPrices struct {
 
 func (x *TokenPrices) Reset() {
 	*x = TokenPrices{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2536,7 +2103,7 @@ func (x *TokenPrices) String() string {
 func (*TokenPrices) ProtoMessage() {}
 
 func (x *TokenPrices) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,7 +2116,7 @@ func (x *TokenPrices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenPrices.ProtoReflect.Descriptor instead.
 func (*TokenPrices) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TokenPrices) GetInput() float64 {
@@ -2600,8 +2167,10 @@ type Receipt struct {
 	Layout PromptLayout `protobuf:"varint,13,opt,name=layout,proto3,enum=loombridge.v1.PromptLayout" json:"layout,omitempty"`
 	// sections are the sections of the prompt, in its order, and then the ones left out.
 	Sections []*SectionInfo `protobuf:"bytes,14,rep,name=sections,proto3" json:"sections,omitempty"`
-	// sequences say how far what the prompt is made of was read, all at one moment.
-	Sequences []*SnapshotSequence `protobuf:"bytes,16,rep,name=sequences,proto3" json:"sequences,omitempty"`
+	// sequences say how far what the prompt is made of was read, all at one moment: the number
+	// of commits to `session`, the agent's log with its settings; `memory`, the agent's
+	// records; `user_memory`, the user's; and `events`.
+	Sequences map[string]int64 `protobuf:"bytes,16,rep,name=sequences,proto3" json:"sequences,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// difference is where the prompt first differs from the session's prompt before;
 	// unset for the first one that the server knows of.
 	Difference *PromptDifference `protobuf:"bytes,17,opt,name=difference,proto3" json:"difference,omitempty"`
@@ -2617,9 +2186,12 @@ type Receipt struct {
 	// made of has changed since: settings, log, memory, tools, reported usage
 	// (`--assemble-cache`).
 	Reused bool `protobuf:"varint,21,opt,name=reused,proto3" json:"reused,omitempty"`
-	// partitions are the tokens by what they are part of. The whole is their sum and the
-	// tokens that open the reply.
-	Partitions *PartitionTokens `protobuf:"bytes,22,opt,name=partitions,proto3" json:"partitions,omitempty"`
+	// partitions are the tokens by what they are part of: `system` is the system prompt,
+	// examples, and what callers add there; `memory` knowledge about the user and the task;
+	// `skill` active skills and tools; `history` what was said and done, with tasks, events and
+	// direct messages; `working` what the agent is at, and what else stands for this turn only.
+	// The whole is their sum and the tokens that open the reply.
+	Partitions map[string]int32 `protobuf:"bytes,22,rep,name=partitions,proto3" json:"partitions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// sprint is how often the session's window was renewed.
 	Sprint        int32 `protobuf:"varint,30,opt,name=sprint,proto3" json:"sprint,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2628,7 +2200,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2640,7 +2212,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2653,7 +2225,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Receipt) GetPromptId() string {
@@ -2726,7 +2298,7 @@ func (x *Receipt) GetSections() []*SectionInfo {
 	return nil
 }
 
-func (x *Receipt) GetSequences() []*SnapshotSequence {
+func (x *Receipt) GetSequences() map[string]int64 {
 	if x != nil {
 		return x.Sequences
 	}
@@ -2768,7 +2340,7 @@ func (x *Receipt) GetReused() bool {
 	return false
 }
 
-func (x *Receipt) GetPartitions() *PartitionTokens {
+func (x *Receipt) GetPartitions() map[string]int32 {
 	if x != nil {
 		return x.Partitions
 	}
@@ -2803,7 +2375,7 @@ type FoldInfo struct {
 
 func (x *FoldInfo) Reset() {
 	*x = FoldInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +2387,7 @@ func (x *FoldInfo) String() string {
 func (*FoldInfo) ProtoMessage() {}
 
 func (x *FoldInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +2400,7 @@ func (x *FoldInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldInfo.ProtoReflect.Descriptor instead.
 func (*FoldInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FoldInfo) GetRefs() []string {
@@ -2866,181 +2438,6 @@ func (x *FoldInfo) GetBeforeTokens() int32 {
 	return 0
 }
 
-// FoldBatch is what one call folded, and why.
-type FoldBatch struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// number counts the batches of the session, from 1; 0 when a preset shows more
-	// calls as lines, or less of them.
-	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	// reason is why.
-	Reason FoldReason `protobuf:"varint,2,opt,name=reason,proto3,enum=loombridge.v1.FoldReason" json:"reason,omitempty"`
-	// refs name the steps and messages that were folded, in the form of
-	// FoldInfo.refs.
-	Refs []string `protobuf:"bytes,3,rep,name=refs,proto3" json:"refs,omitempty"`
-	// before_tokens is what they took.
-	BeforeTokens int32 `protobuf:"varint,4,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
-	// after_tokens is what stands for them.
-	AfterTokens int32 `protobuf:"varint,5,opt,name=after_tokens,json=afterTokens,proto3" json:"after_tokens,omitempty"`
-	// level is the level of pressure that it is of, with the preset `partitioned`.
-	Level         PressureLevel `protobuf:"varint,8,opt,name=level,proto3,enum=loombridge.v1.PressureLevel" json:"level,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FoldBatch) Reset() {
-	*x = FoldBatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FoldBatch) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FoldBatch) ProtoMessage() {}
-
-func (x *FoldBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
-func (*FoldBatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *FoldBatch) GetNumber() int64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *FoldBatch) GetReason() FoldReason {
-	if x != nil {
-		return x.Reason
-	}
-	return FoldReason_FOLD_REASON_UNSPECIFIED
-}
-
-func (x *FoldBatch) GetRefs() []string {
-	if x != nil {
-		return x.Refs
-	}
-	return nil
-}
-
-func (x *FoldBatch) GetBeforeTokens() int32 {
-	if x != nil {
-		return x.BeforeTokens
-	}
-	return 0
-}
-
-func (x *FoldBatch) GetAfterTokens() int32 {
-	if x != nil {
-		return x.AfterTokens
-	}
-	return 0
-}
-
-func (x *FoldBatch) GetLevel() PressureLevel {
-	if x != nil {
-		return x.Level
-	}
-	return PressureLevel_PRESSURE_LEVEL_UNSPECIFIED
-}
-
-// PartitionTokens are the tokens of a prompt by what they are part of.
-type PartitionTokens struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// system are the system prompt, examples, and what callers add there.
-	System int32 `protobuf:"varint,1,opt,name=system,proto3" json:"system,omitempty"`
-	// memory is knowledge about the user and the task.
-	Memory int32 `protobuf:"varint,2,opt,name=memory,proto3" json:"memory,omitempty"`
-	// skill are active skills and tools.
-	Skill int32 `protobuf:"varint,3,opt,name=skill,proto3" json:"skill,omitempty"`
-	// history is what was said and done, with tasks, events and direct messages.
-	History int32 `protobuf:"varint,4,opt,name=history,proto3" json:"history,omitempty"`
-	// working is what the agent is at, and what else stands for this turn only.
-	Working       int32 `protobuf:"varint,5,opt,name=working,proto3" json:"working,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PartitionTokens) Reset() {
-	*x = PartitionTokens{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PartitionTokens) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PartitionTokens) ProtoMessage() {}
-
-func (x *PartitionTokens) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PartitionTokens.ProtoReflect.Descriptor instead.
-func (*PartitionTokens) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *PartitionTokens) GetSystem() int32 {
-	if x != nil {
-		return x.System
-	}
-	return 0
-}
-
-func (x *PartitionTokens) GetMemory() int32 {
-	if x != nil {
-		return x.Memory
-	}
-	return 0
-}
-
-func (x *PartitionTokens) GetSkill() int32 {
-	if x != nil {
-		return x.Skill
-	}
-	return 0
-}
-
-func (x *PartitionTokens) GetHistory() int32 {
-	if x != nil {
-		return x.History
-	}
-	return 0
-}
-
-func (x *PartitionTokens) GetWorking() int32 {
-	if x != nil {
-		return x.Working
-	}
-	return 0
-}
-
 // ConfigureSessionRequest says what to change.
 type ConfigureSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3067,7 +2464,7 @@ type ConfigureSessionRequest struct {
 
 func (x *ConfigureSessionRequest) Reset() {
 	*x = ConfigureSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3079,7 +2476,7 @@ func (x *ConfigureSessionRequest) String() string {
 func (*ConfigureSessionRequest) ProtoMessage() {}
 
 func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3092,7 +2489,7 @@ func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ConfigureSessionRequest) GetAgentId() string {
@@ -3168,7 +2565,7 @@ type ConfigureSessionResponse struct {
 
 func (x *ConfigureSessionResponse) Reset() {
 	*x = ConfigureSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3180,7 +2577,7 @@ func (x *ConfigureSessionResponse) String() string {
 func (*ConfigureSessionResponse) ProtoMessage() {}
 
 func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3193,7 +2590,7 @@ func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
@@ -3244,7 +2641,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +2653,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +2666,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *EndSessionRequest) GetAgentId() string {
@@ -3313,7 +2710,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3325,7 +2722,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3338,7 +2735,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *EndSessionResponse) GetLastPosition() int64 {
@@ -3391,7 +2788,7 @@ type CompactHistoryRequest struct {
 
 func (x *CompactHistoryRequest) Reset() {
 	*x = CompactHistoryRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3403,7 +2800,7 @@ func (x *CompactHistoryRequest) String() string {
 func (*CompactHistoryRequest) ProtoMessage() {}
 
 func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3416,7 +2813,7 @@ func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
 func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CompactHistoryRequest) GetAgentId() string {
@@ -3502,7 +2899,7 @@ type CompactHistoryResponse struct {
 
 func (x *CompactHistoryResponse) Reset() {
 	*x = CompactHistoryResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +2911,7 @@ func (x *CompactHistoryResponse) String() string {
 func (*CompactHistoryResponse) ProtoMessage() {}
 
 func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +2924,7 @@ func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
 func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
@@ -3583,7 +2980,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3595,7 +2992,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3608,7 +3005,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UndoRequest) GetAgentId() string {
@@ -3654,7 +3051,7 @@ type UndoResponse struct {
 
 func (x *UndoResponse) Reset() {
 	*x = UndoResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3666,7 +3063,7 @@ func (x *UndoResponse) String() string {
 func (*UndoResponse) ProtoMessage() {}
 
 func (x *UndoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3679,7 +3076,7 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *UndoResponse) GetBatch() int64 {
@@ -3727,7 +3124,7 @@ type ReportUsageRequest struct {
 
 func (x *ReportUsageRequest) Reset() {
 	*x = ReportUsageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +3136,7 @@ func (x *ReportUsageRequest) String() string {
 func (*ReportUsageRequest) ProtoMessage() {}
 
 func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +3149,7 @@ func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
 func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReportUsageRequest) GetAgentId() string {
@@ -3837,7 +3234,7 @@ type ReportUsageResponse struct {
 
 func (x *ReportUsageResponse) Reset() {
 	*x = ReportUsageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +3246,7 @@ func (x *ReportUsageResponse) String() string {
 func (*ReportUsageResponse) ProtoMessage() {}
 
 func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +3259,7 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReportUsageResponse) GetCountedTokens() int32 {
@@ -3928,7 +3325,7 @@ type CompressResultRequest struct {
 
 func (x *CompressResultRequest) Reset() {
 	*x = CompressResultRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3940,7 +3337,7 @@ func (x *CompressResultRequest) String() string {
 func (*CompressResultRequest) ProtoMessage() {}
 
 func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3953,7 +3350,7 @@ func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
 func (*CompressResultRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CompressResultRequest) GetAgentId() string {
@@ -4059,7 +3456,7 @@ type CompressResultResponse struct {
 
 func (x *CompressResultResponse) Reset() {
 	*x = CompressResultResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4071,7 +3468,7 @@ func (x *CompressResultResponse) String() string {
 func (*CompressResultResponse) ProtoMessage() {}
 
 func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4084,7 +3481,7 @@ func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
 func (*CompressResultResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CompressResultResponse) GetContent() string {
@@ -4122,61 +3519,6 @@ func (x *CompressResultResponse) GetOriginalChars() int64 {
 	return 0
 }
 
-// PromptPart is one part of a prompt.
-type PromptPart struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is that of a section.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// tokens is its size.
-	Tokens        int32 `protobuf:"varint,2,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PromptPart) Reset() {
-	*x = PromptPart{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PromptPart) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PromptPart) ProtoMessage() {}
-
-func (x *PromptPart) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PromptPart.ProtoReflect.Descriptor instead.
-func (*PromptPart) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
-}
-
-func (x *PromptPart) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *PromptPart) GetTokens() int32 {
-	if x != nil {
-		return x.Tokens
-	}
-	return 0
-}
-
 // TokenCount is a number of tokens and where it comes from.
 type TokenCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4193,7 +3535,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4205,7 +3547,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4218,7 +3560,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -4262,7 +3604,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4274,7 +3616,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4287,7 +3629,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -4329,7 +3671,7 @@ type CountTokensResponse struct {
 
 func (x *CountTokensResponse) Reset() {
 	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4341,7 +3683,7 @@ func (x *CountTokensResponse) String() string {
 func (*CountTokensResponse) ProtoMessage() {}
 
 func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4354,7 +3696,7 @@ func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
 func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CountTokensResponse) GetCount() *TokenCount {
@@ -4410,7 +3752,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +3764,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +3777,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -4570,7 +3912,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4582,7 +3924,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4595,7 +3937,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -4641,7 +3983,7 @@ type ReadBlobRequest struct {
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4653,7 +3995,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4666,7 +4008,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -4731,7 +4073,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4743,7 +4085,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4756,7 +4098,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -4801,7 +4143,6 @@ type RecordStepRequest struct {
 	//	*RecordStepRequest_OutputJson
 	//	*RecordStepRequest_OutputText
 	//	*RecordStepRequest_OutputBytes
-	//	*RecordStepRequest_OutputContent
 	//	*RecordStepRequest_OutputUpload
 	OutputForm isRecordStepRequest_OutputForm `protobuf_oneof:"output_form"`
 	// refused says that the tool was not run at all: it is unknown, not permitted, or
@@ -4833,7 +4174,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4845,7 +4186,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4858,7 +4199,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -4945,15 +4286,6 @@ func (x *RecordStepRequest) GetOutputBytes() *ResultBytes {
 	if x != nil {
 		if x, ok := x.OutputForm.(*RecordStepRequest_OutputBytes); ok {
 			return x.OutputBytes
-		}
-	}
-	return nil
-}
-
-func (x *RecordStepRequest) GetOutputContent() *ResultContent {
-	if x != nil {
-		if x, ok := x.OutputForm.(*RecordStepRequest_OutputContent); ok {
-			return x.OutputContent
 		}
 	}
 	return nil
@@ -5060,7 +4392,7 @@ type RecordStepRequest_Output struct {
 }
 
 type RecordStepRequest_OutputJson struct {
-	// output_json as exact JSON text.
+	// output_json as exact JSON text. Content blocks are `{"content":[…]}` as in MCP.
 	OutputJson string `protobuf:"bytes,7,opt,name=output_json,json=outputJson,proto3,oneof"`
 }
 
@@ -5072,11 +4404,6 @@ type RecordStepRequest_OutputText struct {
 type RecordStepRequest_OutputBytes struct {
 	// output_bytes as bytes.
 	OutputBytes *ResultBytes `protobuf:"bytes,17,opt,name=output_bytes,json=outputBytes,proto3,oneof"`
-}
-
-type RecordStepRequest_OutputContent struct {
-	// output_content as content blocks.
-	OutputContent *ResultContent `protobuf:"bytes,18,opt,name=output_content,json=outputContent,proto3,oneof"`
 }
 
 type RecordStepRequest_OutputUpload struct {
@@ -5092,8 +4419,6 @@ func (*RecordStepRequest_OutputJson) isRecordStepRequest_OutputForm() {}
 func (*RecordStepRequest_OutputText) isRecordStepRequest_OutputForm() {}
 
 func (*RecordStepRequest_OutputBytes) isRecordStepRequest_OutputForm() {}
-
-func (*RecordStepRequest_OutputContent) isRecordStepRequest_OutputForm() {}
 
 func (*RecordStepRequest_OutputUpload) isRecordStepRequest_OutputForm() {}
 
@@ -5138,7 +4463,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5150,7 +4475,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5163,7 +4488,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Task) GetTaskId() string {
@@ -5299,7 +4624,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5311,7 +4636,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5324,7 +4649,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -5392,7 +4717,7 @@ type UploadStepRequest struct {
 
 func (x *UploadStepRequest) Reset() {
 	*x = UploadStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5404,7 +4729,7 @@ func (x *UploadStepRequest) String() string {
 func (*UploadStepRequest) ProtoMessage() {}
 
 func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5417,7 +4742,7 @@ func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepRequest.ProtoReflect.Descriptor instead.
 func (*UploadStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UploadStepRequest) GetItem() isUploadStepRequest_Item {
@@ -5475,7 +4800,7 @@ type UploadStepResponse struct {
 
 func (x *UploadStepResponse) Reset() {
 	*x = UploadStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5487,7 +4812,7 @@ func (x *UploadStepResponse) String() string {
 func (*UploadStepResponse) ProtoMessage() {}
 
 func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5500,133 +4825,12 @@ func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepResponse.ProtoReflect.Descriptor instead.
 func (*UploadStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *UploadStepResponse) GetRecorded() *RecordStepResponse {
 	if x != nil {
 		return x.Recorded
-	}
-	return nil
-}
-
-// GetTaskRequest names a task.
-type GetTaskRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose task. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// task_id is its id, or the reference of its summary: `task/` and the id.
-	// Required, at most 133 bytes.
-	TaskId        string `protobuf:"bytes,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetTaskRequest) Reset() {
-	*x = GetTaskRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetTaskRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetTaskRequest) ProtoMessage() {}
-
-func (x *GetTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetTaskRequest.ProtoReflect.Descriptor instead.
-func (*GetTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
-}
-
-func (x *GetTaskRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *GetTaskRequest) GetTaskId() string {
-	if x != nil {
-		return x.TaskId
-	}
-	return ""
-}
-
-// GetTaskResponse holds the task as the log keeps it.
-type GetTaskResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// task is the task.
-	Task *Task `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
-	// session_id is the session it belongs to.
-	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// tiers are the tiers that have the task now: 1 while it is among the last of its
-	// session, and 2, 3 or 4 once it is a record of memory.
-	Tiers         []int32 `protobuf:"varint,4,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetTaskResponse) Reset() {
-	*x = GetTaskResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetTaskResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetTaskResponse) ProtoMessage() {}
-
-func (x *GetTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetTaskResponse.ProtoReflect.Descriptor instead.
-func (*GetTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
-}
-
-func (x *GetTaskResponse) GetTask() *Task {
-	if x != nil {
-		return x.Task
-	}
-	return nil
-}
-
-func (x *GetTaskResponse) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *GetTaskResponse) GetTiers() []int32 {
-	if x != nil {
-		return x.Tiers
 	}
 	return nil
 }
@@ -5663,7 +4867,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5675,7 +4879,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5688,7 +4892,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -5776,7 +4980,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5788,7 +4992,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5801,7 +5005,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -5841,7 +5045,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5853,7 +5057,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5866,7 +5070,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -5922,7 +5126,7 @@ type UpdateBlobRequest struct {
 
 func (x *UpdateBlobRequest) Reset() {
 	*x = UpdateBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5934,7 +5138,7 @@ func (x *UpdateBlobRequest) String() string {
 func (*UpdateBlobRequest) ProtoMessage() {}
 
 func (x *UpdateBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5947,7 +5151,7 @@ func (x *UpdateBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateBlobRequest.ProtoReflect.Descriptor instead.
 func (*UpdateBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UpdateBlobRequest) GetAgentId() string {
@@ -6024,7 +5228,7 @@ type UpdateBlobResponse struct {
 
 func (x *UpdateBlobResponse) Reset() {
 	*x = UpdateBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6036,7 +5240,7 @@ func (x *UpdateBlobResponse) String() string {
 func (*UpdateBlobResponse) ProtoMessage() {}
 
 func (x *UpdateBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6049,7 +5253,7 @@ func (x *UpdateBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateBlobResponse.ProtoReflect.Descriptor instead.
 func (*UpdateBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UpdateBlobResponse) GetBlob() *BlobInfo {
@@ -6100,7 +5304,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6112,7 +5316,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6125,7 +5329,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -6278,7 +5482,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6290,7 +5494,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6303,7 +5507,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -6359,7 +5563,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6371,7 +5575,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6384,7 +5588,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -6431,7 +5635,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6443,7 +5647,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6456,7 +5660,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -6494,8 +5698,11 @@ type CollectGarbageResponse struct {
 	// orphan_chunks is how many stored pieces were deleted that belong to no blob:
 	// what uploads left that were given up.
 	OrphanChunks int64 `protobuf:"varint,5,opt,name=orphan_chunks,json=orphanChunks,proto3" json:"orphan_chunks,omitempty"`
-	// kept counts the paths that stay.
-	Kept *KeptBlobs `protobuf:"bytes,4,opt,name=kept,proto3" json:"kept,omitempty"`
+	// kept counts the paths that stay, each by the first reason that holds: `archived` lie in
+	// the archive, `long_term` were promoted for ever, `important` were marked so,
+	// `not_expired` have time left, `in_use` are being read by a tool, `referenced` are named by
+	// a session that goes on, or by a memory record. A reason that kept none is missing.
+	Kept map[string]int64 `protobuf:"bytes,4,rep,name=kept,proto3" json:"kept,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// more says that there may be more to delete: about 1,000 paths were. Call
 	// again.
 	More          bool `protobuf:"varint,7,opt,name=more,proto3" json:"more,omitempty"`
@@ -6505,7 +5712,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6517,7 +5724,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6530,7 +5737,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -6561,7 +5768,7 @@ func (x *CollectGarbageResponse) GetOrphanChunks() int64 {
 	return 0
 }
 
-func (x *CollectGarbageResponse) GetKept() *KeptBlobs {
+func (x *CollectGarbageResponse) GetKept() map[string]int64 {
 	if x != nil {
 		return x.Kept
 	}
@@ -6573,97 +5780,6 @@ func (x *CollectGarbageResponse) GetMore() bool {
 		return x.More
 	}
 	return false
-}
-
-// KeptBlobs counts paths that stay, each by the first reason that holds.
-type KeptBlobs struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// archived lie in the archive.
-	Archived int64 `protobuf:"varint,1,opt,name=archived,proto3" json:"archived,omitempty"`
-	// long_term were promoted for ever.
-	LongTerm int64 `protobuf:"varint,2,opt,name=long_term,json=longTerm,proto3" json:"long_term,omitempty"`
-	// important were marked so.
-	Important int64 `protobuf:"varint,3,opt,name=important,proto3" json:"important,omitempty"`
-	// not_expired have time left.
-	NotExpired int64 `protobuf:"varint,4,opt,name=not_expired,json=notExpired,proto3" json:"not_expired,omitempty"`
-	// in_use are being read by a tool.
-	InUse int64 `protobuf:"varint,5,opt,name=in_use,json=inUse,proto3" json:"in_use,omitempty"`
-	// referenced are named by a session that goes on, or by a memory record.
-	Referenced    int64 `protobuf:"varint,6,opt,name=referenced,proto3" json:"referenced,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *KeptBlobs) Reset() {
-	*x = KeptBlobs{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *KeptBlobs) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*KeptBlobs) ProtoMessage() {}
-
-func (x *KeptBlobs) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[59]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use KeptBlobs.ProtoReflect.Descriptor instead.
-func (*KeptBlobs) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
-}
-
-func (x *KeptBlobs) GetArchived() int64 {
-	if x != nil {
-		return x.Archived
-	}
-	return 0
-}
-
-func (x *KeptBlobs) GetLongTerm() int64 {
-	if x != nil {
-		return x.LongTerm
-	}
-	return 0
-}
-
-func (x *KeptBlobs) GetImportant() int64 {
-	if x != nil {
-		return x.Important
-	}
-	return 0
-}
-
-func (x *KeptBlobs) GetNotExpired() int64 {
-	if x != nil {
-		return x.NotExpired
-	}
-	return 0
-}
-
-func (x *KeptBlobs) GetInUse() int64 {
-	if x != nil {
-		return x.InUse
-	}
-	return 0
-}
-
-func (x *KeptBlobs) GetReferenced() int64 {
-	if x != nil {
-		return x.Referenced
-	}
-	return 0
 }
 
 // ListSessionsRequest asks for sessions.
@@ -6683,7 +5799,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6695,7 +5811,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6708,7 +5824,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -6752,7 +5868,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6764,7 +5880,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[61]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6777,7 +5893,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{61}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -6818,7 +5934,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6830,7 +5946,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[62]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6843,7 +5959,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{62}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -6901,14 +6017,19 @@ type ListConversationRequest struct {
 	// fewer, so that it fits one message, and still a next one.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token continues a listing with the same fields.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// task_id lists one task alone, of whichever session and in whichever tier it is: its id,
+	// or the reference of its summary, `task/` and the id; at most 133 bytes. RECORD_NOT_FOUND
+	// when there is none. Not with an order or a page; session_id does not count then. Default:
+	// all entries of the session.
+	TaskId        string `protobuf:"bytes,6,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6920,7 +6041,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[63]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6933,7 +6054,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{63}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -6971,6 +6092,13 @@ func (x *ListConversationRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListConversationRequest) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
 // ListConversationResponse holds entries.
 type ListConversationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -6984,7 +6112,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6996,7 +6124,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[64]
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7009,7 +6137,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{64}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -7044,14 +6172,19 @@ type ConversationEntry struct {
 	Entry isConversationEntry_Entry `protobuf_oneof:"entry"`
 	// fold_batch is the batch of folds by which prompts show it; 0 where none does: they
 	// show it in full, or by the rules of a preset.
-	FoldBatch     int64 `protobuf:"varint,6,opt,name=fold_batch,json=foldBatch,proto3" json:"fold_batch,omitempty"`
+	FoldBatch int64 `protobuf:"varint,6,opt,name=fold_batch,json=foldBatch,proto3" json:"fold_batch,omitempty"`
+	// session_id is the session of a task that was asked for by its id.
+	SessionId string `protobuf:"bytes,7,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// tiers are the tiers that have such a task now: 1 while it is among the last of its
+	// session, and 2, 3 or 4 once it is a record of memory.
+	Tiers         []int32 `protobuf:"varint,8,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7063,7 +6196,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[65]
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7076,7 +6209,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{65}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -7134,6 +6267,20 @@ func (x *ConversationEntry) GetFoldBatch() int64 {
 	return 0
 }
 
+func (x *ConversationEntry) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *ConversationEntry) GetTiers() []int32 {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
 type isConversationEntry_Entry interface {
 	isConversationEntry_Entry()
 }
@@ -7176,7 +6323,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7188,7 +6335,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[66]
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7201,7 +6348,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{66}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -7252,7 +6399,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7264,7 +6411,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[67]
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7277,7 +6424,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{67}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -7348,7 +6495,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x04 \x01(\tR\trequestId\"6\n" +
 	"\x16AppendMessagesResponse\x12\x1c\n" +
-	"\tpositions\x18\x01 \x03(\x03R\tpositions\"\xa4\x06\n" +
+	"\tpositions\x18\x01 \x03(\x03R\tpositions\"\xff\x05\n" +
 	"\x04Step\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1b\n" +
 	"\ttool_name\x18\x02 \x01(\tR\btoolName\x12<\n" +
@@ -7371,8 +6518,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"session_id\x18\x0f \x01(\tR\tsessionId\x12\x17\n" +
 	"\aturn_id\x18\x10 \x01(\tR\x06turnId\x12\x17\n" +
 	"\acall_id\x18\x11 \x01(\tR\x06callId\x12\x1a\n" +
-	"\bposition\x18\x12 \x01(\x03R\bposition\x12#\n" +
-	"\rneeds_offload\x18\x13 \x01(\bR\fneedsOffload\x12\x16\n" +
+	"\bposition\x18\x12 \x01(\x03R\bposition\x12\x16\n" +
 	"\x06pinned\x18\x14 \x01(\bR\x06pinned\x12:\n" +
 	"\vresult_form\x18\x15 \x01(\x0e2\x19.loombridge.v1.ResultFormR\n" +
 	"resultForm\x12\x18\n" +
@@ -7381,22 +6527,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\vResultBytes\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x1d\n" +
 	"\n" +
-	"media_type\x18\x02 \x01(\tR\tmediaType\"D\n" +
-	"\rResultContent\x123\n" +
-	"\x06blocks\x18\x01 \x03(\v2\x1b.loombridge.v1.ContentBlockR\x06blocks\"\xd1\x01\n" +
-	"\fContentBlock\x12\x14\n" +
-	"\x04text\x18\x01 \x01(\tH\x00R\x04text\x122\n" +
-	"\x05image\x18\x02 \x01(\v2\x1a.loombridge.v1.ResultBytesH\x00R\x05image\x122\n" +
-	"\x05audio\x18\x03 \x01(\v2\x1a.loombridge.v1.ResultBytesH\x00R\x05audio\x12:\n" +
-	"\bresource\x18\x04 \x01(\v2\x1c.loombridge.v1.ResourceBlockH\x00R\bresourceB\a\n" +
-	"\x05block\"w\n" +
-	"\rResourceBlock\x12\x10\n" +
-	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x1d\n" +
-	"\n" +
-	"media_type\x18\x02 \x01(\tR\tmediaType\x12\x14\n" +
-	"\x04text\x18\x03 \x01(\tH\x00R\x04text\x12\x14\n" +
-	"\x04data\x18\x04 \x01(\fH\x00R\x04dataB\t\n" +
-	"\acontent\"\\\n" +
+	"media_type\x18\x02 \x01(\tR\tmediaType\"\\\n" +
 	"\fResultUpload\x12-\n" +
 	"\x04form\x18\x01 \x01(\x0e2\x19.loombridge.v1.ResultFormR\x04form\x12\x1d\n" +
 	"\n" +
@@ -7436,23 +6567,24 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\ras_of_step_id\x18\x0e \x01(\tH\x00R\n" +
 	"asOfStepId\x12'\n" +
 	"\x0fas_of_prompt_id\x18\x0f \x01(\tH\x00R\fasOfPromptIdB\a\n" +
-	"\x05as_of\"\x81\x04\n" +
+	"\x05as_of\"\xfc\x03\n" +
 	"\x10AssembleResponse\x122\n" +
 	"\bmessages\x18\x01 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\x12\x1d\n" +
 	"\n" +
-	"tools_json\x18\x02 \x01(\tR\ttoolsJson\x12(\n" +
-	"\x10openai_chat_json\x18\x03 \x01(\tR\x0eopenaiChatJson\x121\n" +
-	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\x12/\n" +
-	"\x05parts\x18\x05 \x03(\v2\x19.loombridge.v1.PromptPartR\x05parts\x12#\n" +
+	"tools_json\x18\x02 \x01(\tR\ttoolsJson\x12\x1f\n" +
+	"\vprompt_json\x18\x03 \x01(\tR\n" +
+	"promptJson\x123\n" +
+	"\x06format\x18\b \x01(\x0e2\x1b.loombridge.v1.PromptFormatR\x06format\x121\n" +
+	"\x06tokens\x18\x04 \x01(\v2\x19.loombridge.v1.TokenCountR\x06tokens\x12@\n" +
+	"\x05parts\x18\x05 \x03(\v2*.loombridge.v1.AssembleResponse.PartsEntryR\x05parts\x12#\n" +
 	"\rprefix_sha256\x18\x06 \x01(\tR\fprefixSha256\x120\n" +
-	"\areceipt\x18\a \x01(\v2\x16.loombridge.v1.ReceiptR\areceipt\x122\n" +
-	"\x15openai_responses_json\x18\b \x01(\tR\x13openaiResponsesJson\x12%\n" +
-	"\x0eanthropic_json\x18\t \x01(\tR\ranthropicJson\x12\x1f\n" +
-	"\vgemini_json\x18\n" +
-	" \x01(\tR\n" +
-	"geminiJson\x129\n" +
+	"\areceipt\x18\a \x01(\v2\x16.loombridge.v1.ReceiptR\areceipt\x129\n" +
 	"\vcache_marks\x18\v \x03(\v2\x18.loombridge.v1.CacheMarkR\n" +
-	"cacheMarks\"\x91\x02\n" +
+	"cacheMarks\x1a8\n" +
+	"\n" +
+	"PartsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x91\x02\n" +
 	"\x0fHistorySettings\x124\n" +
 	"\x06policy\x18\x01 \x01(\x0e2\x1c.loombridge.v1.HistoryPolicyR\x06policy\x12\x16\n" +
 	"\x06preset\x18\x02 \x01(\tR\x06preset\x12\x1d\n" +
@@ -7466,7 +6598,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\xdd\x05\n" +
+	"cacheWrite\"\xe8\x06\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
@@ -7478,38 +6610,31 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	" \x01(\x01R\x0eappendOnlyCost\x12\x1a\n" +
 	"\bpressure\x18\v \x01(\x01R\bpressure\x123\n" +
 	"\x06layout\x18\r \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x126\n" +
-	"\bsections\x18\x0e \x03(\v2\x1a.loombridge.v1.SectionInfoR\bsections\x12=\n" +
-	"\tsequences\x18\x10 \x03(\v2\x1f.loombridge.v1.SnapshotSequenceR\tsequences\x12?\n" +
+	"\bsections\x18\x0e \x03(\v2\x1a.loombridge.v1.SectionInfoR\bsections\x12C\n" +
+	"\tsequences\x18\x10 \x03(\v2%.loombridge.v1.Receipt.SequencesEntryR\tsequences\x12?\n" +
 	"\n" +
 	"difference\x18\x11 \x01(\v2\x1f.loombridge.v1.PromptDifferenceR\n" +
 	"difference\x124\n" +
 	"\x16expected_cached_tokens\x18\x12 \x01(\x05R\x14expectedCachedTokens\x12\x14\n" +
 	"\x05calls\x18\x13 \x01(\x03R\x05calls\x12\x16\n" +
 	"\x06faults\x18\x14 \x01(\x03R\x06faults\x12\x16\n" +
-	"\x06reused\x18\x15 \x01(\bR\x06reused\x12>\n" +
+	"\x06reused\x18\x15 \x01(\bR\x06reused\x12F\n" +
 	"\n" +
-	"partitions\x18\x16 \x01(\v2\x1e.loombridge.v1.PartitionTokensR\n" +
+	"partitions\x18\x16 \x03(\v2&.loombridge.v1.Receipt.PartitionsEntryR\n" +
 	"partitions\x12\x16\n" +
-	"\x06sprint\x18\x1e \x01(\x05R\x06sprint\"\xa7\x01\n" +
+	"\x06sprint\x18\x1e \x01(\x05R\x06sprint\x1a<\n" +
+	"\x0eSequencesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a=\n" +
+	"\x0fPartitionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xa7\x01\n" +
 	"\bFoldInfo\x12\x12\n" +
 	"\x04refs\x18\x01 \x03(\tR\x04refs\x12%\n" +
 	"\x0efirst_position\x18\x03 \x01(\x03R\rfirstPosition\x12#\n" +
 	"\rlast_position\x18\x04 \x01(\x03R\flastPosition\x12\x16\n" +
 	"\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12#\n" +
-	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\"\xe6\x01\n" +
-	"\tFoldBatch\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x03R\x06number\x121\n" +
-	"\x06reason\x18\x02 \x01(\x0e2\x19.loombridge.v1.FoldReasonR\x06reason\x12\x12\n" +
-	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
-	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
-	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x122\n" +
-	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\x8b\x01\n" +
-	"\x0fPartitionTokens\x12\x16\n" +
-	"\x06system\x18\x01 \x01(\x05R\x06system\x12\x16\n" +
-	"\x06memory\x18\x02 \x01(\x05R\x06memory\x12\x14\n" +
-	"\x05skill\x18\x03 \x01(\x05R\x05skill\x12\x18\n" +
-	"\ahistory\x18\x04 \x01(\x05R\ahistory\x12\x18\n" +
-	"\aworking\x18\x05 \x01(\x05R\aworking\"\xae\x02\n" +
+	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\"\xae\x02\n" +
 	"\x17ConfigureSessionRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -7610,11 +6735,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"compressed\x12+\n" +
 	"\x04blob\x18\x03 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\x12\x1a\n" +
 	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12%\n" +
-	"\x0eoriginal_chars\x18\x05 \x01(\x03R\roriginalChars\"8\n" +
-	"\n" +
-	"PromptPart\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06tokens\x18\x02 \x01(\x05R\x06tokens\"{\n" +
+	"\x0eoriginal_chars\x18\x05 \x01(\x03R\roriginalChars\"{\n" +
 	"\n" +
 	"TokenCount\x12\x16\n" +
 	"\x06tokens\x18\x01 \x01(\x05R\x06tokens\x12\x18\n" +
@@ -7665,7 +6786,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"mediaIndex\"S\n" +
 	"\x10ReadBlobResponse\x12+\n" +
 	"\x04info\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04info\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\xb6\x06\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xef\x05\n" +
 	"\x11RecordStepRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\ttool_name\x18\x02 \x01(\tR\btoolName\x127\n" +
@@ -7677,8 +6798,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"outputJson\x12!\n" +
 	"\voutput_text\x18\x10 \x01(\tH\x01R\n" +
 	"outputText\x12?\n" +
-	"\foutput_bytes\x18\x11 \x01(\v2\x1a.loombridge.v1.ResultBytesH\x01R\voutputBytes\x12E\n" +
-	"\x0eoutput_content\x18\x12 \x01(\v2\x1c.loombridge.v1.ResultContentH\x01R\routputContent\x12B\n" +
+	"\foutput_bytes\x18\x11 \x01(\v2\x1a.loombridge.v1.ResultBytesH\x01R\voutputBytes\x12B\n" +
 	"\routput_upload\x18\x13 \x01(\v2\x1b.loombridge.v1.ResultUploadH\x01R\foutputUpload\x12\x18\n" +
 	"\arefused\x18\x14 \x01(\bR\arefused\x12#\n" +
 	"\rerror_message\x18\b \x01(\tR\ferrorMessage\x12\x1d\n" +
@@ -7731,15 +6851,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
 	"\x04item\"S\n" +
 	"\x12UploadStepResponse\x12=\n" +
-	"\brecorded\x18\x01 \x01(\v2!.loombridge.v1.RecordStepResponseR\brecorded\"D\n" +
-	"\x0eGetTaskRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\atask_id\x18\x02 \x01(\tR\x06taskId\"o\n" +
-	"\x0fGetTaskResponse\x12'\n" +
-	"\x04task\x18\x01 \x01(\v2\x13.loombridge.v1.TaskR\x04task\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x14\n" +
-	"\x05tiers\x18\x04 \x03(\x05R\x05tiers\"\xc7\x02\n" +
+	"\brecorded\x18\x01 \x01(\v2!.loombridge.v1.RecordStepResponseR\brecorded\"\xc7\x02\n" +
 	"\x10ListBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
@@ -7811,25 +6923,18 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\xe8\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\xb8\x02\n" +
 	"\x16CollectGarbageResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1f\n" +
 	"\vfreed_bytes\x18\x02 \x01(\x03R\n" +
 	"freedBytes\x12!\n" +
 	"\fdeleted_refs\x18\x03 \x03(\tR\vdeletedRefs\x12#\n" +
-	"\rorphan_chunks\x18\x05 \x01(\x03R\forphanChunks\x12,\n" +
-	"\x04kept\x18\x04 \x01(\v2\x18.loombridge.v1.KeptBlobsR\x04kept\x12\x12\n" +
-	"\x04more\x18\a \x01(\bR\x04more\"\xba\x01\n" +
-	"\tKeptBlobs\x12\x1a\n" +
-	"\barchived\x18\x01 \x01(\x03R\barchived\x12\x1b\n" +
-	"\tlong_term\x18\x02 \x01(\x03R\blongTerm\x12\x1c\n" +
-	"\timportant\x18\x03 \x01(\x03R\timportant\x12\x1f\n" +
-	"\vnot_expired\x18\x04 \x01(\x03R\n" +
-	"notExpired\x12\x15\n" +
-	"\x06in_use\x18\x05 \x01(\x03R\x05inUse\x12\x1e\n" +
-	"\n" +
-	"referenced\x18\x06 \x01(\x03R\n" +
-	"referenced\"\x93\x01\n" +
+	"\rorphan_chunks\x18\x05 \x01(\x03R\forphanChunks\x12C\n" +
+	"\x04kept\x18\x04 \x03(\v2/.loombridge.v1.CollectGarbageResponse.KeptEntryR\x04kept\x12\x12\n" +
+	"\x04more\x18\a \x01(\bR\x04more\x1a7\n" +
+	"\tKeptEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x93\x01\n" +
 	"\x13ListSessionsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -7848,7 +6953,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\vupdate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x14\n" +
 	"\x05ended\x18\x05 \x01(\bR\x05ended\x12\x16\n" +
-	"\x06closed\x18\x06 \x01(\bR\x06closed\"\xc7\x01\n" +
+	"\x06closed\x18\x06 \x01(\bR\x06closed\"\xe0\x01\n" +
 	"\x17ListConversationRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -7856,10 +6961,11 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05order\x18\x03 \x01(\x0e2 .loombridge.v1.ConversationOrderR\x05order\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\"~\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x17\n" +
+	"\atask_id\x18\x06 \x01(\tR\x06taskId\"~\n" +
 	"\x18ListConversationResponse\x12:\n" +
 	"\aentries\x18\x01 \x03(\v2 .loombridge.v1.ConversationEntryR\aentries\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x9e\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd3\x02\n" +
 	"\x11ConversationEntry\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -7868,7 +6974,10 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x04step\x18\x04 \x01(\v2\x13.loombridge.v1.StepH\x00R\x04step\x12)\n" +
 	"\x04task\x18\x05 \x01(\v2\x13.loombridge.v1.TaskH\x00R\x04task\x12\x1d\n" +
 	"\n" +
-	"fold_batch\x18\x06 \x01(\x03R\tfoldBatchB\a\n" +
+	"fold_batch\x18\x06 \x01(\x03R\tfoldBatch\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\a \x01(\tR\tsessionId\x12\x14\n" +
+	"\x05tiers\x18\b \x03(\x05R\x05tiersB\a\n" +
 	"\x05entry\"\x96\x01\n" +
 	"\x12DiffPromptsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
@@ -7917,21 +7026,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x1aHISTORY_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15HISTORY_POLICY_LEDGER\x10\x01\x12\x1e\n" +
 	"\x1aHISTORY_POLICY_APPEND_ONLY\x10\x02\x12\x19\n" +
-	"\x15HISTORY_POLICY_PRESET\x10\x03*p\n" +
-	"\n" +
-	"FoldReason\x12\x1b\n" +
-	"\x17FOLD_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
-	"\x11FOLD_REASON_PRICE\x10\x01\x12\x16\n" +
-	"\x12FOLD_REASON_BUDGET\x10\x02\x12\x16\n" +
-	"\x12FOLD_REASON_CALLER\x10\x03*\xd1\x01\n" +
-	"\rPressureLevel\x12\x1e\n" +
-	"\x1aPRESSURE_LEVEL_UNSPECIFIED\x10\x00\x12\x17\n" +
-	"\x13PRESSURE_LEVEL_SNIP\x10\x01\x12\x18\n" +
-	"\x14PRESSURE_LEVEL_MICRO\x10\x02\x12\x1b\n" +
-	"\x17PRESSURE_LEVEL_COLLAPSE\x10\x03\x12\x17\n" +
-	"\x13PRESSURE_LEVEL_AUTO\x10\x04\x12\x1b\n" +
-	"\x17PRESSURE_LEVEL_REACTIVE\x10\x05\x12\x1a\n" +
-	"\x16PRESSURE_LEVEL_RENEWAL\x10\x06*\x7f\n" +
+	"\x15HISTORY_POLICY_PRESET\x10\x03*\x7f\n" +
 	"\fHistoryStyle\x12\x1d\n" +
 	"\x19HISTORY_STYLE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14HISTORY_STYLE_DESIGN\x10\x01\x12\x1b\n" +
@@ -7963,7 +7058,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\x86\f\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xd0\n" +
+	"\n" +
 	"\x0eSessionService\x12e\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
 	"\n" +
@@ -7971,8 +7067,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"UploadStep\x12 .loombridge.v1.UploadStepRequest\x1a!.loombridge.v1.UploadStepResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12[\n" +
 	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12S\n" +
-	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12S\n" +
-	"\aGetTask\x12\x1d.loombridge.v1.GetTaskRequest\x1a\x1e.loombridge.v1.GetTaskResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12p\n" +
+	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12p\n" +
 	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12k\n" +
 	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
 	"\rUpdateWorking\x12#.loombridge.v1.UpdateWorkingRequest\x1a$.loombridge.v1.UpdateWorkingResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
@@ -7980,8 +7075,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12e\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12G\n" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12J\n" +
-	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
-	"\vGetSnapshot\x12!.loombridge.v1.GetSnapshotRequest\x1a\".loombridge.v1.GetSnapshotResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12g\n" +
+	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12g\n" +
 	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12d\n" +
 	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xf3\x03\n" +
 	"\rPromptService\x12U\n" +
@@ -8017,269 +7111,250 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 13)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
 	(ResultForm)(0),                  // 2: loombridge.v1.ResultForm
 	(PromptFormat)(0),                // 3: loombridge.v1.PromptFormat
 	(HistoryPolicy)(0),               // 4: loombridge.v1.HistoryPolicy
-	(FoldReason)(0),                  // 5: loombridge.v1.FoldReason
-	(PressureLevel)(0),               // 6: loombridge.v1.PressureLevel
-	(HistoryStyle)(0),                // 7: loombridge.v1.HistoryStyle
-	(CompressHint)(0),                // 8: loombridge.v1.CompressHint
-	(TokenCertainty)(0),              // 9: loombridge.v1.TokenCertainty
-	(BlobTier)(0),                    // 10: loombridge.v1.BlobTier
-	(BlobForm)(0),                    // 11: loombridge.v1.BlobForm
-	(ConversationOrder)(0),           // 12: loombridge.v1.ConversationOrder
-	(*ModelToolCall)(nil),            // 13: loombridge.v1.ModelToolCall
-	(*Message)(nil),                  // 14: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),    // 15: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil),   // 16: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                     // 17: loombridge.v1.Step
-	(*ResultBytes)(nil),              // 18: loombridge.v1.ResultBytes
-	(*ResultContent)(nil),            // 19: loombridge.v1.ResultContent
-	(*ContentBlock)(nil),             // 20: loombridge.v1.ContentBlock
-	(*ResourceBlock)(nil),            // 21: loombridge.v1.ResourceBlock
-	(*ResultUpload)(nil),             // 22: loombridge.v1.ResultUpload
-	(*ListStepsRequest)(nil),         // 23: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),        // 24: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),           // 25: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),          // 26: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),          // 27: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 28: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 29: loombridge.v1.HistorySettings
-	(*TokenPrices)(nil),              // 30: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 31: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 32: loombridge.v1.FoldInfo
-	(*FoldBatch)(nil),                // 33: loombridge.v1.FoldBatch
-	(*PartitionTokens)(nil),          // 34: loombridge.v1.PartitionTokens
-	(*ConfigureSessionRequest)(nil),  // 35: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 36: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 37: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 38: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 39: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 40: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 41: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 42: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 43: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 44: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 45: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 46: loombridge.v1.CompressResultResponse
-	(*PromptPart)(nil),               // 47: loombridge.v1.PromptPart
-	(*TokenCount)(nil),               // 48: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 49: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 50: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 51: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 52: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 53: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 54: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 55: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 56: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 57: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 58: loombridge.v1.UploadStepRequest
-	(*UploadStepResponse)(nil),       // 59: loombridge.v1.UploadStepResponse
-	(*GetTaskRequest)(nil),           // 60: loombridge.v1.GetTaskRequest
-	(*GetTaskResponse)(nil),          // 61: loombridge.v1.GetTaskResponse
-	(*ListBlobsRequest)(nil),         // 62: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 63: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 64: loombridge.v1.BlobUsage
-	(*UpdateBlobRequest)(nil),        // 65: loombridge.v1.UpdateBlobRequest
-	(*UpdateBlobResponse)(nil),       // 66: loombridge.v1.UpdateBlobResponse
-	(*SearchBlobsRequest)(nil),       // 67: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 68: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 69: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 70: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 71: loombridge.v1.CollectGarbageResponse
-	(*KeptBlobs)(nil),                // 72: loombridge.v1.KeptBlobs
-	(*ListSessionsRequest)(nil),      // 73: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 74: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 75: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 76: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 77: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 78: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 79: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 80: loombridge.v1.DiffPromptsResponse
-	nil,                              // 81: loombridge.v1.RecordStepResponse.RedactedEntry
-	(*structpb.Struct)(nil),          // 82: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 83: google.protobuf.Timestamp
-	(*PromptSettings)(nil),           // 84: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 85: loombridge.v1.ToolDefinition
-	(*CacheMark)(nil),                // 86: loombridge.v1.CacheMark
-	(PromptLayout)(0),                // 87: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 88: loombridge.v1.SectionInfo
-	(*SnapshotSequence)(nil),         // 89: loombridge.v1.SnapshotSequence
-	(*PromptDifference)(nil),         // 90: loombridge.v1.PromptDifference
-	(*durationpb.Duration)(nil),      // 91: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 92: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 93: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 94: loombridge.v1.RenewRequest
-	(*GetSnapshotRequest)(nil),       // 95: loombridge.v1.GetSnapshotRequest
-	(*ListSnapshotsRequest)(nil),     // 96: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 97: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 98: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 99: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 100: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 101: loombridge.v1.RenewResponse
-	(*GetSnapshotResponse)(nil),      // 102: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsResponse)(nil),    // 103: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 104: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 105: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 106: loombridge.v1.WaitAgentsResponse
+	(HistoryStyle)(0),                // 5: loombridge.v1.HistoryStyle
+	(CompressHint)(0),                // 6: loombridge.v1.CompressHint
+	(TokenCertainty)(0),              // 7: loombridge.v1.TokenCertainty
+	(BlobTier)(0),                    // 8: loombridge.v1.BlobTier
+	(BlobForm)(0),                    // 9: loombridge.v1.BlobForm
+	(ConversationOrder)(0),           // 10: loombridge.v1.ConversationOrder
+	(*ModelToolCall)(nil),            // 11: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 12: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 13: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 14: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 15: loombridge.v1.Step
+	(*ResultBytes)(nil),              // 16: loombridge.v1.ResultBytes
+	(*ResultUpload)(nil),             // 17: loombridge.v1.ResultUpload
+	(*ListStepsRequest)(nil),         // 18: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 19: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 20: loombridge.v1.GetStepRequest
+	(*GetStepResponse)(nil),          // 21: loombridge.v1.GetStepResponse
+	(*AssembleRequest)(nil),          // 22: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 23: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 24: loombridge.v1.HistorySettings
+	(*TokenPrices)(nil),              // 25: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 26: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 27: loombridge.v1.FoldInfo
+	(*ConfigureSessionRequest)(nil),  // 28: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 29: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 30: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 31: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 32: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 33: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 34: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 35: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 36: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 37: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 38: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 39: loombridge.v1.CompressResultResponse
+	(*TokenCount)(nil),               // 40: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 41: loombridge.v1.CountTokensRequest
+	(*CountTokensResponse)(nil),      // 42: loombridge.v1.CountTokensResponse
+	(*BlobInfo)(nil),                 // 43: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 44: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 45: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 46: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 47: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 48: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 49: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 50: loombridge.v1.UploadStepRequest
+	(*UploadStepResponse)(nil),       // 51: loombridge.v1.UploadStepResponse
+	(*ListBlobsRequest)(nil),         // 52: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 53: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 54: loombridge.v1.BlobUsage
+	(*UpdateBlobRequest)(nil),        // 55: loombridge.v1.UpdateBlobRequest
+	(*UpdateBlobResponse)(nil),       // 56: loombridge.v1.UpdateBlobResponse
+	(*SearchBlobsRequest)(nil),       // 57: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 58: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 59: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 60: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 61: loombridge.v1.CollectGarbageResponse
+	(*ListSessionsRequest)(nil),      // 62: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 63: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 64: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 65: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 66: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 67: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 68: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 69: loombridge.v1.DiffPromptsResponse
+	nil,                              // 70: loombridge.v1.AssembleResponse.PartsEntry
+	nil,                              // 71: loombridge.v1.Receipt.SequencesEntry
+	nil,                              // 72: loombridge.v1.Receipt.PartitionsEntry
+	nil,                              // 73: loombridge.v1.RecordStepResponse.RedactedEntry
+	nil,                              // 74: loombridge.v1.CollectGarbageResponse.KeptEntry
+	(*structpb.Struct)(nil),          // 75: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 76: google.protobuf.Timestamp
+	(*PromptSettings)(nil),           // 77: loombridge.v1.PromptSettings
+	(*ToolDefinition)(nil),           // 78: loombridge.v1.ToolDefinition
+	(*CacheMark)(nil),                // 79: loombridge.v1.CacheMark
+	(*FoldBatch)(nil),                // 80: loombridge.v1.FoldBatch
+	(PromptLayout)(0),                // 81: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 82: loombridge.v1.SectionInfo
+	(*PromptDifference)(nil),         // 83: loombridge.v1.PromptDifference
+	(PressureLevel)(0),               // 84: loombridge.v1.PressureLevel
+	(*durationpb.Duration)(nil),      // 85: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 86: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 87: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 88: loombridge.v1.RenewRequest
+	(*ListSnapshotsRequest)(nil),     // 89: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 90: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 91: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 92: loombridge.v1.WaitAgentsRequest
+	(*UpdateWorkingResponse)(nil),    // 93: loombridge.v1.UpdateWorkingResponse
+	(*RenewResponse)(nil),            // 94: loombridge.v1.RenewResponse
+	(*ListSnapshotsResponse)(nil),    // 95: loombridge.v1.ListSnapshotsResponse
+	(*SpawnAgentResponse)(nil),       // 96: loombridge.v1.SpawnAgentResponse
+	(*CompleteTaskResponse)(nil),     // 97: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 98: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	13,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	14,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	82,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	83,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	11,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	12,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	75,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	76,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	82,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	75,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
-	20,  // 8: loombridge.v1.ResultContent.blocks:type_name -> loombridge.v1.ContentBlock
-	18,  // 9: loombridge.v1.ContentBlock.image:type_name -> loombridge.v1.ResultBytes
-	18,  // 10: loombridge.v1.ContentBlock.audio:type_name -> loombridge.v1.ResultBytes
-	21,  // 11: loombridge.v1.ContentBlock.resource:type_name -> loombridge.v1.ResourceBlock
-	2,   // 12: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	17,  // 13: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	17,  // 14: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
-	3,   // 15: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	29,  // 16: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	84,  // 17: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	85,  // 18: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
-	14,  // 19: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	48,  // 20: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	47,  // 21: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.PromptPart
-	31,  // 22: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	86,  // 23: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
-	4,   // 24: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	30,  // 25: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	32,  // 26: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	33,  // 27: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	87,  // 28: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	88,  // 29: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	89,  // 30: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.SnapshotSequence
-	90,  // 31: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	34,  // 32: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.PartitionTokens
-	5,   // 33: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	6,   // 34: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	29,  // 35: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	84,  // 36: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	29,  // 37: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	84,  // 38: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	7,   // 39: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	33,  // 40: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	32,  // 41: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	48,  // 42: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	6,   // 43: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
-	8,   // 44: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	51,  // 45: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	9,   // 46: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	14,  // 47: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	48,  // 48: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	83,  // 49: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	91,  // 50: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	83,  // 51: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	10,  // 52: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	52,  // 53: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	11,  // 54: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	51,  // 55: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	82,  // 56: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	92,  // 57: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	18,  // 58: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	19,  // 59: loombridge.v1.RecordStepRequest.output_content:type_name -> loombridge.v1.ResultContent
-	22,  // 60: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	56,  // 61: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	82,  // 62: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	83,  // 63: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	17,  // 64: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	51,  // 65: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	81,  // 66: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
-	55,  // 67: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	57,  // 68: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	56,  // 69: loombridge.v1.GetTaskResponse.task:type_name -> loombridge.v1.Task
-	10,  // 70: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	51,  // 71: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	64,  // 72: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	10,  // 73: loombridge.v1.UpdateBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	51,  // 74: loombridge.v1.UpdateBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	51,  // 75: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	69,  // 76: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	72,  // 77: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.KeptBlobs
-	75,  // 78: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	83,  // 79: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	83,  // 80: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	12,  // 81: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	78,  // 82: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	83,  // 83: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	14,  // 84: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	17,  // 85: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	56,  // 86: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	90,  // 87: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	15,  // 88: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	55,  // 89: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	58,  // 90: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	23,  // 91: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	25,  // 92: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	60,  // 93: loombridge.v1.SessionService.GetTask:input_type -> loombridge.v1.GetTaskRequest
-	76,  // 94: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	35,  // 95: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	93,  // 96: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	37,  // 97: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	39,  // 98: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	41,  // 99: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
-	94,  // 100: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
-	95,  // 101: loombridge.v1.SessionService.GetSnapshot:input_type -> loombridge.v1.GetSnapshotRequest
-	96,  // 102: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	73,  // 103: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	27,  // 104: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	43,  // 105: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	79,  // 106: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	45,  // 107: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	49,  // 108: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	53,  // 109: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	62,  // 110: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	65,  // 111: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
-	67,  // 112: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	70,  // 113: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	97,  // 114: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	98,  // 115: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	99,  // 116: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	16,  // 117: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	57,  // 118: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	59,  // 119: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	24,  // 120: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	26,  // 121: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	61,  // 122: loombridge.v1.SessionService.GetTask:output_type -> loombridge.v1.GetTaskResponse
-	77,  // 123: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	36,  // 124: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	100, // 125: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	38,  // 126: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	40,  // 127: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	42,  // 128: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
-	101, // 129: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
-	102, // 130: loombridge.v1.SessionService.GetSnapshot:output_type -> loombridge.v1.GetSnapshotResponse
-	103, // 131: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	74,  // 132: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	28,  // 133: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	44,  // 134: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	80,  // 135: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	46,  // 136: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	50,  // 137: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	54,  // 138: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	63,  // 139: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	66,  // 140: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.UpdateBlobResponse
-	68,  // 141: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	71,  // 142: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	104, // 143: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	105, // 144: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	106, // 145: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	117, // [117:146] is the sub-list for method output_type
-	88,  // [88:117] is the sub-list for method input_type
-	88,  // [88:88] is the sub-list for extension type_name
-	88,  // [88:88] is the sub-list for extension extendee
-	0,   // [0:88] is the sub-list for field type_name
+	2,   // 8: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
+	15,  // 9: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	15,  // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
+	3,   // 11: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
+	24,  // 12: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	77,  // 13: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	78,  // 14: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	12,  // 15: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	3,   // 16: loombridge.v1.AssembleResponse.format:type_name -> loombridge.v1.PromptFormat
+	40,  // 17: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	70,  // 18: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.AssembleResponse.PartsEntry
+	26,  // 19: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	79,  // 20: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	4,   // 21: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
+	25,  // 22: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	27,  // 23: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	80,  // 24: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	81,  // 25: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	82,  // 26: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	71,  // 27: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.Receipt.SequencesEntry
+	83,  // 28: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	72,  // 29: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.Receipt.PartitionsEntry
+	24,  // 30: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	77,  // 31: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	24,  // 32: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	77,  // 33: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	5,   // 34: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	80,  // 35: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	27,  // 36: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	40,  // 37: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	84,  // 38: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
+	6,   // 39: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	43,  // 40: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	7,   // 41: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	12,  // 42: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	40,  // 43: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
+	76,  // 44: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	85,  // 45: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	76,  // 46: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	8,   // 47: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	44,  // 48: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	9,   // 49: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	43,  // 50: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	75,  // 51: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	86,  // 52: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	16,  // 53: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	17,  // 54: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	48,  // 55: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	75,  // 56: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	76,  // 57: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	15,  // 58: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	43,  // 59: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	73,  // 60: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	47,  // 61: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	49,  // 62: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
+	8,   // 63: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	43,  // 64: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	54,  // 65: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	8,   // 66: loombridge.v1.UpdateBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	43,  // 67: loombridge.v1.UpdateBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
+	43,  // 68: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	59,  // 69: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	74,  // 70: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.CollectGarbageResponse.KeptEntry
+	64,  // 71: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	76,  // 72: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	76,  // 73: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	10,  // 74: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	67,  // 75: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	76,  // 76: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	12,  // 77: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	15,  // 78: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	48,  // 79: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	83,  // 80: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	13,  // 81: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	47,  // 82: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	50,  // 83: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	18,  // 84: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	20,  // 85: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	65,  // 86: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	28,  // 87: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	87,  // 88: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	30,  // 89: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	32,  // 90: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	34,  // 91: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
+	88,  // 92: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
+	89,  // 93: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	62,  // 94: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	22,  // 95: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	36,  // 96: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	68,  // 97: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	38,  // 98: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	41,  // 99: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	45,  // 100: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	52,  // 101: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	55,  // 102: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
+	57,  // 103: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	60,  // 104: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	90,  // 105: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	91,  // 106: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	92,  // 107: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	14,  // 108: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	49,  // 109: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	51,  // 110: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
+	19,  // 111: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	21,  // 112: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.GetStepResponse
+	66,  // 113: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	29,  // 114: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	93,  // 115: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
+	31,  // 116: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	33,  // 117: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	35,  // 118: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
+	94,  // 119: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
+	95,  // 120: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	63,  // 121: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	23,  // 122: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	37,  // 123: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	69,  // 124: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	39,  // 125: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	42,  // 126: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
+	46,  // 127: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	53,  // 128: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	56,  // 129: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.UpdateBlobResponse
+	58,  // 130: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	61,  // 131: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	96,  // 132: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
+	97,  // 133: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	98,  // 134: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	108, // [108:135] is the sub-list for method output_type
+	81,  // [81:108] is the sub-list for method input_type
+	81,  // [81:81] is the sub-list for extension type_name
+	81,  // [81:81] is the sub-list for extension extendee
+	0,   // [0:81] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -8295,46 +7370,35 @@ func file_loombridge_v1_context_proto_init() {
 		(*Step_MinimalArgs)(nil),
 		(*Step_MinimalArgsJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[7].OneofWrappers = []any{
-		(*ContentBlock_Text)(nil),
-		(*ContentBlock_Image)(nil),
-		(*ContentBlock_Audio)(nil),
-		(*ContentBlock_Resource)(nil),
-	}
-	file_loombridge_v1_context_proto_msgTypes[8].OneofWrappers = []any{
-		(*ResourceBlock_Text)(nil),
-		(*ResourceBlock_Data)(nil),
-	}
-	file_loombridge_v1_context_proto_msgTypes[14].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[11].OneofWrappers = []any{
 		(*AssembleRequest_AsOfStepId)(nil),
 		(*AssembleRequest_AsOfPromptId)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[16].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[24].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[42].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[13].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[19].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[36].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
 		(*RecordStepRequest_OutputJson)(nil),
 		(*RecordStepRequest_OutputText)(nil),
 		(*RecordStepRequest_OutputBytes)(nil),
-		(*RecordStepRequest_OutputContent)(nil),
 		(*RecordStepRequest_OutputUpload)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[43].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[37].OneofWrappers = []any{
 		(*Task_Parameters)(nil),
 		(*Task_ParametersJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[45].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[39].OneofWrappers = []any{
 		(*UploadStepRequest_Step)(nil),
 		(*UploadStepRequest_Data)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[54].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[46].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[65].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[56].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -8344,8 +7408,8 @@ func file_loombridge_v1_context_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      13,
-			NumMessages:   69,
+			NumEnums:      11,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -24,7 +24,6 @@ const (
 	SessionService_UploadStep_FullMethodName       = "/loombridge.v1.SessionService/UploadStep"
 	SessionService_ListSteps_FullMethodName        = "/loombridge.v1.SessionService/ListSteps"
 	SessionService_GetStep_FullMethodName          = "/loombridge.v1.SessionService/GetStep"
-	SessionService_GetTask_FullMethodName          = "/loombridge.v1.SessionService/GetTask"
 	SessionService_ListConversation_FullMethodName = "/loombridge.v1.SessionService/ListConversation"
 	SessionService_ConfigureSession_FullMethodName = "/loombridge.v1.SessionService/ConfigureSession"
 	SessionService_UpdateWorking_FullMethodName    = "/loombridge.v1.SessionService/UpdateWorking"
@@ -32,7 +31,6 @@ const (
 	SessionService_CompactHistory_FullMethodName   = "/loombridge.v1.SessionService/CompactHistory"
 	SessionService_Undo_FullMethodName             = "/loombridge.v1.SessionService/Undo"
 	SessionService_Renew_FullMethodName            = "/loombridge.v1.SessionService/Renew"
-	SessionService_GetSnapshot_FullMethodName      = "/loombridge.v1.SessionService/GetSnapshot"
 	SessionService_ListSnapshots_FullMethodName    = "/loombridge.v1.SessionService/ListSnapshots"
 	SessionService_ListSessions_FullMethodName     = "/loombridge.v1.SessionService/ListSessions"
 )
@@ -59,9 +57,6 @@ type SessionServiceClient interface {
 	ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error)
 	// GetStep returns one step. STEP_NOT_FOUND when there is none.
 	GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error)
-	// GetTask returns a task by its id, of any session, whichever tier it is in.
-	// RECORD_NOT_FOUND when there is none.
-	GetTask(ctx context.Context, in *GetTaskRequest, opts ...grpc.CallOption) (*GetTaskResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
 	// it came.
 	ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error)
@@ -88,9 +83,6 @@ type SessionServiceClient interface {
 	// the history leaves the prompts, and a handoff stands first. All of it happens, or
 	// nothing. NO_RENEWAL where the session's policy has none.
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*RenewResponse, error)
-	// GetSnapshot returns what an agent was at when its window was renewed.
-	// SNAPSHOT_NOT_FOUND where that was not.
-	GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotResponse, error)
 	// ListSnapshots returns the snapshots of a session in order, page by page.
 	ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
@@ -152,16 +144,6 @@ func (c *sessionServiceClient) GetStep(ctx context.Context, in *GetStepRequest, 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(GetStepResponse)
 	err := c.cc.Invoke(ctx, SessionService_GetStep_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *sessionServiceClient) GetTask(ctx context.Context, in *GetTaskRequest, opts ...grpc.CallOption) (*GetTaskResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetTaskResponse)
-	err := c.cc.Invoke(ctx, SessionService_GetTask_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -238,16 +220,6 @@ func (c *sessionServiceClient) Renew(ctx context.Context, in *RenewRequest, opts
 	return out, nil
 }
 
-func (c *sessionServiceClient) GetSnapshot(ctx context.Context, in *GetSnapshotRequest, opts ...grpc.CallOption) (*GetSnapshotResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetSnapshotResponse)
-	err := c.cc.Invoke(ctx, SessionService_GetSnapshot_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *sessionServiceClient) ListSnapshots(ctx context.Context, in *ListSnapshotsRequest, opts ...grpc.CallOption) (*ListSnapshotsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListSnapshotsResponse)
@@ -290,9 +262,6 @@ type SessionServiceServer interface {
 	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
 	// GetStep returns one step. STEP_NOT_FOUND when there is none.
 	GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error)
-	// GetTask returns a task by its id, of any session, whichever tier it is in.
-	// RECORD_NOT_FOUND when there is none.
-	GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
 	// it came.
 	ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error)
@@ -319,9 +288,6 @@ type SessionServiceServer interface {
 	// the history leaves the prompts, and a handoff stands first. All of it happens, or
 	// nothing. NO_RENEWAL where the session's policy has none.
 	Renew(context.Context, *RenewRequest) (*RenewResponse, error)
-	// GetSnapshot returns what an agent was at when its window was renewed.
-	// SNAPSHOT_NOT_FOUND where that was not.
-	GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error)
 	// ListSnapshots returns the snapshots of a session in order, page by page.
 	ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error)
 	// ListSessions returns the sessions of an agent that have an entry or a task.
@@ -351,9 +317,6 @@ func (UnimplementedSessionServiceServer) ListSteps(context.Context, *ListStepsRe
 func (UnimplementedSessionServiceServer) GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStep not implemented")
 }
-func (UnimplementedSessionServiceServer) GetTask(context.Context, *GetTaskRequest) (*GetTaskResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetTask not implemented")
-}
 func (UnimplementedSessionServiceServer) ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListConversation not implemented")
 }
@@ -374,9 +337,6 @@ func (UnimplementedSessionServiceServer) Undo(context.Context, *UndoRequest) (*U
 }
 func (UnimplementedSessionServiceServer) Renew(context.Context, *RenewRequest) (*RenewResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
-}
-func (UnimplementedSessionServiceServer) GetSnapshot(context.Context, *GetSnapshotRequest) (*GetSnapshotResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetSnapshot not implemented")
 }
 func (UnimplementedSessionServiceServer) ListSnapshots(context.Context, *ListSnapshotsRequest) (*ListSnapshotsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSnapshots not implemented")
@@ -480,24 +440,6 @@ func _SessionService_GetStep_Handler(srv interface{}, ctx context.Context, dec f
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(SessionServiceServer).GetStep(ctx, req.(*GetStepRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _SessionService_GetTask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetTaskRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(SessionServiceServer).GetTask(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: SessionService_GetTask_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SessionServiceServer).GetTask(ctx, req.(*GetTaskRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -628,24 +570,6 @@ func _SessionService_Renew_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
-func _SessionService_GetSnapshot_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetSnapshotRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(SessionServiceServer).GetSnapshot(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: SessionService_GetSnapshot_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(SessionServiceServer).GetSnapshot(ctx, req.(*GetSnapshotRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _SessionService_ListSnapshots_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListSnapshotsRequest)
 	if err := dec(in); err != nil {
@@ -706,10 +630,6 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _SessionService_GetStep_Handler,
 		},
 		{
-			MethodName: "GetTask",
-			Handler:    _SessionService_GetTask_Handler,
-		},
-		{
 			MethodName: "ListConversation",
 			Handler:    _SessionService_ListConversation_Handler,
 		},
@@ -736,10 +656,6 @@ var SessionService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Renew",
 			Handler:    _SessionService_Renew_Handler,
-		},
-		{
-			MethodName: "GetSnapshot",
-			Handler:    _SessionService_GetSnapshot_Handler,
 		},
 		{
 			MethodName: "ListSnapshots",

@@ -441,6 +441,137 @@ func (SectionOutcome) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{6}
 }
 
+// FoldReason is why a batch was folded.
+type FoldReason int32
+
+const (
+	// FOLD_REASON_UNSPECIFIED is never sent.
+	FoldReason_FOLD_REASON_UNSPECIFIED FoldReason = 0
+	// FOLD_REASON_PRICE: leaving it had cost as much as folding it.
+	FoldReason_FOLD_REASON_PRICE FoldReason = 1
+	// FOLD_REASON_BUDGET: the prompt would not have fit.
+	FoldReason_FOLD_REASON_BUDGET FoldReason = 2
+	// FOLD_REASON_CALLER: CompactHistory asked for it.
+	FoldReason_FOLD_REASON_CALLER FoldReason = 3
+)
+
+// Enum value maps for FoldReason.
+var (
+	FoldReason_name = map[int32]string{
+		0: "FOLD_REASON_UNSPECIFIED",
+		1: "FOLD_REASON_PRICE",
+		2: "FOLD_REASON_BUDGET",
+		3: "FOLD_REASON_CALLER",
+	}
+	FoldReason_value = map[string]int32{
+		"FOLD_REASON_UNSPECIFIED": 0,
+		"FOLD_REASON_PRICE":       1,
+		"FOLD_REASON_BUDGET":      2,
+		"FOLD_REASON_CALLER":      3,
+	}
+)
+
+func (x FoldReason) Enum() *FoldReason {
+	p := new(FoldReason)
+	*p = x
+	return p
+}
+
+func (x FoldReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FoldReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_prompt_proto_enumTypes[7].Descriptor()
+}
+
+func (FoldReason) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_prompt_proto_enumTypes[7]
+}
+
+func (x FoldReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FoldReason.Descriptor instead.
+func (FoldReason) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{7}
+}
+
+// PressureLevel is what the preset `partitioned` does to a history under pressure: the
+// share of the window that a whole prompt takes. A prompt moves at most one level in each
+// turn.
+type PressureLevel int32
+
+const (
+	// PRESSURE_LEVEL_UNSPECIFIED is none.
+	PressureLevel_PRESSURE_LEVEL_UNSPECIFIED PressureLevel = 0
+	// PRESSURE_LEVEL_SNIP, over 0.7: texts of more than 2,000 characters are cut.
+	PressureLevel_PRESSURE_LEVEL_SNIP PressureLevel = 1
+	// PRESSURE_LEVEL_MICRO, over 0.8: equal results stand there once.
+	PressureLevel_PRESSURE_LEVEL_MICRO PressureLevel = 2
+	// PRESSURE_LEVEL_COLLAPSE, over 0.9: one text stands for all but the first 3 and the
+	// last 5 messages.
+	PressureLevel_PRESSURE_LEVEL_COLLAPSE PressureLevel = 3
+	// PRESSURE_LEVEL_AUTO, over 0.95: the half that is worth most stays.
+	PressureLevel_PRESSURE_LEVEL_AUTO PressureLevel = 4
+	// PRESSURE_LEVEL_REACTIVE, after an overflow that ReportUsage says: as PRESSURE_LEVEL_AUTO, and texts are
+	// cut at 500 characters.
+	PressureLevel_PRESSURE_LEVEL_REACTIVE PressureLevel = 5
+	// PRESSURE_LEVEL_RENEWAL, from 1.0 on or by Renew: the window begins anew, with a
+	// handoff and what PRESSURE_LEVEL_AUTO leaves.
+	PressureLevel_PRESSURE_LEVEL_RENEWAL PressureLevel = 6
+)
+
+// Enum value maps for PressureLevel.
+var (
+	PressureLevel_name = map[int32]string{
+		0: "PRESSURE_LEVEL_UNSPECIFIED",
+		1: "PRESSURE_LEVEL_SNIP",
+		2: "PRESSURE_LEVEL_MICRO",
+		3: "PRESSURE_LEVEL_COLLAPSE",
+		4: "PRESSURE_LEVEL_AUTO",
+		5: "PRESSURE_LEVEL_REACTIVE",
+		6: "PRESSURE_LEVEL_RENEWAL",
+	}
+	PressureLevel_value = map[string]int32{
+		"PRESSURE_LEVEL_UNSPECIFIED": 0,
+		"PRESSURE_LEVEL_SNIP":        1,
+		"PRESSURE_LEVEL_MICRO":       2,
+		"PRESSURE_LEVEL_COLLAPSE":    3,
+		"PRESSURE_LEVEL_AUTO":        4,
+		"PRESSURE_LEVEL_REACTIVE":    5,
+		"PRESSURE_LEVEL_RENEWAL":     6,
+	}
+)
+
+func (x PressureLevel) Enum() *PressureLevel {
+	p := new(PressureLevel)
+	*p = x
+	return p
+}
+
+func (x PressureLevel) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (PressureLevel) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_prompt_proto_enumTypes[8].Descriptor()
+}
+
+func (PressureLevel) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_prompt_proto_enumTypes[8]
+}
+
+func (x PressureLevel) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use PressureLevel.Descriptor instead.
+func (PressureLevel) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{8}
+}
+
 // PromptSettings say what prompts are made of. In ConfigureSession they are kept; in
 // Assemble they hold for the call and override the session's. An unset field, or a list
 // without items, leaves what is there.
@@ -1335,10 +1466,8 @@ type Working struct {
 	// pending_events wait for a decision, oldest first. From 10 events on, more than 3 of one
 	// type are shown as one.
 	PendingEvents []*PendingEvent `protobuf:"bytes,6,rep,name=pending_events,json=pendingEvents,proto3" json:"pending_events,omitempty"`
-	// active_risks are the urgent ones of them, each by itself.
-	ActiveRisks []*ActiveRisk `protobuf:"bytes,7,rep,name=active_risks,json=activeRisks,proto3" json:"active_risks,omitempty"`
 	// decisions are the last 5 about events, the oldest first.
-	Decisions []*EventVerdict `protobuf:"bytes,8,rep,name=decisions,proto3" json:"decisions,omitempty"`
+	Decisions []*Acknowledgement `protobuf:"bytes,8,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	// questions are what the agent wants to know.
 	Questions []string `protobuf:"bytes,9,rep,name=questions,proto3" json:"questions,omitempty"`
 	// evidence is what it knows of that: at most 10 pieces.
@@ -1423,14 +1552,7 @@ func (x *Working) GetPendingEvents() []*PendingEvent {
 	return nil
 }
 
-func (x *Working) GetActiveRisks() []*ActiveRisk {
-	if x != nil {
-		return x.ActiveRisks
-	}
-	return nil
-}
-
-func (x *Working) GetDecisions() []*EventVerdict {
+func (x *Working) GetDecisions() []*Acknowledgement {
 	if x != nil {
 		return x.Decisions
 	}
@@ -1804,62 +1926,6 @@ func (x *SectionInfo) GetSource() string {
 	return ""
 }
 
-// SnapshotSequence is how far something was read for a prompt.
-type SnapshotSequence struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// source is what was read: `session` for the agent's log with its settings, `memory`
-	// for the agent's records, `user_memory` for the user's, `events`.
-	Source string `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"`
-	// sequence counts the commits to it.
-	Sequence      int64 `protobuf:"varint,2,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SnapshotSequence) Reset() {
-	*x = SnapshotSequence{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SnapshotSequence) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SnapshotSequence) ProtoMessage() {}
-
-func (x *SnapshotSequence) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SnapshotSequence.ProtoReflect.Descriptor instead.
-func (*SnapshotSequence) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *SnapshotSequence) GetSource() string {
-	if x != nil {
-		return x.Source
-	}
-	return ""
-}
-
-func (x *SnapshotSequence) GetSequence() int64 {
-	if x != nil {
-		return x.Sequence
-	}
-	return 0
-}
-
 // CacheMark is a place at which the provider's cache should keep the prompt.
 type CacheMark struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1879,7 +1945,7 @@ type CacheMark struct {
 
 func (x *CacheMark) Reset() {
 	*x = CacheMark{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +1957,7 @@ func (x *CacheMark) String() string {
 func (*CacheMark) ProtoMessage() {}
 
 func (x *CacheMark) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +1970,7 @@ func (x *CacheMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheMark.ProtoReflect.Descriptor instead.
 func (*CacheMark) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CacheMark) GetWhat() string {
@@ -1951,7 +2017,7 @@ type PromptDifference struct {
 
 func (x *PromptDifference) Reset() {
 	*x = PromptDifference{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2029,7 @@ func (x *PromptDifference) String() string {
 func (*PromptDifference) ProtoMessage() {}
 
 func (x *PromptDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2042,7 @@ func (x *PromptDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptDifference.ProtoReflect.Descriptor instead.
 func (*PromptDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PromptDifference) GetSection() string {
@@ -1998,6 +2064,99 @@ func (x *PromptDifference) GetMessageIndex() int32 {
 		return x.MessageIndex
 	}
 	return 0
+}
+
+// FoldBatch is what one call folded, and why.
+type FoldBatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// number counts the batches of the session, from 1; 0 when a preset shows more
+	// calls as lines, or less of them.
+	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// reason is why.
+	Reason FoldReason `protobuf:"varint,2,opt,name=reason,proto3,enum=loombridge.v1.FoldReason" json:"reason,omitempty"`
+	// refs name the steps and messages that were folded, in the form of
+	// FoldInfo.refs.
+	Refs []string `protobuf:"bytes,3,rep,name=refs,proto3" json:"refs,omitempty"`
+	// before_tokens is what they took.
+	BeforeTokens int32 `protobuf:"varint,4,opt,name=before_tokens,json=beforeTokens,proto3" json:"before_tokens,omitempty"`
+	// after_tokens is what stands for them.
+	AfterTokens int32 `protobuf:"varint,5,opt,name=after_tokens,json=afterTokens,proto3" json:"after_tokens,omitempty"`
+	// level is the level of pressure that it is of, with the preset `partitioned`.
+	Level         PressureLevel `protobuf:"varint,8,opt,name=level,proto3,enum=loombridge.v1.PressureLevel" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FoldBatch) Reset() {
+	*x = FoldBatch{}
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoldBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoldBatch) ProtoMessage() {}
+
+func (x *FoldBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
+func (*FoldBatch) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FoldBatch) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *FoldBatch) GetReason() FoldReason {
+	if x != nil {
+		return x.Reason
+	}
+	return FoldReason_FOLD_REASON_UNSPECIFIED
+}
+
+func (x *FoldBatch) GetRefs() []string {
+	if x != nil {
+		return x.Refs
+	}
+	return nil
+}
+
+func (x *FoldBatch) GetBeforeTokens() int32 {
+	if x != nil {
+		return x.BeforeTokens
+	}
+	return 0
+}
+
+func (x *FoldBatch) GetAfterTokens() int32 {
+	if x != nil {
+		return x.AfterTokens
+	}
+	return 0
+}
+
+func (x *FoldBatch) GetLevel() PressureLevel {
+	if x != nil {
+		return x.Level
+	}
+	return PressureLevel_PRESSURE_LEVEL_UNSPECIFIED
 }
 
 var File_loombridge_v1_prompt_proto protoreflect.FileDescriptor
@@ -2073,7 +2232,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x121\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x19.loombridge.v1.PlanStatusR\x06status\"5\n" +
 	"\x04Plan\x12-\n" +
-	"\x05items\x18\x01 \x03(\v2\x17.loombridge.v1.PlanItemR\x05items\"\x89\x04\n" +
+	"\x05items\x18\x01 \x03(\v2\x17.loombridge.v1.PlanItemR\x05items\"\xce\x03\n" +
 	"\aWorking\x12\x12\n" +
 	"\x04goal\x18\x01 \x01(\tR\x04goal\x12'\n" +
 	"\x04plan\x18\x02 \x01(\v2\x13.loombridge.v1.PlanR\x04plan\x12#\n" +
@@ -2083,8 +2242,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"scratchpad\x18\x05 \x01(\tR\n" +
 	"scratchpad\x12B\n" +
 	"\x0epending_events\x18\x06 \x03(\v2\x1b.loombridge.v1.PendingEventR\rpendingEvents\x12<\n" +
-	"\factive_risks\x18\a \x03(\v2\x19.loombridge.v1.ActiveRiskR\vactiveRisks\x129\n" +
-	"\tdecisions\x18\b \x03(\v2\x1b.loombridge.v1.EventVerdictR\tdecisions\x12\x1c\n" +
+	"\tdecisions\x18\b \x03(\v2\x1e.loombridge.v1.AcknowledgementR\tdecisions\x12\x1c\n" +
 	"\tquestions\x18\t \x03(\tR\tquestions\x123\n" +
 	"\bevidence\x18\n" +
 	" \x03(\v2\x17.loombridge.v1.EvidenceR\bevidence\x12\x1c\n" +
@@ -2128,10 +2286,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x04refs\x18\t \x03(\tR\x04refs\x12\x19\n" +
 	"\bleft_out\x18\n" +
 	" \x03(\tR\aleftOut\x12\x16\n" +
-	"\x06source\x18\v \x01(\tR\x06source\"F\n" +
-	"\x10SnapshotSequence\x12\x16\n" +
-	"\x06source\x18\x01 \x01(\tR\x06source\x12\x1a\n" +
-	"\bsequence\x18\x02 \x01(\x03R\bsequence\"}\n" +
+	"\x06source\x18\v \x01(\tR\x06source\"}\n" +
 	"\tCacheMark\x12\x12\n" +
 	"\x04what\x18\x01 \x01(\tR\x04what\x12#\n" +
 	"\rmessage_index\x18\x02 \x01(\x05R\fmessageIndex\x12\x1f\n" +
@@ -2141,7 +2296,14 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x10PromptDifference\x12\x18\n" +
 	"\asection\x18\x01 \x01(\tR\asection\x12\x12\n" +
 	"\x04byte\x18\x02 \x01(\x03R\x04byte\x12#\n" +
-	"\rmessage_index\x18\x03 \x01(\x05R\fmessageIndex*\xa4\x01\n" +
+	"\rmessage_index\x18\x03 \x01(\x05R\fmessageIndex\"\xe6\x01\n" +
+	"\tFoldBatch\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x121\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x19.loombridge.v1.FoldReasonR\x06reason\x12\x12\n" +
+	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
+	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
+	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x122\n" +
+	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level*\xa4\x01\n" +
 	"\fPromptLayout\x12\x1d\n" +
 	"\x19PROMPT_LAYOUT_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19PROMPT_LAYOUT_THREE_PHASE\x10\x01\x12\x1e\n" +
@@ -2180,7 +2342,21 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x18SECTION_OUTCOME_LEFT_OUT\x10\x03\x12\x1a\n" +
 	"\x16SECTION_OUTCOME_FAILED\x10\x04\x12\x1d\n" +
 	"\x19SECTION_OUTCOME_TIMED_OUT\x10\x05\x12\x19\n" +
-	"\x15SECTION_OUTCOME_EMPTY\x10\x06B^\n" +
+	"\x15SECTION_OUTCOME_EMPTY\x10\x06*p\n" +
+	"\n" +
+	"FoldReason\x12\x1b\n" +
+	"\x17FOLD_REASON_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11FOLD_REASON_PRICE\x10\x01\x12\x16\n" +
+	"\x12FOLD_REASON_BUDGET\x10\x02\x12\x16\n" +
+	"\x12FOLD_REASON_CALLER\x10\x03*\xd1\x01\n" +
+	"\rPressureLevel\x12\x1e\n" +
+	"\x1aPRESSURE_LEVEL_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13PRESSURE_LEVEL_SNIP\x10\x01\x12\x18\n" +
+	"\x14PRESSURE_LEVEL_MICRO\x10\x02\x12\x1b\n" +
+	"\x17PRESSURE_LEVEL_COLLAPSE\x10\x03\x12\x17\n" +
+	"\x13PRESSURE_LEVEL_AUTO\x10\x04\x12\x1b\n" +
+	"\x17PRESSURE_LEVEL_REACTIVE\x10\x05\x12\x1a\n" +
+	"\x16PRESSURE_LEVEL_RENEWAL\x10\x06B^\n" +
 	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
@@ -2195,7 +2371,7 @@ func file_loombridge_v1_prompt_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_prompt_proto_rawDescData
 }
 
-var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
+var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
 var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(PromptLayout)(0),             // 0: loombridge.v1.PromptLayout
@@ -2205,68 +2381,69 @@ var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(CacheStrategy)(0),            // 4: loombridge.v1.CacheStrategy
 	(PlanStatus)(0),               // 5: loombridge.v1.PlanStatus
 	(SectionOutcome)(0),           // 6: loombridge.v1.SectionOutcome
-	(*PromptSettings)(nil),        // 7: loombridge.v1.PromptSettings
-	(*ToolSelection)(nil),         // 8: loombridge.v1.ToolSelection
-	(*SourceSettings)(nil),        // 9: loombridge.v1.SourceSettings
-	(*Example)(nil),               // 10: loombridge.v1.Example
-	(*Skill)(nil),                 // 11: loombridge.v1.Skill
-	(*InjectionLimits)(nil),       // 12: loombridge.v1.InjectionLimits
-	(*VariationSettings)(nil),     // 13: loombridge.v1.VariationSettings
-	(*Injection)(nil),             // 14: loombridge.v1.Injection
-	(*ToolDefinition)(nil),        // 15: loombridge.v1.ToolDefinition
-	(*PlanItem)(nil),              // 16: loombridge.v1.PlanItem
-	(*Plan)(nil),                  // 17: loombridge.v1.Plan
-	(*Working)(nil),               // 18: loombridge.v1.Working
-	(*UpdateWorkingRequest)(nil),  // 19: loombridge.v1.UpdateWorkingRequest
-	(*UpdateWorkingResponse)(nil), // 20: loombridge.v1.UpdateWorkingResponse
-	(*SectionInfo)(nil),           // 21: loombridge.v1.SectionInfo
-	(*SnapshotSequence)(nil),      // 22: loombridge.v1.SnapshotSequence
-	(*CacheMark)(nil),             // 23: loombridge.v1.CacheMark
-	(*PromptDifference)(nil),      // 24: loombridge.v1.PromptDifference
-	nil,                           // 25: loombridge.v1.InjectionLimits.SectionsEntry
-	(*durationpb.Duration)(nil),   // 26: google.protobuf.Duration
-	(*Dashboard)(nil),             // 27: loombridge.v1.Dashboard
-	(*PendingEvent)(nil),          // 28: loombridge.v1.PendingEvent
-	(*ActiveRisk)(nil),            // 29: loombridge.v1.ActiveRisk
-	(*EventVerdict)(nil),          // 30: loombridge.v1.EventVerdict
-	(*Evidence)(nil),              // 31: loombridge.v1.Evidence
-	(*Signal)(nil),                // 32: loombridge.v1.Signal
-	(*Acknowledgement)(nil),       // 33: loombridge.v1.Acknowledgement
+	(FoldReason)(0),               // 7: loombridge.v1.FoldReason
+	(PressureLevel)(0),            // 8: loombridge.v1.PressureLevel
+	(*PromptSettings)(nil),        // 9: loombridge.v1.PromptSettings
+	(*ToolSelection)(nil),         // 10: loombridge.v1.ToolSelection
+	(*SourceSettings)(nil),        // 11: loombridge.v1.SourceSettings
+	(*Example)(nil),               // 12: loombridge.v1.Example
+	(*Skill)(nil),                 // 13: loombridge.v1.Skill
+	(*InjectionLimits)(nil),       // 14: loombridge.v1.InjectionLimits
+	(*VariationSettings)(nil),     // 15: loombridge.v1.VariationSettings
+	(*Injection)(nil),             // 16: loombridge.v1.Injection
+	(*ToolDefinition)(nil),        // 17: loombridge.v1.ToolDefinition
+	(*PlanItem)(nil),              // 18: loombridge.v1.PlanItem
+	(*Plan)(nil),                  // 19: loombridge.v1.Plan
+	(*Working)(nil),               // 20: loombridge.v1.Working
+	(*UpdateWorkingRequest)(nil),  // 21: loombridge.v1.UpdateWorkingRequest
+	(*UpdateWorkingResponse)(nil), // 22: loombridge.v1.UpdateWorkingResponse
+	(*SectionInfo)(nil),           // 23: loombridge.v1.SectionInfo
+	(*CacheMark)(nil),             // 24: loombridge.v1.CacheMark
+	(*PromptDifference)(nil),      // 25: loombridge.v1.PromptDifference
+	(*FoldBatch)(nil),             // 26: loombridge.v1.FoldBatch
+	nil,                           // 27: loombridge.v1.InjectionLimits.SectionsEntry
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(*Dashboard)(nil),             // 29: loombridge.v1.Dashboard
+	(*PendingEvent)(nil),          // 30: loombridge.v1.PendingEvent
+	(*Acknowledgement)(nil),       // 31: loombridge.v1.Acknowledgement
+	(*Evidence)(nil),              // 32: loombridge.v1.Evidence
+	(*Signal)(nil),                // 33: loombridge.v1.Signal
 }
 var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.PromptSettings.layout:type_name -> loombridge.v1.PromptLayout
 	1,  // 1: loombridge.v1.PromptSettings.tool_rendering:type_name -> loombridge.v1.ToolRendering
-	8,  // 2: loombridge.v1.PromptSettings.tools:type_name -> loombridge.v1.ToolSelection
+	10, // 2: loombridge.v1.PromptSettings.tools:type_name -> loombridge.v1.ToolSelection
 	2,  // 3: loombridge.v1.PromptSettings.runtime_position:type_name -> loombridge.v1.RuntimePosition
-	9,  // 4: loombridge.v1.PromptSettings.sources:type_name -> loombridge.v1.SourceSettings
-	10, // 5: loombridge.v1.PromptSettings.few_shot:type_name -> loombridge.v1.Example
-	11, // 6: loombridge.v1.PromptSettings.skills:type_name -> loombridge.v1.Skill
-	12, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
-	13, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
-	14, // 9: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
-	26, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
-	25, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
+	11, // 4: loombridge.v1.PromptSettings.sources:type_name -> loombridge.v1.SourceSettings
+	12, // 5: loombridge.v1.PromptSettings.few_shot:type_name -> loombridge.v1.Example
+	13, // 6: loombridge.v1.PromptSettings.skills:type_name -> loombridge.v1.Skill
+	14, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
+	15, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
+	16, // 9: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
+	28, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
+	27, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
 	3,  // 12: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
 	4,  // 13: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
 	5,  // 14: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
-	16, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
-	17, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
-	27, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
-	28, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
-	29, // 19: loombridge.v1.Working.active_risks:type_name -> loombridge.v1.ActiveRisk
-	30, // 20: loombridge.v1.Working.decisions:type_name -> loombridge.v1.EventVerdict
-	31, // 21: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
-	17, // 22: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
-	32, // 23: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
-	33, // 24: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
-	31, // 25: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
-	18, // 26: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
-	6,  // 27: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	18, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
+	19, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
+	29, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
+	30, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
+	31, // 19: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
+	32, // 20: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
+	19, // 21: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
+	33, // 22: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
+	31, // 23: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
+	32, // 24: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
+	20, // 25: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
+	6,  // 26: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
+	7,  // 27: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	8,  // 28: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_prompt_proto_init() }
@@ -2283,7 +2460,7 @@ func file_loombridge_v1_prompt_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_prompt_proto_rawDesc), len(file_loombridge_v1_prompt_proto_rawDesc)),
-			NumEnums:      7,
+			NumEnums:      9,
 			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,

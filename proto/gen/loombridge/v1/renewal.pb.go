@@ -22,134 +22,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Handoff is what a renewed window gets from the one before.
-type Handoff struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// goal is what the agent works towards.
-	Goal string `protobuf:"bytes,1,opt,name=goal,proto3" json:"goal,omitempty"`
-	// sprint counts the renewals of the session, from 1.
-	Sprint int32 `protobuf:"varint,2,opt,name=sprint,proto3" json:"sprint,omitempty"`
-	// progress_summary is what the agent said of how far it is, or else its scratchpad.
-	ProgressSummary string `protobuf:"bytes,3,opt,name=progress_summary,json=progressSummary,proto3" json:"progress_summary,omitempty"`
-	// produced_artifacts name what the sprint brought forth: results that were offloaded,
-	// and the files that its calls were about most.
-	ProducedArtifacts []string `protobuf:"bytes,4,rep,name=produced_artifacts,json=producedArtifacts,proto3" json:"produced_artifacts,omitempty"`
-	// open_tasks are the items of the plan that are not over.
-	OpenTasks []string `protobuf:"bytes,5,rep,name=open_tasks,json=openTasks,proto3" json:"open_tasks,omitempty"`
-	// rho is the pressure of the window that ended.
-	Rho float64 `protobuf:"fixed64,6,opt,name=rho,proto3" json:"rho,omitempty"`
-	// error_count is how many of the last 10 steps had failed.
-	ErrorCount int32 `protobuf:"varint,7,opt,name=error_count,json=errorCount,proto3" json:"error_count,omitempty"`
-	// depth is how many parents the agent has above it.
-	Depth int32 `protobuf:"varint,8,opt,name=depth,proto3" json:"depth,omitempty"`
-	// handoff_time is when the window was renewed.
-	HandoffTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=handoff_time,json=handoffTime,proto3" json:"handoff_time,omitempty"`
-	// text is how prompts show it, as the first message of their history.
-	Text          string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Handoff) Reset() {
-	*x = Handoff{}
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Handoff) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Handoff) ProtoMessage() {}
-
-func (x *Handoff) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Handoff.ProtoReflect.Descriptor instead.
-func (*Handoff) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *Handoff) GetGoal() string {
-	if x != nil {
-		return x.Goal
-	}
-	return ""
-}
-
-func (x *Handoff) GetSprint() int32 {
-	if x != nil {
-		return x.Sprint
-	}
-	return 0
-}
-
-func (x *Handoff) GetProgressSummary() string {
-	if x != nil {
-		return x.ProgressSummary
-	}
-	return ""
-}
-
-func (x *Handoff) GetProducedArtifacts() []string {
-	if x != nil {
-		return x.ProducedArtifacts
-	}
-	return nil
-}
-
-func (x *Handoff) GetOpenTasks() []string {
-	if x != nil {
-		return x.OpenTasks
-	}
-	return nil
-}
-
-func (x *Handoff) GetRho() float64 {
-	if x != nil {
-		return x.Rho
-	}
-	return 0
-}
-
-func (x *Handoff) GetErrorCount() int32 {
-	if x != nil {
-		return x.ErrorCount
-	}
-	return 0
-}
-
-func (x *Handoff) GetDepth() int32 {
-	if x != nil {
-		return x.Depth
-	}
-	return 0
-}
-
-func (x *Handoff) GetHandoffTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.HandoffTime
-	}
-	return nil
-}
-
-func (x *Handoff) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
 // Snapshot is what an agent was at when its window was renewed.
 type Snapshot struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -161,15 +33,19 @@ type Snapshot struct {
 	// working is its working state, with the last 5 of its decisions. The dashboard is the
 	// ended window's. Its active_skills are the ones in addition to the session's own.
 	Working *Working `protobuf:"bytes,3,opt,name=working,proto3" json:"working,omitempty"`
-	// handoff is the handoff to the renewed window.
-	Handoff       *Handoff `protobuf:"bytes,4,opt,name=handoff,proto3" json:"handoff,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// handoff is the text that the renewed window begins with, as the first message of its
+	// history: goal, progress, open items of the plan and what the agent was at.
+	Handoff string `protobuf:"bytes,4,opt,name=handoff,proto3" json:"handoff,omitempty"`
+	// produced_artifacts name what the sprint brought forth: results that were offloaded,
+	// and the files that its calls were about most.
+	ProducedArtifacts []string `protobuf:"bytes,5,rep,name=produced_artifacts,json=producedArtifacts,proto3" json:"produced_artifacts,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
 	*x = Snapshot{}
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[1]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -181,7 +57,7 @@ func (x *Snapshot) String() string {
 func (*Snapshot) ProtoMessage() {}
 
 func (x *Snapshot) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[1]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -194,7 +70,7 @@ func (x *Snapshot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Snapshot.ProtoReflect.Descriptor instead.
 func (*Snapshot) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{1}
+	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *Snapshot) GetSprint() int32 {
@@ -218,9 +94,16 @@ func (x *Snapshot) GetWorking() *Working {
 	return nil
 }
 
-func (x *Snapshot) GetHandoff() *Handoff {
+func (x *Snapshot) GetHandoff() string {
 	if x != nil {
 		return x.Handoff
+	}
+	return ""
+}
+
+func (x *Snapshot) GetProducedArtifacts() []string {
+	if x != nil {
+		return x.ProducedArtifacts
 	}
 	return nil
 }
@@ -245,7 +128,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[2]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -257,7 +140,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[2]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -270,7 +153,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *RenewRequest) GetAgentId() string {
@@ -322,7 +205,7 @@ type RenewResponse struct {
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[3]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -334,7 +217,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[3]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -347,7 +230,7 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *RenewResponse) GetRenewed() bool {
@@ -364,116 +247,6 @@ func (x *RenewResponse) GetSnapshot() *Snapshot {
 	return nil
 }
 
-// GetSnapshotRequest names a snapshot.
-type GetSnapshotRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose session it is. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// session_id is the session. Default `default`.
-	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// sprint is that of the snapshot, from 1. Default: the last one.
-	Sprint        int32 `protobuf:"varint,3,opt,name=sprint,proto3" json:"sprint,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetSnapshotRequest) Reset() {
-	*x = GetSnapshotRequest{}
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetSnapshotRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetSnapshotRequest) ProtoMessage() {}
-
-func (x *GetSnapshotRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetSnapshotRequest.ProtoReflect.Descriptor instead.
-func (*GetSnapshotRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *GetSnapshotRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *GetSnapshotRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *GetSnapshotRequest) GetSprint() int32 {
-	if x != nil {
-		return x.Sprint
-	}
-	return 0
-}
-
-// GetSnapshotResponse is a snapshot.
-type GetSnapshotResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// snapshot is it.
-	Snapshot      *Snapshot `protobuf:"bytes,1,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetSnapshotResponse) Reset() {
-	*x = GetSnapshotResponse{}
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetSnapshotResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetSnapshotResponse) ProtoMessage() {}
-
-func (x *GetSnapshotResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetSnapshotResponse.ProtoReflect.Descriptor instead.
-func (*GetSnapshotResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *GetSnapshotResponse) GetSnapshot() *Snapshot {
-	if x != nil {
-		return x.Snapshot
-	}
-	return nil
-}
-
 // ListSnapshotsRequest asks for the snapshots of a session.
 type ListSnapshotsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -484,14 +257,17 @@ type ListSnapshotsRequest struct {
 	// page_size is how many to answer at most, up to 100. Default 20.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token is next_page_token of the page before.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// sprint lists that snapshot alone, from 1; -1 is the last one. SNAPSHOT_NOT_FOUND where
+	// there is none. Default: all.
+	Sprint        int32 `protobuf:"varint,5,opt,name=sprint,proto3" json:"sprint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListSnapshotsRequest) Reset() {
 	*x = ListSnapshotsRequest{}
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[6]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -503,7 +279,7 @@ func (x *ListSnapshotsRequest) String() string {
 func (*ListSnapshotsRequest) ProtoMessage() {}
 
 func (x *ListSnapshotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[6]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -516,7 +292,7 @@ func (x *ListSnapshotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSnapshotsRequest.ProtoReflect.Descriptor instead.
 func (*ListSnapshotsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListSnapshotsRequest) GetAgentId() string {
@@ -547,6 +323,13 @@ func (x *ListSnapshotsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListSnapshotsRequest) GetSprint() int32 {
+	if x != nil {
+		return x.Sprint
+	}
+	return 0
+}
+
 // ListSnapshotsResponse is a page of snapshots, the oldest first.
 type ListSnapshotsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -560,7 +343,7 @@ type ListSnapshotsResponse struct {
 
 func (x *ListSnapshotsResponse) Reset() {
 	*x = ListSnapshotsResponse{}
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[7]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -572,7 +355,7 @@ func (x *ListSnapshotsResponse) String() string {
 func (*ListSnapshotsResponse) ProtoMessage() {}
 
 func (x *ListSnapshotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_renewal_proto_msgTypes[7]
+	mi := &file_loombridge_v1_renewal_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -585,7 +368,7 @@ func (x *ListSnapshotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSnapshotsResponse.ProtoReflect.Descriptor instead.
 func (*ListSnapshotsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_renewal_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListSnapshotsResponse) GetSnapshots() []*Snapshot {
@@ -606,26 +389,13 @@ var File_loombridge_v1_renewal_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_renewal_proto_rawDesc = "" +
 	"\n" +
-	"\x1bloombridge/v1/renewal.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/prompt.proto\"\xca\x02\n" +
-	"\aHandoff\x12\x12\n" +
-	"\x04goal\x18\x01 \x01(\tR\x04goal\x12\x16\n" +
-	"\x06sprint\x18\x02 \x01(\x05R\x06sprint\x12)\n" +
-	"\x10progress_summary\x18\x03 \x01(\tR\x0fprogressSummary\x12-\n" +
-	"\x12produced_artifacts\x18\x04 \x03(\tR\x11producedArtifacts\x12\x1d\n" +
-	"\n" +
-	"open_tasks\x18\x05 \x03(\tR\topenTasks\x12\x10\n" +
-	"\x03rho\x18\x06 \x01(\x01R\x03rho\x12\x1f\n" +
-	"\verror_count\x18\a \x01(\x05R\n" +
-	"errorCount\x12\x14\n" +
-	"\x05depth\x18\b \x01(\x05R\x05depth\x12=\n" +
-	"\fhandoff_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\vhandoffTime\x12\x12\n" +
-	"\x04text\x18\n" +
-	" \x01(\tR\x04text\"\xc7\x01\n" +
+	"\x1bloombridge/v1/renewal.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/prompt.proto\"\xde\x01\n" +
 	"\bSnapshot\x12\x16\n" +
 	"\x06sprint\x18\x01 \x01(\x05R\x06sprint\x12?\n" +
 	"\rsnapshot_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\fsnapshotTime\x120\n" +
-	"\aworking\x18\x03 \x01(\v2\x16.loombridge.v1.WorkingR\aworking\x120\n" +
-	"\ahandoff\x18\x04 \x01(\v2\x16.loombridge.v1.HandoffR\ahandoff\"\x94\x01\n" +
+	"\aworking\x18\x03 \x01(\v2\x16.loombridge.v1.WorkingR\aworking\x12\x18\n" +
+	"\ahandoff\x18\x04 \x01(\tR\ahandoff\x12-\n" +
+	"\x12produced_artifacts\x18\x05 \x03(\tR\x11producedArtifacts\"\x94\x01\n" +
 	"\fRenewRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -636,21 +406,15 @@ const file_loombridge_v1_renewal_proto_rawDesc = "" +
 	"request_id\x18\x05 \x01(\tR\trequestId\"^\n" +
 	"\rRenewResponse\x12\x18\n" +
 	"\arenewed\x18\x01 \x01(\bR\arenewed\x123\n" +
-	"\bsnapshot\x18\x02 \x01(\v2\x17.loombridge.v1.SnapshotR\bsnapshot\"f\n" +
-	"\x12GetSnapshotRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06sprint\x18\x03 \x01(\x05R\x06sprint\"J\n" +
-	"\x13GetSnapshotResponse\x123\n" +
-	"\bsnapshot\x18\x01 \x01(\v2\x17.loombridge.v1.SnapshotR\bsnapshot\"\x8c\x01\n" +
+	"\bsnapshot\x18\x02 \x01(\v2\x17.loombridge.v1.SnapshotR\bsnapshot\"\xa4\x01\n" +
 	"\x14ListSnapshotsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"v\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06sprint\x18\x05 \x01(\x05R\x06sprint\"v\n" +
 	"\x15ListSnapshotsResponse\x125\n" +
 	"\tsnapshots\x18\x01 \x03(\v2\x17.loombridge.v1.SnapshotR\tsnapshots\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageTokenB^\n" +
@@ -668,32 +432,26 @@ func file_loombridge_v1_renewal_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_renewal_proto_rawDescData
 }
 
-var file_loombridge_v1_renewal_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_loombridge_v1_renewal_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_loombridge_v1_renewal_proto_goTypes = []any{
-	(*Handoff)(nil),               // 0: loombridge.v1.Handoff
-	(*Snapshot)(nil),              // 1: loombridge.v1.Snapshot
-	(*RenewRequest)(nil),          // 2: loombridge.v1.RenewRequest
-	(*RenewResponse)(nil),         // 3: loombridge.v1.RenewResponse
-	(*GetSnapshotRequest)(nil),    // 4: loombridge.v1.GetSnapshotRequest
-	(*GetSnapshotResponse)(nil),   // 5: loombridge.v1.GetSnapshotResponse
-	(*ListSnapshotsRequest)(nil),  // 6: loombridge.v1.ListSnapshotsRequest
-	(*ListSnapshotsResponse)(nil), // 7: loombridge.v1.ListSnapshotsResponse
-	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*Working)(nil),               // 9: loombridge.v1.Working
+	(*Snapshot)(nil),              // 0: loombridge.v1.Snapshot
+	(*RenewRequest)(nil),          // 1: loombridge.v1.RenewRequest
+	(*RenewResponse)(nil),         // 2: loombridge.v1.RenewResponse
+	(*ListSnapshotsRequest)(nil),  // 3: loombridge.v1.ListSnapshotsRequest
+	(*ListSnapshotsResponse)(nil), // 4: loombridge.v1.ListSnapshotsResponse
+	(*timestamppb.Timestamp)(nil), // 5: google.protobuf.Timestamp
+	(*Working)(nil),               // 6: loombridge.v1.Working
 }
 var file_loombridge_v1_renewal_proto_depIdxs = []int32{
-	8, // 0: loombridge.v1.Handoff.handoff_time:type_name -> google.protobuf.Timestamp
-	8, // 1: loombridge.v1.Snapshot.snapshot_time:type_name -> google.protobuf.Timestamp
-	9, // 2: loombridge.v1.Snapshot.working:type_name -> loombridge.v1.Working
-	0, // 3: loombridge.v1.Snapshot.handoff:type_name -> loombridge.v1.Handoff
-	1, // 4: loombridge.v1.RenewResponse.snapshot:type_name -> loombridge.v1.Snapshot
-	1, // 5: loombridge.v1.GetSnapshotResponse.snapshot:type_name -> loombridge.v1.Snapshot
-	1, // 6: loombridge.v1.ListSnapshotsResponse.snapshots:type_name -> loombridge.v1.Snapshot
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	5, // 0: loombridge.v1.Snapshot.snapshot_time:type_name -> google.protobuf.Timestamp
+	6, // 1: loombridge.v1.Snapshot.working:type_name -> loombridge.v1.Working
+	0, // 2: loombridge.v1.RenewResponse.snapshot:type_name -> loombridge.v1.Snapshot
+	0, // 3: loombridge.v1.ListSnapshotsResponse.snapshots:type_name -> loombridge.v1.Snapshot
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_renewal_proto_init() }
@@ -708,7 +466,7 @@ func file_loombridge_v1_renewal_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_renewal_proto_rawDesc), len(file_loombridge_v1_renewal_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

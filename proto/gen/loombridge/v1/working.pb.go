@@ -350,8 +350,6 @@ type PendingEvent struct {
 	Summary string `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	// sample is the summary of the first of several.
 	Sample string `protobuf:"bytes,4,opt,name=sample,proto3" json:"sample,omitempty"`
-	// count is how many there are.
-	Count int32 `protobuf:"varint,5,opt,name=count,proto3" json:"count,omitempty"`
 	// urgency is the highest of theirs.
 	Urgency       Urgency `protobuf:"varint,6,opt,name=urgency,proto3,enum=loombridge.v1.Urgency" json:"urgency,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -416,13 +414,6 @@ func (x *PendingEvent) GetSample() string {
 	return ""
 }
 
-func (x *PendingEvent) GetCount() int32 {
-	if x != nil {
-		return x.Count
-	}
-	return 0
-}
-
 func (x *PendingEvent) GetUrgency() Urgency {
 	if x != nil {
 		return x.Urgency
@@ -430,85 +421,23 @@ func (x *PendingEvent) GetUrgency() Urgency {
 	return Urgency_URGENCY_UNSPECIFIED
 }
 
-// ActiveRisk is an urgent event that waits.
-type ActiveRisk struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// event_id is that of the event.
-	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	// summary says what happened.
-	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	// urgency is high or critical.
-	Urgency       Urgency `protobuf:"varint,3,opt,name=urgency,proto3,enum=loombridge.v1.Urgency" json:"urgency,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ActiveRisk) Reset() {
-	*x = ActiveRisk{}
-	mi := &file_loombridge_v1_working_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ActiveRisk) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ActiveRisk) ProtoMessage() {}
-
-func (x *ActiveRisk) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_working_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ActiveRisk.ProtoReflect.Descriptor instead.
-func (*ActiveRisk) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_working_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *ActiveRisk) GetEventId() string {
-	if x != nil {
-		return x.EventId
-	}
-	return ""
-}
-
-func (x *ActiveRisk) GetSummary() string {
-	if x != nil {
-		return x.Summary
-	}
-	return ""
-}
-
-func (x *ActiveRisk) GetUrgency() Urgency {
-	if x != nil {
-		return x.Urgency
-	}
-	return Urgency_URGENCY_UNSPECIFIED
-}
-
-// Acknowledgement is a decision about an event that waits. One about another event changes
-// nothing.
+// Acknowledgement is a decision about an event that waits, or was taken. One about another
+// event changes nothing.
 type Acknowledgement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// event_id is that of the event: 1 to 128 bytes. Required.
 	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
 	// decision is what becomes of it. Required.
-	Decision      EventDecision `protobuf:"varint,2,opt,name=decision,proto3,enum=loombridge.v1.EventDecision" json:"decision,omitempty"`
+	Decision EventDecision `protobuf:"varint,2,opt,name=decision,proto3,enum=loombridge.v1.EventDecision" json:"decision,omitempty"`
+	// summary is what had happened; set by the server alone.
+	Summary       string `protobuf:"bytes,3,opt,name=summary,proto3" json:"summary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Acknowledgement) Reset() {
 	*x = Acknowledgement{}
-	mi := &file_loombridge_v1_working_proto_msgTypes[4]
+	mi := &file_loombridge_v1_working_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -520,7 +449,7 @@ func (x *Acknowledgement) String() string {
 func (*Acknowledgement) ProtoMessage() {}
 
 func (x *Acknowledgement) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_working_proto_msgTypes[4]
+	mi := &file_loombridge_v1_working_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -533,7 +462,7 @@ func (x *Acknowledgement) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Acknowledgement.ProtoReflect.Descriptor instead.
 func (*Acknowledgement) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_working_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_working_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Acknowledgement) GetEventId() string {
@@ -550,68 +479,11 @@ func (x *Acknowledgement) GetDecision() EventDecision {
 	return EventDecision_EVENT_DECISION_UNSPECIFIED
 }
 
-// EventVerdict is a decision that was taken.
-type EventVerdict struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// event_id is that of the event.
-	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
-	// summary is what happened.
-	Summary string `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
-	// decision is the decision.
-	Decision      EventDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.EventDecision" json:"decision,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *EventVerdict) Reset() {
-	*x = EventVerdict{}
-	mi := &file_loombridge_v1_working_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *EventVerdict) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*EventVerdict) ProtoMessage() {}
-
-func (x *EventVerdict) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_working_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use EventVerdict.ProtoReflect.Descriptor instead.
-func (*EventVerdict) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_working_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *EventVerdict) GetEventId() string {
-	if x != nil {
-		return x.EventId
-	}
-	return ""
-}
-
-func (x *EventVerdict) GetSummary() string {
+func (x *Acknowledgement) GetSummary() string {
 	if x != nil {
 		return x.Summary
 	}
 	return ""
-}
-
-func (x *EventVerdict) GetDecision() EventDecision {
-	if x != nil {
-		return x.Decision
-	}
-	return EventDecision_EVENT_DECISION_UNSPECIFIED
 }
 
 // Evidence is a piece of knowledge that the agent works with.
@@ -635,7 +507,7 @@ type Evidence struct {
 
 func (x *Evidence) Reset() {
 	*x = Evidence{}
-	mi := &file_loombridge_v1_working_proto_msgTypes[6]
+	mi := &file_loombridge_v1_working_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +519,7 @@ func (x *Evidence) String() string {
 func (*Evidence) ProtoMessage() {}
 
 func (x *Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_working_proto_msgTypes[6]
+	mi := &file_loombridge_v1_working_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +532,7 @@ func (x *Evidence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Evidence.ProtoReflect.Descriptor instead.
 func (*Evidence) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_working_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_working_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Evidence) GetSource() string {
@@ -719,26 +591,17 @@ const file_loombridge_v1_working_proto_rawDesc = "" +
 	"\aurgency\x18\x04 \x01(\x0e2\x16.loombridge.v1.UrgencyR\aurgency\x12\x1c\n" +
 	"\adelta_h\x18\x05 \x01(\x01H\x00R\x06deltaH\x88\x01\x01B\n" +
 	"\n" +
-	"\b_delta_h\"\xb9\x01\n" +
+	"\b_delta_h\"\xa3\x01\n" +
 	"\fPendingEvent\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x1b\n" +
 	"\tevent_ids\x18\x02 \x03(\tR\beventIds\x12\x18\n" +
 	"\asummary\x18\x03 \x01(\tR\asummary\x12\x16\n" +
-	"\x06sample\x18\x04 \x01(\tR\x06sample\x12\x14\n" +
-	"\x05count\x18\x05 \x01(\x05R\x05count\x120\n" +
-	"\aurgency\x18\x06 \x01(\x0e2\x16.loombridge.v1.UrgencyR\aurgency\"s\n" +
-	"\n" +
-	"ActiveRisk\x12\x19\n" +
-	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x18\n" +
-	"\asummary\x18\x02 \x01(\tR\asummary\x120\n" +
-	"\aurgency\x18\x03 \x01(\x0e2\x16.loombridge.v1.UrgencyR\aurgency\"f\n" +
+	"\x06sample\x18\x04 \x01(\tR\x06sample\x120\n" +
+	"\aurgency\x18\x06 \x01(\x0e2\x16.loombridge.v1.UrgencyR\aurgency\"\x80\x01\n" +
 	"\x0fAcknowledgement\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x128\n" +
-	"\bdecision\x18\x02 \x01(\x0e2\x1c.loombridge.v1.EventDecisionR\bdecision\"}\n" +
-	"\fEventVerdict\x12\x19\n" +
-	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x18\n" +
-	"\asummary\x18\x02 \x01(\tR\asummary\x128\n" +
-	"\bdecision\x18\x03 \x01(\x0e2\x1c.loombridge.v1.EventDecisionR\bdecision\"\x84\x01\n" +
+	"\bdecision\x18\x02 \x01(\x0e2\x1c.loombridge.v1.EventDecisionR\bdecision\x12\x18\n" +
+	"\asummary\x18\x03 \x01(\tR\asummary\"\x84\x01\n" +
 	"\bEvidence\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x18\n" +
@@ -774,31 +637,27 @@ func file_loombridge_v1_working_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_working_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_loombridge_v1_working_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_loombridge_v1_working_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_loombridge_v1_working_proto_goTypes = []any{
 	(Urgency)(0),                  // 0: loombridge.v1.Urgency
 	(EventDecision)(0),            // 1: loombridge.v1.EventDecision
 	(*Dashboard)(nil),             // 2: loombridge.v1.Dashboard
 	(*Signal)(nil),                // 3: loombridge.v1.Signal
 	(*PendingEvent)(nil),          // 4: loombridge.v1.PendingEvent
-	(*ActiveRisk)(nil),            // 5: loombridge.v1.ActiveRisk
-	(*Acknowledgement)(nil),       // 6: loombridge.v1.Acknowledgement
-	(*EventVerdict)(nil),          // 7: loombridge.v1.EventVerdict
-	(*Evidence)(nil),              // 8: loombridge.v1.Evidence
-	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*Acknowledgement)(nil),       // 5: loombridge.v1.Acknowledgement
+	(*Evidence)(nil),              // 6: loombridge.v1.Evidence
+	(*timestamppb.Timestamp)(nil), // 7: google.protobuf.Timestamp
 }
 var file_loombridge_v1_working_proto_depIdxs = []int32{
-	9, // 0: loombridge.v1.Dashboard.last_heartbeat_time:type_name -> google.protobuf.Timestamp
+	7, // 0: loombridge.v1.Dashboard.last_heartbeat_time:type_name -> google.protobuf.Timestamp
 	0, // 1: loombridge.v1.Signal.urgency:type_name -> loombridge.v1.Urgency
 	0, // 2: loombridge.v1.PendingEvent.urgency:type_name -> loombridge.v1.Urgency
-	0, // 3: loombridge.v1.ActiveRisk.urgency:type_name -> loombridge.v1.Urgency
-	1, // 4: loombridge.v1.Acknowledgement.decision:type_name -> loombridge.v1.EventDecision
-	1, // 5: loombridge.v1.EventVerdict.decision:type_name -> loombridge.v1.EventDecision
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	1, // 3: loombridge.v1.Acknowledgement.decision:type_name -> loombridge.v1.EventDecision
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_working_proto_init() }
@@ -813,7 +672,7 @@ func file_loombridge_v1_working_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_working_proto_rawDesc), len(file_loombridge_v1_working_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   7,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

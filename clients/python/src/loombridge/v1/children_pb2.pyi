@@ -2,6 +2,7 @@ import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
 from loombridge.v1 import options_pb2 as _options_pb2
+from loombridge.v1 import prompt_pb2 as _prompt_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -127,26 +128,14 @@ class CompleteTaskRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., task_id: _Optional[str] = ..., conclusion: _Optional[str] = ..., failed: bool = ..., error: _Optional[str] = ..., grants: _Optional[_Iterable[str]] = ..., step_ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CompleteTaskResponse(_message.Message):
-    __slots__ = ("child", "fold")
+    __slots__ = ("child", "fold", "problem")
     CHILD_FIELD_NUMBER: _ClassVar[int]
     FOLD_FIELD_NUMBER: _ClassVar[int]
-    child: ChildAgent
-    fold: TaskFold
-    def __init__(self, child: _Optional[_Union[ChildAgent, _Mapping]] = ..., fold: _Optional[_Union[TaskFold, _Mapping]] = ...) -> None: ...
-
-class TaskFold(_message.Message):
-    __slots__ = ("batch", "refs", "before_tokens", "after_tokens", "problem")
-    BATCH_FIELD_NUMBER: _ClassVar[int]
-    REFS_FIELD_NUMBER: _ClassVar[int]
-    BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
-    batch: int
-    refs: _containers.RepeatedScalarFieldContainer[str]
-    before_tokens: int
-    after_tokens: int
+    child: ChildAgent
+    fold: _prompt_pb2.FoldBatch
     problem: str
-    def __init__(self, batch: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., problem: _Optional[str] = ...) -> None: ...
+    def __init__(self, child: _Optional[_Union[ChildAgent, _Mapping]] = ..., fold: _Optional[_Union[_prompt_pb2.FoldBatch, _Mapping]] = ..., problem: _Optional[str] = ...) -> None: ...
 
 class WaitAgentsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "child_ids", "timeout")

@@ -56,23 +56,6 @@ class HistoryPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HISTORY_POLICY_APPEND_ONLY: _ClassVar[HistoryPolicy]
     HISTORY_POLICY_PRESET: _ClassVar[HistoryPolicy]
 
-class FoldReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    FOLD_REASON_UNSPECIFIED: _ClassVar[FoldReason]
-    FOLD_REASON_PRICE: _ClassVar[FoldReason]
-    FOLD_REASON_BUDGET: _ClassVar[FoldReason]
-    FOLD_REASON_CALLER: _ClassVar[FoldReason]
-
-class PressureLevel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    PRESSURE_LEVEL_UNSPECIFIED: _ClassVar[PressureLevel]
-    PRESSURE_LEVEL_SNIP: _ClassVar[PressureLevel]
-    PRESSURE_LEVEL_MICRO: _ClassVar[PressureLevel]
-    PRESSURE_LEVEL_COLLAPSE: _ClassVar[PressureLevel]
-    PRESSURE_LEVEL_AUTO: _ClassVar[PressureLevel]
-    PRESSURE_LEVEL_REACTIVE: _ClassVar[PressureLevel]
-    PRESSURE_LEVEL_RENEWAL: _ClassVar[PressureLevel]
-
 class HistoryStyle(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     HISTORY_STYLE_UNSPECIFIED: _ClassVar[HistoryStyle]
@@ -141,17 +124,6 @@ HISTORY_POLICY_UNSPECIFIED: HistoryPolicy
 HISTORY_POLICY_LEDGER: HistoryPolicy
 HISTORY_POLICY_APPEND_ONLY: HistoryPolicy
 HISTORY_POLICY_PRESET: HistoryPolicy
-FOLD_REASON_UNSPECIFIED: FoldReason
-FOLD_REASON_PRICE: FoldReason
-FOLD_REASON_BUDGET: FoldReason
-FOLD_REASON_CALLER: FoldReason
-PRESSURE_LEVEL_UNSPECIFIED: PressureLevel
-PRESSURE_LEVEL_SNIP: PressureLevel
-PRESSURE_LEVEL_MICRO: PressureLevel
-PRESSURE_LEVEL_COLLAPSE: PressureLevel
-PRESSURE_LEVEL_AUTO: PressureLevel
-PRESSURE_LEVEL_REACTIVE: PressureLevel
-PRESSURE_LEVEL_RENEWAL: PressureLevel
 HISTORY_STYLE_UNSPECIFIED: HistoryStyle
 HISTORY_STYLE_DESIGN: HistoryStyle
 HISTORY_STYLE_REDUCTION: HistoryStyle
@@ -232,7 +204,7 @@ class AppendMessagesResponse(_message.Message):
     def __init__(self, positions: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Step(_message.Message):
-    __slots__ = ("id", "tool_name", "minimal_args", "minimal_args_json", "observation", "outcome_ref", "outcome_path", "create_time", "success", "outcome", "thought", "error", "inline", "metadata", "session_id", "turn_id", "call_id", "position", "needs_offload", "pinned", "result_form", "refused")
+    __slots__ = ("id", "tool_name", "minimal_args", "minimal_args_json", "observation", "outcome_ref", "outcome_path", "create_time", "success", "outcome", "thought", "error", "inline", "metadata", "session_id", "turn_id", "call_id", "position", "pinned", "result_form", "refused")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     MINIMAL_ARGS_FIELD_NUMBER: _ClassVar[int]
@@ -251,7 +223,6 @@ class Step(_message.Message):
     TURN_ID_FIELD_NUMBER: _ClassVar[int]
     CALL_ID_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
-    NEEDS_OFFLOAD_FIELD_NUMBER: _ClassVar[int]
     PINNED_FIELD_NUMBER: _ClassVar[int]
     RESULT_FORM_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
@@ -273,11 +244,10 @@ class Step(_message.Message):
     turn_id: str
     call_id: str
     position: int
-    needs_offload: bool
     pinned: bool
     result_form: ResultForm
     refused: bool
-    def __init__(self, id: _Optional[str] = ..., tool_name: _Optional[str] = ..., minimal_args: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., minimal_args_json: _Optional[str] = ..., observation: _Optional[str] = ..., outcome_ref: _Optional[str] = ..., outcome_path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., success: bool = ..., outcome: _Optional[_Union[StepOutcome, str]] = ..., thought: _Optional[str] = ..., error: _Optional[str] = ..., inline: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., position: _Optional[int] = ..., needs_offload: bool = ..., pinned: bool = ..., result_form: _Optional[_Union[ResultForm, str]] = ..., refused: bool = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., tool_name: _Optional[str] = ..., minimal_args: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., minimal_args_json: _Optional[str] = ..., observation: _Optional[str] = ..., outcome_ref: _Optional[str] = ..., outcome_path: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., success: bool = ..., outcome: _Optional[_Union[StepOutcome, str]] = ..., thought: _Optional[str] = ..., error: _Optional[str] = ..., inline: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., position: _Optional[int] = ..., pinned: bool = ..., result_form: _Optional[_Union[ResultForm, str]] = ..., refused: bool = ...) -> None: ...
 
 class ResultBytes(_message.Message):
     __slots__ = ("data", "media_type")
@@ -286,36 +256,6 @@ class ResultBytes(_message.Message):
     data: bytes
     media_type: str
     def __init__(self, data: _Optional[bytes] = ..., media_type: _Optional[str] = ...) -> None: ...
-
-class ResultContent(_message.Message):
-    __slots__ = ("blocks",)
-    BLOCKS_FIELD_NUMBER: _ClassVar[int]
-    blocks: _containers.RepeatedCompositeFieldContainer[ContentBlock]
-    def __init__(self, blocks: _Optional[_Iterable[_Union[ContentBlock, _Mapping]]] = ...) -> None: ...
-
-class ContentBlock(_message.Message):
-    __slots__ = ("text", "image", "audio", "resource")
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    IMAGE_FIELD_NUMBER: _ClassVar[int]
-    AUDIO_FIELD_NUMBER: _ClassVar[int]
-    RESOURCE_FIELD_NUMBER: _ClassVar[int]
-    text: str
-    image: ResultBytes
-    audio: ResultBytes
-    resource: ResourceBlock
-    def __init__(self, text: _Optional[str] = ..., image: _Optional[_Union[ResultBytes, _Mapping]] = ..., audio: _Optional[_Union[ResultBytes, _Mapping]] = ..., resource: _Optional[_Union[ResourceBlock, _Mapping]] = ...) -> None: ...
-
-class ResourceBlock(_message.Message):
-    __slots__ = ("uri", "media_type", "text", "data")
-    URI_FIELD_NUMBER: _ClassVar[int]
-    MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
-    TEXT_FIELD_NUMBER: _ClassVar[int]
-    DATA_FIELD_NUMBER: _ClassVar[int]
-    uri: str
-    media_type: str
-    text: str
-    data: bytes
-    def __init__(self, uri: _Optional[str] = ..., media_type: _Optional[str] = ..., text: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class ResultUpload(_message.Message):
     __slots__ = ("form", "media_type")
@@ -394,30 +334,33 @@ class AssembleRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., system: _Optional[str] = ..., without_tools: bool = ..., format: _Optional[_Union[PromptFormat, str]] = ..., dry_run: bool = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ..., settings: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDefinition, _Mapping]]] = ..., turn_id: _Optional[str] = ..., as_of_step_id: _Optional[str] = ..., as_of_prompt_id: _Optional[str] = ...) -> None: ...
 
 class AssembleResponse(_message.Message):
-    __slots__ = ("messages", "tools_json", "openai_chat_json", "tokens", "parts", "prefix_sha256", "receipt", "openai_responses_json", "anthropic_json", "gemini_json", "cache_marks")
+    __slots__ = ("messages", "tools_json", "prompt_json", "format", "tokens", "parts", "prefix_sha256", "receipt", "cache_marks")
+    class PartsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
     TOOLS_JSON_FIELD_NUMBER: _ClassVar[int]
-    OPENAI_CHAT_JSON_FIELD_NUMBER: _ClassVar[int]
+    PROMPT_JSON_FIELD_NUMBER: _ClassVar[int]
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     PREFIX_SHA256_FIELD_NUMBER: _ClassVar[int]
     RECEIPT_FIELD_NUMBER: _ClassVar[int]
-    OPENAI_RESPONSES_JSON_FIELD_NUMBER: _ClassVar[int]
-    ANTHROPIC_JSON_FIELD_NUMBER: _ClassVar[int]
-    GEMINI_JSON_FIELD_NUMBER: _ClassVar[int]
     CACHE_MARKS_FIELD_NUMBER: _ClassVar[int]
     messages: _containers.RepeatedCompositeFieldContainer[Message]
     tools_json: str
-    openai_chat_json: str
+    prompt_json: str
+    format: PromptFormat
     tokens: TokenCount
-    parts: _containers.RepeatedCompositeFieldContainer[PromptPart]
+    parts: _containers.ScalarMap[str, int]
     prefix_sha256: str
     receipt: Receipt
-    openai_responses_json: str
-    anthropic_json: str
-    gemini_json: str
     cache_marks: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.CacheMark]
-    def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., openai_chat_json: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PromptPart, _Mapping]]] = ..., prefix_sha256: _Optional[str] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., openai_responses_json: _Optional[str] = ..., anthropic_json: _Optional[str] = ..., gemini_json: _Optional[str] = ..., cache_marks: _Optional[_Iterable[_Union[_prompt_pb2.CacheMark, _Mapping]]] = ...) -> None: ...
+    def __init__(self, messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ..., tools_json: _Optional[str] = ..., prompt_json: _Optional[str] = ..., format: _Optional[_Union[PromptFormat, str]] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., parts: _Optional[_Mapping[str, int]] = ..., prefix_sha256: _Optional[str] = ..., receipt: _Optional[_Union[Receipt, _Mapping]] = ..., cache_marks: _Optional[_Iterable[_Union[_prompt_pb2.CacheMark, _Mapping]]] = ...) -> None: ...
 
 class HistorySettings(_message.Message):
     __slots__ = ("policy", "preset", "literal", "prices", "expected_steps", "max_result_tokens")
@@ -447,6 +390,20 @@ class TokenPrices(_message.Message):
 
 class Receipt(_message.Message):
     __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "cost", "append_only_cost", "pressure", "layout", "sections", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused", "partitions", "sprint")
+    class SequencesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class PartitionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     FOLDS_FIELD_NUMBER: _ClassVar[int]
@@ -468,22 +425,22 @@ class Receipt(_message.Message):
     prompt_id: str
     policy: str
     folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
-    batch: FoldBatch
+    batch: _prompt_pb2.FoldBatch
     stable_tokens: int
     cost: float
     append_only_cost: float
     pressure: float
     layout: _prompt_pb2.PromptLayout
     sections: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SectionInfo]
-    sequences: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SnapshotSequence]
+    sequences: _containers.ScalarMap[str, int]
     difference: _prompt_pb2.PromptDifference
     expected_cached_tokens: int
     calls: int
     faults: int
     reused: bool
-    partitions: PartitionTokens
+    partitions: _containers.ScalarMap[str, int]
     sprint: int
-    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., sequences: _Optional[_Iterable[_Union[_prompt_pb2.SnapshotSequence, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Union[PartitionTokens, _Mapping]] = ..., sprint: _Optional[int] = ...) -> None: ...
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[_prompt_pb2.FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., sequences: _Optional[_Mapping[str, int]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Mapping[str, int]] = ..., sprint: _Optional[int] = ...) -> None: ...
 
 class FoldInfo(_message.Message):
     __slots__ = ("refs", "first_position", "last_position", "tokens", "before_tokens")
@@ -498,36 +455,6 @@ class FoldInfo(_message.Message):
     tokens: int
     before_tokens: int
     def __init__(self, refs: _Optional[_Iterable[str]] = ..., first_position: _Optional[int] = ..., last_position: _Optional[int] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ...) -> None: ...
-
-class FoldBatch(_message.Message):
-    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "level")
-    NUMBER_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    REFS_FIELD_NUMBER: _ClassVar[int]
-    BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    LEVEL_FIELD_NUMBER: _ClassVar[int]
-    number: int
-    reason: FoldReason
-    refs: _containers.RepeatedScalarFieldContainer[str]
-    before_tokens: int
-    after_tokens: int
-    level: PressureLevel
-    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
-
-class PartitionTokens(_message.Message):
-    __slots__ = ("system", "memory", "skill", "history", "working")
-    SYSTEM_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_FIELD_NUMBER: _ClassVar[int]
-    SKILL_FIELD_NUMBER: _ClassVar[int]
-    HISTORY_FIELD_NUMBER: _ClassVar[int]
-    WORKING_FIELD_NUMBER: _ClassVar[int]
-    system: int
-    memory: int
-    skill: int
-    history: int
-    working: int
-    def __init__(self, system: _Optional[int] = ..., memory: _Optional[int] = ..., skill: _Optional[int] = ..., history: _Optional[int] = ..., working: _Optional[int] = ...) -> None: ...
 
 class ConfigureSessionRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "history", "model", "max_tokens", "reset", "request_id", "prompt")
@@ -610,12 +537,12 @@ class CompactHistoryResponse(_message.Message):
     TEXT_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_PROBLEM_FIELD_NUMBER: _ClassVar[int]
-    batch: FoldBatch
+    batch: _prompt_pb2.FoldBatch
     folds: _containers.RepeatedCompositeFieldContainer[FoldInfo]
     text: str
     tokens: TokenCount
     summary_problem: str
-    def __init__(self, batch: _Optional[_Union[FoldBatch, _Mapping]] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., text: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., summary_problem: _Optional[str] = ...) -> None: ...
+    def __init__(self, batch: _Optional[_Union[_prompt_pb2.FoldBatch, _Mapping]] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., text: _Optional[str] = ..., tokens: _Optional[_Union[TokenCount, _Mapping]] = ..., summary_problem: _Optional[str] = ...) -> None: ...
 
 class UndoRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "batch", "request_id")
@@ -668,8 +595,8 @@ class ReportUsageResponse(_message.Message):
     counted_tokens: int
     ratio: float
     missed_tokens: int
-    level: PressureLevel
-    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
+    level: _prompt_pb2.PressureLevel
+    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ..., level: _Optional[_Union[_prompt_pb2.PressureLevel, str]] = ...) -> None: ...
 
 class CompressResultRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "tool_name", "tool_call_id", "content", "result_kind", "hint", "failed", "threshold_chars", "path", "exit_code", "compressed")
@@ -712,14 +639,6 @@ class CompressResultResponse(_message.Message):
     strategy: str
     original_chars: int
     def __init__(self, content: _Optional[str] = ..., compressed: bool = ..., blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., strategy: _Optional[str] = ..., original_chars: _Optional[int] = ...) -> None: ...
-
-class PromptPart(_message.Message):
-    __slots__ = ("name", "tokens")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    TOKENS_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    tokens: int
-    def __init__(self, name: _Optional[str] = ..., tokens: _Optional[int] = ...) -> None: ...
 
 class TokenCount(_message.Message):
     __slots__ = ("tokens", "counter", "certainty")
@@ -822,7 +741,7 @@ class ReadBlobResponse(_message.Message):
     def __init__(self, info: _Optional[_Union[BlobInfo, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
 class RecordStepRequest(_message.Message):
-    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "output_text", "output_bytes", "output_content", "output_upload", "refused", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id", "pinned", "task")
+    __slots__ = ("agent_id", "tool_name", "arguments", "arguments_json", "success", "output", "output_json", "output_text", "output_bytes", "output_upload", "refused", "error_message", "session_id", "thought", "turn_id", "call_id", "request_id", "pinned", "task")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_NAME_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -832,7 +751,6 @@ class RecordStepRequest(_message.Message):
     OUTPUT_JSON_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_TEXT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_BYTES_FIELD_NUMBER: _ClassVar[int]
-    OUTPUT_CONTENT_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_UPLOAD_FIELD_NUMBER: _ClassVar[int]
     REFUSED_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -852,7 +770,6 @@ class RecordStepRequest(_message.Message):
     output_json: str
     output_text: str
     output_bytes: ResultBytes
-    output_content: ResultContent
     output_upload: ResultUpload
     refused: bool
     error_message: str
@@ -863,7 +780,7 @@ class RecordStepRequest(_message.Message):
     request_id: str
     pinned: bool
     task: Task
-    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_text: _Optional[str] = ..., output_bytes: _Optional[_Union[ResultBytes, _Mapping]] = ..., output_content: _Optional[_Union[ResultContent, _Mapping]] = ..., output_upload: _Optional[_Union[ResultUpload, _Mapping]] = ..., refused: bool = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., arguments: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., arguments_json: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_text: _Optional[str] = ..., output_bytes: _Optional[_Union[ResultBytes, _Mapping]] = ..., output_upload: _Optional[_Union[ResultUpload, _Mapping]] = ..., refused: bool = ..., error_message: _Optional[str] = ..., session_id: _Optional[str] = ..., thought: _Optional[str] = ..., turn_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., pinned: bool = ..., task: _Optional[_Union[Task, _Mapping]] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("task_id", "action", "parameters", "parameters_json", "source_agent", "target_agent", "parent_task_id", "result", "tags", "importance", "create_time")
@@ -929,24 +846,6 @@ class UploadStepResponse(_message.Message):
     RECORDED_FIELD_NUMBER: _ClassVar[int]
     recorded: RecordStepResponse
     def __init__(self, recorded: _Optional[_Union[RecordStepResponse, _Mapping]] = ...) -> None: ...
-
-class GetTaskRequest(_message.Message):
-    __slots__ = ("agent_id", "task_id")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    TASK_ID_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    task_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., task_id: _Optional[str] = ...) -> None: ...
-
-class GetTaskResponse(_message.Message):
-    __slots__ = ("task", "session_id", "tiers")
-    TASK_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    TIERS_FIELD_NUMBER: _ClassVar[int]
-    task: Task
-    session_id: str
-    tiers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, task: _Optional[_Union[Task, _Mapping]] = ..., session_id: _Optional[str] = ..., tiers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ListBlobsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "step_id", "kind", "category", "tier", "archived", "page_size", "page_token", "include_closed")
@@ -1086,6 +985,13 @@ class CollectGarbageRequest(_message.Message):
 
 class CollectGarbageResponse(_message.Message):
     __slots__ = ("deleted_count", "freed_bytes", "deleted_refs", "orphan_chunks", "kept", "more")
+    class KeptEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
     DELETED_REFS_FIELD_NUMBER: _ClassVar[int]
@@ -1096,25 +1002,9 @@ class CollectGarbageResponse(_message.Message):
     freed_bytes: int
     deleted_refs: _containers.RepeatedScalarFieldContainer[str]
     orphan_chunks: int
-    kept: KeptBlobs
+    kept: _containers.ScalarMap[str, int]
     more: bool
-    def __init__(self, deleted_count: _Optional[int] = ..., freed_bytes: _Optional[int] = ..., deleted_refs: _Optional[_Iterable[str]] = ..., orphan_chunks: _Optional[int] = ..., kept: _Optional[_Union[KeptBlobs, _Mapping]] = ..., more: bool = ...) -> None: ...
-
-class KeptBlobs(_message.Message):
-    __slots__ = ("archived", "long_term", "important", "not_expired", "in_use", "referenced")
-    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
-    LONG_TERM_FIELD_NUMBER: _ClassVar[int]
-    IMPORTANT_FIELD_NUMBER: _ClassVar[int]
-    NOT_EXPIRED_FIELD_NUMBER: _ClassVar[int]
-    IN_USE_FIELD_NUMBER: _ClassVar[int]
-    REFERENCED_FIELD_NUMBER: _ClassVar[int]
-    archived: int
-    long_term: int
-    important: int
-    not_expired: int
-    in_use: int
-    referenced: int
-    def __init__(self, archived: _Optional[int] = ..., long_term: _Optional[int] = ..., important: _Optional[int] = ..., not_expired: _Optional[int] = ..., in_use: _Optional[int] = ..., referenced: _Optional[int] = ...) -> None: ...
+    def __init__(self, deleted_count: _Optional[int] = ..., freed_bytes: _Optional[int] = ..., deleted_refs: _Optional[_Iterable[str]] = ..., orphan_chunks: _Optional[int] = ..., kept: _Optional[_Mapping[str, int]] = ..., more: bool = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
     __slots__ = ("agent_id", "page_size", "page_token", "include_closed")
@@ -1153,18 +1043,20 @@ class SessionInfo(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., last_position: _Optional[int] = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., update_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended: bool = ..., closed: bool = ...) -> None: ...
 
 class ListConversationRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "order", "page_size", "page_token")
+    __slots__ = ("agent_id", "session_id", "order", "page_size", "page_token", "task_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TASK_ID_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     order: ConversationOrder
     page_size: int
     page_token: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., order: _Optional[_Union[ConversationOrder, str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    task_id: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., order: _Optional[_Union[ConversationOrder, str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., task_id: _Optional[str] = ...) -> None: ...
 
 class ListConversationResponse(_message.Message):
     __slots__ = ("entries", "next_page_token")
@@ -1175,20 +1067,24 @@ class ListConversationResponse(_message.Message):
     def __init__(self, entries: _Optional[_Iterable[_Union[ConversationEntry, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ConversationEntry(_message.Message):
-    __slots__ = ("position", "create_time", "message", "step", "task", "fold_batch")
+    __slots__ = ("position", "create_time", "message", "step", "task", "fold_batch", "session_id", "tiers")
     POSITION_FIELD_NUMBER: _ClassVar[int]
     CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     FOLD_BATCH_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TIERS_FIELD_NUMBER: _ClassVar[int]
     position: int
     create_time: _timestamp_pb2.Timestamp
     message: Message
     step: Step
     task: Task
     fold_batch: int
-    def __init__(self, position: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., step: _Optional[_Union[Step, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., fold_batch: _Optional[int] = ...) -> None: ...
+    session_id: str
+    tiers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, position: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., step: _Optional[_Union[Step, _Mapping]] = ..., task: _Optional[_Union[Task, _Mapping]] = ..., fold_batch: _Optional[int] = ..., session_id: _Optional[str] = ..., tiers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class DiffPromptsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "from_prompt_id", "to_prompt_id")

@@ -64,11 +64,6 @@ class SessionServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
                 _registered_method=True)
-        self.GetTask = channel.unary_unary(
-                '/loombridge.v1.SessionService/GetTask',
-                request_serializer=loombridge_dot_v1_dot_context__pb2.GetTaskRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.GetTaskResponse.FromString,
-                _registered_method=True)
         self.ListConversation = channel.unary_unary(
                 '/loombridge.v1.SessionService/ListConversation',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.SerializeToString,
@@ -103,11 +98,6 @@ class SessionServiceStub(object):
                 '/loombridge.v1.SessionService/Renew',
                 request_serializer=loombridge_dot_v1_dot_renewal__pb2.RenewRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_renewal__pb2.RenewResponse.FromString,
-                _registered_method=True)
-        self.GetSnapshot = channel.unary_unary(
-                '/loombridge.v1.SessionService/GetSnapshot',
-                request_serializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.FromString,
                 _registered_method=True)
         self.ListSnapshots = channel.unary_unary(
                 '/loombridge.v1.SessionService/ListSnapshots',
@@ -161,14 +151,6 @@ class SessionServiceServicer(object):
 
     def GetStep(self, request, context):
         """GetStep returns one step. STEP_NOT_FOUND when there is none.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetTask(self, request, context):
-        """GetTask returns a task by its id, of any session, whichever tier it is in.
-        RECORD_NOT_FOUND when there is none.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -235,14 +217,6 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetSnapshot(self, request, context):
-        """GetSnapshot returns what an agent was at when its window was renewed.
-        SNAPSHOT_NOT_FOUND where that was not.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def ListSnapshots(self, request, context):
         """ListSnapshots returns the snapshots of a session in order, page by page.
         """
@@ -285,11 +259,6 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.SerializeToString,
             ),
-            'GetTask': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetTask,
-                    request_deserializer=loombridge_dot_v1_dot_context__pb2.GetTaskRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.GetTaskResponse.SerializeToString,
-            ),
             'ListConversation': grpc.unary_unary_rpc_method_handler(
                     servicer.ListConversation,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.ListConversationRequest.FromString,
@@ -324,11 +293,6 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.Renew,
                     request_deserializer=loombridge_dot_v1_dot_renewal__pb2.RenewRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_renewal__pb2.RenewResponse.SerializeToString,
-            ),
-            'GetSnapshot': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetSnapshot,
-                    request_deserializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.SerializeToString,
             ),
             'ListSnapshots': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSnapshots,
@@ -478,33 +442,6 @@ class SessionService(object):
             '/loombridge.v1.SessionService/GetStep',
             loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetTask(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.SessionService/GetTask',
-            loombridge_dot_v1_dot_context__pb2.GetTaskRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.GetTaskResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -694,33 +631,6 @@ class SessionService(object):
             '/loombridge.v1.SessionService/Renew',
             loombridge_dot_v1_dot_renewal__pb2.RenewRequest.SerializeToString,
             loombridge_dot_v1_dot_renewal__pb2.RenewResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetSnapshot(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.SessionService/GetSnapshot',
-            loombridge_dot_v1_dot_renewal__pb2.GetSnapshotRequest.SerializeToString,
-            loombridge_dot_v1_dot_renewal__pb2.GetSnapshotResponse.FromString,
             options,
             channel_credentials,
             insecure,

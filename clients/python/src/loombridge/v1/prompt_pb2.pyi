@@ -62,6 +62,23 @@ class SectionOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SECTION_OUTCOME_FAILED: _ClassVar[SectionOutcome]
     SECTION_OUTCOME_TIMED_OUT: _ClassVar[SectionOutcome]
     SECTION_OUTCOME_EMPTY: _ClassVar[SectionOutcome]
+
+class FoldReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FOLD_REASON_UNSPECIFIED: _ClassVar[FoldReason]
+    FOLD_REASON_PRICE: _ClassVar[FoldReason]
+    FOLD_REASON_BUDGET: _ClassVar[FoldReason]
+    FOLD_REASON_CALLER: _ClassVar[FoldReason]
+
+class PressureLevel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PRESSURE_LEVEL_UNSPECIFIED: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_SNIP: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_MICRO: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_COLLAPSE: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_AUTO: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_REACTIVE: _ClassVar[PressureLevel]
+    PRESSURE_LEVEL_RENEWAL: _ClassVar[PressureLevel]
 PROMPT_LAYOUT_UNSPECIFIED: PromptLayout
 PROMPT_LAYOUT_THREE_PHASE: PromptLayout
 PROMPT_LAYOUT_TASK_CONTEXT: PromptLayout
@@ -93,6 +110,17 @@ SECTION_OUTCOME_LEFT_OUT: SectionOutcome
 SECTION_OUTCOME_FAILED: SectionOutcome
 SECTION_OUTCOME_TIMED_OUT: SectionOutcome
 SECTION_OUTCOME_EMPTY: SectionOutcome
+FOLD_REASON_UNSPECIFIED: FoldReason
+FOLD_REASON_PRICE: FoldReason
+FOLD_REASON_BUDGET: FoldReason
+FOLD_REASON_CALLER: FoldReason
+PRESSURE_LEVEL_UNSPECIFIED: PressureLevel
+PRESSURE_LEVEL_SNIP: PressureLevel
+PRESSURE_LEVEL_MICRO: PressureLevel
+PRESSURE_LEVEL_COLLAPSE: PressureLevel
+PRESSURE_LEVEL_AUTO: PressureLevel
+PRESSURE_LEVEL_REACTIVE: PressureLevel
+PRESSURE_LEVEL_RENEWAL: PressureLevel
 
 class PromptSettings(_message.Message):
     __slots__ = ("layout", "system", "tool_rendering", "tools", "runtime_position", "sources", "few_shot", "skills", "agents_md", "user_id", "limits", "variation", "injections", "max_output_tokens")
@@ -242,14 +270,13 @@ class Plan(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[PlanItem, _Mapping]]] = ...) -> None: ...
 
 class Working(_message.Message):
-    __slots__ = ("goal", "plan", "active_skills", "dashboard", "scratchpad", "pending_events", "active_risks", "decisions", "questions", "evidence", "citations", "tokens")
+    __slots__ = ("goal", "plan", "active_skills", "dashboard", "scratchpad", "pending_events", "decisions", "questions", "evidence", "citations", "tokens")
     GOAL_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_SKILLS_FIELD_NUMBER: _ClassVar[int]
     DASHBOARD_FIELD_NUMBER: _ClassVar[int]
     SCRATCHPAD_FIELD_NUMBER: _ClassVar[int]
     PENDING_EVENTS_FIELD_NUMBER: _ClassVar[int]
-    ACTIVE_RISKS_FIELD_NUMBER: _ClassVar[int]
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
     QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
@@ -261,13 +288,12 @@ class Working(_message.Message):
     dashboard: _working_pb2.Dashboard
     scratchpad: str
     pending_events: _containers.RepeatedCompositeFieldContainer[_working_pb2.PendingEvent]
-    active_risks: _containers.RepeatedCompositeFieldContainer[_working_pb2.ActiveRisk]
-    decisions: _containers.RepeatedCompositeFieldContainer[_working_pb2.EventVerdict]
+    decisions: _containers.RepeatedCompositeFieldContainer[_working_pb2.Acknowledgement]
     questions: _containers.RepeatedScalarFieldContainer[str]
     evidence: _containers.RepeatedCompositeFieldContainer[_working_pb2.Evidence]
     citations: _containers.RepeatedScalarFieldContainer[str]
     tokens: int
-    def __init__(self, goal: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., active_skills: _Optional[_Iterable[str]] = ..., dashboard: _Optional[_Union[_working_pb2.Dashboard, _Mapping]] = ..., scratchpad: _Optional[str] = ..., pending_events: _Optional[_Iterable[_Union[_working_pb2.PendingEvent, _Mapping]]] = ..., active_risks: _Optional[_Iterable[_Union[_working_pb2.ActiveRisk, _Mapping]]] = ..., decisions: _Optional[_Iterable[_Union[_working_pb2.EventVerdict, _Mapping]]] = ..., questions: _Optional[_Iterable[str]] = ..., evidence: _Optional[_Iterable[_Union[_working_pb2.Evidence, _Mapping]]] = ..., citations: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ...) -> None: ...
+    def __init__(self, goal: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., active_skills: _Optional[_Iterable[str]] = ..., dashboard: _Optional[_Union[_working_pb2.Dashboard, _Mapping]] = ..., scratchpad: _Optional[str] = ..., pending_events: _Optional[_Iterable[_Union[_working_pb2.PendingEvent, _Mapping]]] = ..., decisions: _Optional[_Iterable[_Union[_working_pb2.Acknowledgement, _Mapping]]] = ..., questions: _Optional[_Iterable[str]] = ..., evidence: _Optional[_Iterable[_Union[_working_pb2.Evidence, _Mapping]]] = ..., citations: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ...) -> None: ...
 
 class UpdateWorkingRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "goal", "plan", "activate", "deactivate", "request_id", "goal_progress", "scratchpad", "signals", "acknowledge", "add_questions", "remove_questions", "add_evidence")
@@ -329,14 +355,6 @@ class SectionInfo(_message.Message):
     source: str
     def __init__(self, name: _Optional[str] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ..., max_tokens: _Optional[int] = ..., outcome: _Optional[_Union[SectionOutcome, str]] = ..., reason: _Optional[str] = ..., refs: _Optional[_Iterable[str]] = ..., left_out: _Optional[_Iterable[str]] = ..., source: _Optional[str] = ...) -> None: ...
 
-class SnapshotSequence(_message.Message):
-    __slots__ = ("source", "sequence")
-    SOURCE_FIELD_NUMBER: _ClassVar[int]
-    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
-    source: str
-    sequence: int
-    def __init__(self, source: _Optional[str] = ..., sequence: _Optional[int] = ...) -> None: ...
-
 class CacheMark(_message.Message):
     __slots__ = ("what", "message_index", "block_index", "tokens")
     WHAT_FIELD_NUMBER: _ClassVar[int]
@@ -358,3 +376,19 @@ class PromptDifference(_message.Message):
     byte: int
     message_index: int
     def __init__(self, section: _Optional[str] = ..., byte: _Optional[int] = ..., message_index: _Optional[int] = ...) -> None: ...
+
+class FoldBatch(_message.Message):
+    __slots__ = ("number", "reason", "refs", "before_tokens", "after_tokens", "level")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    REFS_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    AFTER_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    reason: FoldReason
+    refs: _containers.RepeatedScalarFieldContainer[str]
+    before_tokens: int
+    after_tokens: int
+    level: PressureLevel
+    def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...

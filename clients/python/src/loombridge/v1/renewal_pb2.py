@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from loombridge.v1 import prompt_pb2 as loombridge_dot_v1_dot_prompt__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/renewal.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/prompt.proto\"\xe2\x01\n\x07Handoff\x12\x0c\n\x04goal\x18\x01 \x01(\t\x12\x0e\n\x06sprint\x18\x02 \x01(\x05\x12\x18\n\x10progress_summary\x18\x03 \x01(\t\x12\x1a\n\x12produced_artifacts\x18\x04 \x03(\t\x12\x12\n\nopen_tasks\x18\x05 \x03(\t\x12\x0b\n\x03rho\x18\x06 \x01(\x01\x12\x13\n\x0b\x65rror_count\x18\x07 \x01(\x05\x12\r\n\x05\x64\x65pth\x18\x08 \x01(\x05\x12\x30\n\x0chandoff_time\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04text\x18\n \x01(\t\"\x9f\x01\n\x08Snapshot\x12\x0e\n\x06sprint\x18\x01 \x01(\x05\x12\x31\n\rsnapshot_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x07working\x18\x03 \x01(\x0b\x32\x16.loombridge.v1.Working\x12\'\n\x07handoff\x18\x04 \x01(\x0b\x32\x16.loombridge.v1.Handoff\"g\n\x0cRenewRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0f\n\x07turn_id\x18\x03 \x01(\t\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"K\n\rRenewResponse\x12\x0f\n\x07renewed\x18\x01 \x01(\x08\x12)\n\x08snapshot\x18\x02 \x01(\x0b\x32\x17.loombridge.v1.Snapshot\"J\n\x12GetSnapshotRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0e\n\x06sprint\x18\x03 \x01(\x05\"@\n\x13GetSnapshotResponse\x12)\n\x08snapshot\x18\x01 \x01(\x0b\x32\x17.loombridge.v1.Snapshot\"c\n\x14ListSnapshotsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"\\\n\x15ListSnapshotsResponse\x12*\n\tsnapshots\x18\x01 \x03(\x0b\x32\x17.loombridge.v1.Snapshot\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/renewal.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/prompt.proto\"\xa3\x01\n\x08Snapshot\x12\x0e\n\x06sprint\x18\x01 \x01(\x05\x12\x31\n\rsnapshot_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x07working\x18\x03 \x01(\x0b\x32\x16.loombridge.v1.Working\x12\x0f\n\x07handoff\x18\x04 \x01(\t\x12\x1a\n\x12produced_artifacts\x18\x05 \x03(\t\"g\n\x0cRenewRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0f\n\x07turn_id\x18\x03 \x01(\t\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"K\n\rRenewResponse\x12\x0f\n\x07renewed\x18\x01 \x01(\x08\x12)\n\x08snapshot\x18\x02 \x01(\x0b\x32\x17.loombridge.v1.Snapshot\"s\n\x14ListSnapshotsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x0e\n\x06sprint\x18\x05 \x01(\x05\"\\\n\x15ListSnapshotsResponse\x12*\n\tsnapshots\x18\x01 \x03(\x0b\x32\x17.loombridge.v1.Snapshot\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,20 +34,14 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'loombridge.v1.renewal_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\021com.loombridge.v1P\001ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
-  _globals['_HANDOFF']._serialized_start=108
-  _globals['_HANDOFF']._serialized_end=334
-  _globals['_SNAPSHOT']._serialized_start=337
-  _globals['_SNAPSHOT']._serialized_end=496
-  _globals['_RENEWREQUEST']._serialized_start=498
-  _globals['_RENEWREQUEST']._serialized_end=601
-  _globals['_RENEWRESPONSE']._serialized_start=603
-  _globals['_RENEWRESPONSE']._serialized_end=678
-  _globals['_GETSNAPSHOTREQUEST']._serialized_start=680
-  _globals['_GETSNAPSHOTREQUEST']._serialized_end=754
-  _globals['_GETSNAPSHOTRESPONSE']._serialized_start=756
-  _globals['_GETSNAPSHOTRESPONSE']._serialized_end=820
-  _globals['_LISTSNAPSHOTSREQUEST']._serialized_start=822
-  _globals['_LISTSNAPSHOTSREQUEST']._serialized_end=921
-  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_start=923
-  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_end=1015
+  _globals['_SNAPSHOT']._serialized_start=108
+  _globals['_SNAPSHOT']._serialized_end=271
+  _globals['_RENEWREQUEST']._serialized_start=273
+  _globals['_RENEWREQUEST']._serialized_end=376
+  _globals['_RENEWRESPONSE']._serialized_start=378
+  _globals['_RENEWRESPONSE']._serialized_end=453
+  _globals['_LISTSNAPSHOTSREQUEST']._serialized_start=455
+  _globals['_LISTSNAPSHOTSREQUEST']._serialized_end=570
+  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_start=572
+  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_end=664
 # @@protoc_insertion_point(module_scope)

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/working.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x01\n\tDashboard\x12\x0b\n\x03rho\x18\x01 \x01(\x01\x12\x14\n\x0ctoken_budget\x18\x02 \x01(\x05\x12\x15\n\rgoal_progress\x18\x03 \x01(\t\x12\x13\n\x0b\x65rror_count\x18\x04 \x01(\x05\x12\r\n\x05\x64\x65pth\x18\x05 \x01(\x05\x12\x37\n\x13last_heartbeat_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13interrupt_requested\x18\x07 \x01(\x08\"\x84\x01\n\x06Signal\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\'\n\x07urgency\x18\x04 \x01(\x0e\x32\x16.loombridge.v1.Urgency\x12\x14\n\x07\x64\x65lta_h\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\n\n\x08_delta_h\"\x88\x01\n\x0cPendingEvent\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x11\n\tevent_ids\x18\x02 \x03(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\x0e\n\x06sample\x18\x04 \x01(\t\x12\r\n\x05\x63ount\x18\x05 \x01(\x05\x12\'\n\x07urgency\x18\x06 \x01(\x0e\x32\x16.loombridge.v1.Urgency\"X\n\nActiveRisk\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12\'\n\x07urgency\x18\x03 \x01(\x0e\x32\x16.loombridge.v1.Urgency\"S\n\x0f\x41\x63knowledgement\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12.\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0e\x32\x1c.loombridge.v1.EventDecision\"a\n\x0c\x45ventVerdict\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x0f\n\x07summary\x18\x02 \x01(\t\x12.\n\x08\x64\x65\x63ision\x18\x03 \x01(\x0e\x32\x1c.loombridge.v1.EventDecision\"[\n\x08\x45vidence\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\r\n\x05score\x18\x04 \x01(\x01\x12\x10\n\x08\x63itation\x18\x05 \x01(\t*o\n\x07Urgency\x12\x17\n\x13URGENCY_UNSPECIFIED\x10\x00\x12\x0f\n\x0bURGENCY_LOW\x10\x01\x12\x12\n\x0eURGENCY_NORMAL\x10\x02\x12\x10\n\x0cURGENCY_HIGH\x10\x03\x12\x14\n\x10URGENCY_CRITICAL\x10\x04*\xd7\x01\n\rEventDecision\x12\x1e\n\x1a\x45VENT_DECISION_UNSPECIFIED\x10\x00\x12\x19\n\x15\x45VENT_DECISION_IGNORE\x10\x01\x12\x18\n\x14\x45VENT_DECISION_DEFER\x10\x02\x12\x19\n\x15\x45VENT_DECISION_REPLAN\x10\x03\x12\x1c\n\x18\x45VENT_DECISION_DECOMPOSE\x10\x04\x12\x1a\n\x16\x45VENT_DECISION_HANDOFF\x10\x05\x12\x1c\n\x18\x45VENT_DECISION_TERMINATE\x10\x06\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/working.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\x01\n\tDashboard\x12\x0b\n\x03rho\x18\x01 \x01(\x01\x12\x14\n\x0ctoken_budget\x18\x02 \x01(\x05\x12\x15\n\rgoal_progress\x18\x03 \x01(\t\x12\x13\n\x0b\x65rror_count\x18\x04 \x01(\x05\x12\r\n\x05\x64\x65pth\x18\x05 \x01(\x05\x12\x37\n\x13last_heartbeat_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13interrupt_requested\x18\x07 \x01(\x08\"\x84\x01\n\x06Signal\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\'\n\x07urgency\x18\x04 \x01(\x0e\x32\x16.loombridge.v1.Urgency\x12\x14\n\x07\x64\x65lta_h\x18\x05 \x01(\x01H\x00\x88\x01\x01\x42\n\n\x08_delta_h\"y\n\x0cPendingEvent\x12\x0c\n\x04type\x18\x01 \x01(\t\x12\x11\n\tevent_ids\x18\x02 \x03(\t\x12\x0f\n\x07summary\x18\x03 \x01(\t\x12\x0e\n\x06sample\x18\x04 \x01(\t\x12\'\n\x07urgency\x18\x06 \x01(\x0e\x32\x16.loombridge.v1.Urgency\"d\n\x0f\x41\x63knowledgement\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12.\n\x08\x64\x65\x63ision\x18\x02 \x01(\x0e\x32\x1c.loombridge.v1.EventDecision\x12\x0f\n\x07summary\x18\x03 \x01(\t\"[\n\x08\x45vidence\x12\x0e\n\x06source\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x03 \x01(\t\x12\r\n\x05score\x18\x04 \x01(\x01\x12\x10\n\x08\x63itation\x18\x05 \x01(\t*o\n\x07Urgency\x12\x17\n\x13URGENCY_UNSPECIFIED\x10\x00\x12\x0f\n\x0bURGENCY_LOW\x10\x01\x12\x12\n\x0eURGENCY_NORMAL\x10\x02\x12\x10\n\x0cURGENCY_HIGH\x10\x03\x12\x14\n\x10URGENCY_CRITICAL\x10\x04*\xd7\x01\n\rEventDecision\x12\x1e\n\x1a\x45VENT_DECISION_UNSPECIFIED\x10\x00\x12\x19\n\x15\x45VENT_DECISION_IGNORE\x10\x01\x12\x18\n\x14\x45VENT_DECISION_DEFER\x10\x02\x12\x19\n\x15\x45VENT_DECISION_REPLAN\x10\x03\x12\x1c\n\x18\x45VENT_DECISION_DECOMPOSE\x10\x04\x12\x1a\n\x16\x45VENT_DECISION_HANDOFF\x10\x05\x12\x1c\n\x18\x45VENT_DECISION_TERMINATE\x10\x06\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,22 +33,18 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'loombridge.v1.working_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\021com.loombridge.v1P\001ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
-  _globals['_URGENCY']._serialized_start=914
-  _globals['_URGENCY']._serialized_end=1025
-  _globals['_EVENTDECISION']._serialized_start=1028
-  _globals['_EVENTDECISION']._serialized_end=1243
+  _globals['_URGENCY']._serialized_start=726
+  _globals['_URGENCY']._serialized_end=837
+  _globals['_EVENTDECISION']._serialized_start=840
+  _globals['_EVENTDECISION']._serialized_end=1055
   _globals['_DASHBOARD']._serialized_start=80
   _globals['_DASHBOARD']._serialized_end=271
   _globals['_SIGNAL']._serialized_start=274
   _globals['_SIGNAL']._serialized_end=406
-  _globals['_PENDINGEVENT']._serialized_start=409
-  _globals['_PENDINGEVENT']._serialized_end=545
-  _globals['_ACTIVERISK']._serialized_start=547
-  _globals['_ACTIVERISK']._serialized_end=635
-  _globals['_ACKNOWLEDGEMENT']._serialized_start=637
-  _globals['_ACKNOWLEDGEMENT']._serialized_end=720
-  _globals['_EVENTVERDICT']._serialized_start=722
-  _globals['_EVENTVERDICT']._serialized_end=819
-  _globals['_EVIDENCE']._serialized_start=821
-  _globals['_EVIDENCE']._serialized_end=912
+  _globals['_PENDINGEVENT']._serialized_start=408
+  _globals['_PENDINGEVENT']._serialized_end=529
+  _globals['_ACKNOWLEDGEMENT']._serialized_start=531
+  _globals['_ACKNOWLEDGEMENT']._serialized_end=631
+  _globals['_EVIDENCE']._serialized_start=633
+  _globals['_EVIDENCE']._serialized_end=724
 # @@protoc_insertion_point(module_scope)

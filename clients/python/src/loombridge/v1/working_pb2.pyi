@@ -73,48 +73,28 @@ class Signal(_message.Message):
     def __init__(self, event_id: _Optional[str] = ..., type: _Optional[str] = ..., summary: _Optional[str] = ..., urgency: _Optional[_Union[Urgency, str]] = ..., delta_h: _Optional[float] = ...) -> None: ...
 
 class PendingEvent(_message.Message):
-    __slots__ = ("type", "event_ids", "summary", "sample", "count", "urgency")
+    __slots__ = ("type", "event_ids", "summary", "sample", "urgency")
     TYPE_FIELD_NUMBER: _ClassVar[int]
     EVENT_IDS_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
     SAMPLE_FIELD_NUMBER: _ClassVar[int]
-    COUNT_FIELD_NUMBER: _ClassVar[int]
     URGENCY_FIELD_NUMBER: _ClassVar[int]
     type: str
     event_ids: _containers.RepeatedScalarFieldContainer[str]
     summary: str
     sample: str
-    count: int
     urgency: Urgency
-    def __init__(self, type: _Optional[str] = ..., event_ids: _Optional[_Iterable[str]] = ..., summary: _Optional[str] = ..., sample: _Optional[str] = ..., count: _Optional[int] = ..., urgency: _Optional[_Union[Urgency, str]] = ...) -> None: ...
-
-class ActiveRisk(_message.Message):
-    __slots__ = ("event_id", "summary", "urgency")
-    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
-    SUMMARY_FIELD_NUMBER: _ClassVar[int]
-    URGENCY_FIELD_NUMBER: _ClassVar[int]
-    event_id: str
-    summary: str
-    urgency: Urgency
-    def __init__(self, event_id: _Optional[str] = ..., summary: _Optional[str] = ..., urgency: _Optional[_Union[Urgency, str]] = ...) -> None: ...
+    def __init__(self, type: _Optional[str] = ..., event_ids: _Optional[_Iterable[str]] = ..., summary: _Optional[str] = ..., sample: _Optional[str] = ..., urgency: _Optional[_Union[Urgency, str]] = ...) -> None: ...
 
 class Acknowledgement(_message.Message):
-    __slots__ = ("event_id", "decision")
+    __slots__ = ("event_id", "decision", "summary")
     EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
-    event_id: str
-    decision: EventDecision
-    def __init__(self, event_id: _Optional[str] = ..., decision: _Optional[_Union[EventDecision, str]] = ...) -> None: ...
-
-class EventVerdict(_message.Message):
-    __slots__ = ("event_id", "summary", "decision")
-    EVENT_ID_FIELD_NUMBER: _ClassVar[int]
     SUMMARY_FIELD_NUMBER: _ClassVar[int]
-    DECISION_FIELD_NUMBER: _ClassVar[int]
     event_id: str
-    summary: str
     decision: EventDecision
-    def __init__(self, event_id: _Optional[str] = ..., summary: _Optional[str] = ..., decision: _Optional[_Union[EventDecision, str]] = ...) -> None: ...
+    summary: str
+    def __init__(self, event_id: _Optional[str] = ..., decision: _Optional[_Union[EventDecision, str]] = ..., summary: _Optional[str] = ...) -> None: ...
 
 class Evidence(_message.Message):
     __slots__ = ("source", "title", "content", "score", "citation")
