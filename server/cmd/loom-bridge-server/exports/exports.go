@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -180,7 +181,7 @@ func (e *exporter) checkExists(ctx context.Context) error {
 			return e.checkSession(ctx)
 		}
 	}
-	for range e.ownEvents(ctx) {
+	if some(e.ownEvents(ctx)) {
 		return nil
 	}
 	agents, tenants, err := e.known(ctx)
@@ -197,6 +198,14 @@ func (e *exporter) checkExists(ctx context.Context) error {
 	return e.Refuse("agent", e.scope.Owner, problem)
 }
 
+// some reports whether there is anything, be it damaged.
+func some[T any](all iter.Seq2[T, error]) bool {
+	for range all {
+		return true
+	}
+	return false
+}
+
 // checkSession says so when the session has nothing.
 func (e *exporter) checkSession(ctx context.Context) error {
 	if e.session == "" {
@@ -209,10 +218,7 @@ func (e *exporter) checkSession(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for range e.context.Log.AllTasks(ctx, e.scope, e.session) {
-		return nil
-	}
-	for range e.context.Blobs.All(ctx, e.scope, e.session) {
+	if some(e.context.Log.AllTasks(ctx, e.scope, e.session)) || some(e.context.Blobs.All(ctx, e.scope, e.session)) {
 		return nil
 	}
 	for r, err := range record.All(ctx, e.engine, e.scope) {
@@ -220,7 +226,7 @@ func (e *exporter) checkSession(ctx context.Context) error {
 			return nil
 		}
 	}
-	for range e.ownEvents(ctx) {
+	if some(e.ownEvents(ctx)) {
 		return nil
 	}
 	return e.Refuse("session", e.session, "has no entries, offloaded results, records and events of that agent")

@@ -35,7 +35,7 @@ type exporter struct {
 
 	counts                     export.Counts
 	records, versions, emitted int
-	calls                      int   // records of the audit
+	calls                      int // records of the audit
 	damaged                    *export.Lines
 	reported                   int   // items at the last report of progress
 	reportedBytes              int64 // and bytes
@@ -47,7 +47,9 @@ func (e *exporter) write(ctx context.Context) (err error) {
 	audited := e.files.Lines("audit.jsonl")
 	e.damaged = e.files.Lines("damaged.jsonl")
 	e.files.KeepFolders(recordFolder)
-	defer func() { err = errors.Join(err, records.Close(), versions.Close(), emitted.Close(), audited.Close(), e.damaged.Close()) }()
+	defer func() {
+		err = errors.Join(err, records.Close(), versions.Close(), emitted.Close(), audited.Close(), e.damaged.Close())
+	}()
 	var unsaid error
 	e.counts, err = export.Write(ctx, e.files, e.context, export.Observer{
 		Progress: func(c export.Counts) {
