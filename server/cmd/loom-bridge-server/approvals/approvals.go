@@ -3,7 +3,6 @@
 package approvals
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -178,7 +177,7 @@ func (d *desk) watch(ctx context.Context, answer bool) error {
 	if err != nil {
 		return err
 	}
-	answers := bufio.NewScanner(d.In)
+	answers := newAnswers(d.In)
 	for {
 		change, err := stream.Recv()
 		if ctx.Err() != nil {
@@ -199,7 +198,7 @@ func (d *desk) watch(ctx context.Context, answer bool) error {
 
 // show shows a call that waits and, when it is to, asks about it. What is longer than a screen
 // is shown by pages, so that no person agrees to what they have not seen.
-func (d *desk) show(ctx context.Context, p *loombridgev1.PendingApproval, answers *bufio.Scanner, answer bool) error {
+func (d *desk) show(ctx context.Context, p *loombridgev1.PendingApproval, answers *answers, answer bool) error {
 	lines := question(p)
 	if d.json || !answer {
 		if err := d.say(p, strings.Join(lines, "\n")); err != nil || !answer {
@@ -224,15 +223,17 @@ func (d *desk) show(ctx context.Context, p *loombridgev1.PendingApproval, answer
 }
 
 // page asks whether to go on before all was shown: only to deny is possible by now.
-func (d *desk) page(ctx context.Context, answers *bufio.Scanner, id string, left int) (decided bool, err error) {
+func (d *desk) page(ctx context.Context, answers *answers, id string, left int) (decided bool, err error) {
 	for {
+		answers.forget()
 		if _, err := fmt.Fprintf(d.Out, "%d lines more: nothing to see them, or no (n): ", left); err != nil {
 			return false, err
 		}
-		if !answers.Scan() {
-			return true, answers.Err()
+		word, more, err := answers.next()
+		if !more {
+			return true, err
 		}
-		switch word := strings.ToLower(strings.TrimSpace(answers.Text())); {
+		switch {
 		case word == "":
 			return false, nil
 		case decisions[word] == decisions["deny"]:
@@ -242,15 +243,16 @@ func (d *desk) page(ctx context.Context, answers *bufio.Scanner, id string, left
 }
 
 // ask reads an answer to a call; an empty line leaves it to others.
-func (d *desk) ask(ctx context.Context, answers *bufio.Scanner, id string) error {
+func (d *desk) ask(ctx context.Context, answers *answers, id string) error {
 	for {
+		answers.forget()
 		if _, err := fmt.Fprint(d.Out, "yes (y, once), no (n, deny), session, agent, always, or nothing to leave it: "); err != nil {
 			return err
 		}
-		if !answers.Scan() {
-			return answers.Err()
+		word, more, err := answers.next()
+		if !more {
+			return err
 		}
-		word := strings.ToLower(strings.TrimSpace(answers.Text()))
 		if _, ok := decisions[word]; ok || word == "" {
 			return d.answer(ctx, id, word)
 		}

@@ -1,7 +1,6 @@
 package approvals
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -74,7 +73,7 @@ func shown(t *testing.T, p *loombridgev1.PendingApproval, typed string) (string,
 	var out bytes.Buffer
 	c := &tools{}
 	d := &desk{Options: Options{Out: &out}, tools: c}
-	if err := d.show(t.Context(), p, bufio.NewScanner(strings.NewReader(typed)), true); err != nil {
+	if err := d.show(t.Context(), p, newAnswers(strings.NewReader(typed)), true); err != nil {
 		t.Fatal(err)
 	}
 	return out.String(), c.answers

@@ -200,10 +200,12 @@ func (e *exporter) checkExists(ctx context.Context) error {
 
 // some reports whether there is anything, be it damaged.
 func some[T any](all iter.Seq2[T, error]) bool {
-	for range all {
-		return true
-	}
-	return false
+	found := false
+	all(func(T, error) bool {
+		found = true
+		return false
+	})
+	return found
 }
 
 // checkSession says so when the session has nothing.

@@ -1,0 +1,32 @@
+package approvals
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"strings"
+)
+
+// answers are the words that a person types, a line each.
+type answers struct {
+	in    io.Reader
+	lines *bufio.Scanner
+}
+
+func newAnswers(in io.Reader) *answers { return &answers{in, bufio.NewScanner(in)} }
+
+// forget drops what was typed on a terminal before a question stood there: it answers none.
+// Other input, such as that of a script, is all meant.
+func (a *answers) forget() {
+	if file, ok := a.in.(*os.File); ok && flush(file) {
+		a.lines = bufio.NewScanner(a.in)
+	}
+}
+
+// next is the next word; more is false at the end of them.
+func (a *answers) next() (word string, more bool, err error) {
+	if !a.lines.Scan() {
+		return "", false, a.lines.Err()
+	}
+	return strings.ToLower(strings.TrimSpace(a.lines.Text())), true, nil
+}

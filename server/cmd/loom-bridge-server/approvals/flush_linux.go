@@ -1,0 +1,20 @@
+package approvals
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// flush drops what a terminal has read and nobody has taken; false where file is none.
+func flush(file *os.File) bool {
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return false
+	}
+	flushed := false
+	err = conn.Control(func(fd uintptr) {
+		flushed = unix.IoctlSetInt(int(fd), unix.TCFLSH, unix.TCIFLUSH) == nil
+	})
+	return err == nil && flushed
+}
