@@ -1,10 +1,8 @@
 package memory
 
 import (
-	"context"
 	"crypto/sha256"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -25,31 +23,6 @@ const (
 	// number, for the same reason.
 	MaxBatchVectorBytes = 6 << 20
 )
-
-// SaveBatch stores many records in one commit, all of them or nothing, and returns
-// them as stored, in order. It is the fast way in. A record may supersede or
-// derive from one before it in the batch.
-//
-// A request id stands for the whole batch, as with Save.
-//
-// Errors are as of Save; an error of a single record is wrapped in a
-// *BatchError. A batch has 1 to MaxBatchRecords records, at most
-// MaxBatchTextBytes of text and metadata, and at most MaxBatchVectorBytes of
-// vectors; texts with uncommonly many different words may make it too large for
-// a commit all the same, which is a *kv.LimitError.
-func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Record, requestID string) ([]record.Record, error) {
-	saved, err := s.SaveBatchAs(ctx, scope, slices.Clone(rs), Saving{RequestID: requestID})
-	return saved.Records, err
-}
-
-// StageSaveBatch prepares a commit of the caller's to do what SaveBatch does.
-func (s *Store) StageSaveBatch(scope kv.Scope, rs []record.Record, requestID string) (*Staging, error) {
-	save, err := s.newBatch(scope, slices.Clone(rs), requestID)
-	if err != nil {
-		return nil, err
-	}
-	return s.stageSaving(save)
-}
 
 // newBatch checks records that are to be saved, and takes them over.
 func (s *Store) newBatch(scope kv.Scope, rs []record.Record, requestID string) (*saving, error) {

@@ -44,7 +44,6 @@ type embeddings struct {
 	writer   *kv.Writer
 	leases   *lease.Holder
 	embedder embed.Embedder // nil: none is set up
-	previous embed.Embedder // nil: none
 	timeout  time.Duration
 	idle     func(ctx context.Context) (resume func())
 	logger   *slog.Logger
@@ -69,7 +68,6 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 		writer:   writer,
 		leases:   leases,
 		embedder: o.Embedder,
-		previous: o.PreviousEmbedder,
 		timeout:  o.EmbedTimeout,
 		idle:     o.Idle,
 		logger:   o.Logger,
@@ -249,18 +247,6 @@ func (e *embeddings) fit(space, given string) int {
 	return 1
 }
 
-// VectorSpaces returns the embedding spaces of a scope.
-func (s *Store) VectorSpaces(ctx context.Context, scope kv.Scope) ([]vector.Space, error) {
-	if err := s.begin(scope); err != nil {
-		return nil, err
-	}
-	spaces, err := s.embeddings.index.Spaces(ctx, s.engine, scope)
-	if err != nil {
-		return nil, wrap("memory: embedding spaces", err)
-	}
-	return spaces, nil
-}
-
 // EmbedderSpace is the space of the vectors that the store has made; empty
 // without an embedder.
 func (s *Store) EmbedderSpace() string {
@@ -268,18 +254,6 @@ func (s *Store) EmbedderSpace() string {
 		return ""
 	}
 	return s.embeddings.embedder.Space()
-}
-
-// WaitingForVectors returns how many records of a scope wait for the embedder.
-func (s *Store) WaitingForVectors(ctx context.Context, scope kv.Scope) (int, error) {
-	if err := s.begin(scope); err != nil {
-		return 0, err
-	}
-	_, n, err := s.vectorStats(ctx, s.engine, scope)
-	if err != nil {
-		return 0, wrap("memory: records that wait for a vector", err)
-	}
-	return n, nil
 }
 
 // vectorStats returns the embedding spaces of a scope and how many of its records

@@ -120,8 +120,18 @@ func (s *Store) saveAs(ctx context.Context, scope kv.Scope, r *record.Record, ho
 	return nil
 }
 
-// SaveBatchAs is SaveBatch with a choice of what becomes of duplicates, those within the
-// batch included. It takes rs over: the caller must not use them again.
+// SaveBatchAs stores many records in one commit, all of them or nothing, and returns
+// them as stored, in order. It is the fast way in. A record may supersede or
+// derive from one before it in the batch. Duplicates within the batch count, too. It takes
+// rs over: the caller must not use them again.
+//
+// A request id stands for the whole batch, as with Save.
+//
+// Errors are as of Save; an error of a single record is wrapped in a
+// *BatchError. A batch has 1 to MaxBatchRecords records, at most
+// MaxBatchTextBytes of text and metadata, and at most MaxBatchVectorBytes of
+// vectors; texts with uncommonly many different words may make it too large for
+// a commit all the same, which is a *kv.LimitError.
 func (s *Store) SaveBatchAs(ctx context.Context, scope kv.Scope, rs []record.Record, how Saving) (Batch, error) {
 	save, err := s.newBatch(scope, rs, how.RequestID)
 	if err != nil {

@@ -130,7 +130,7 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	a.asked.Near = s.vectorWeight
 	if a.vectors.optional {
 		a.asked.Changes = func(ctx context.Context) func([]float32) float64 {
-			if axes := s.embeddings.axesOf(ctx); axes != nil && axes.Past.Of(a.vectors.spaces[0].vector) <= 0 {
+			if axes := s.embeddings.axesOf(ctx); axes != nil && axes.Past.Of(a.vectors.vector) <= 0 {
 				return axes.Change.Of
 			}
 			return nil
@@ -307,7 +307,7 @@ func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) (*s
 		}
 		if len(part.Vectors) > 0 {
 			part.ReadVectors = func(ctx context.Context, ordinals []uint32) ([][]float32, error) {
-				return a.embeddings.index.Vectors(ctx, view, scope, a.vectors.spaces[0].space, ordinals)
+				return a.embeddings.index.Vectors(ctx, view, scope, a.vectors.space, ordinals)
 			}
 		}
 		all.add(part, source{scope, view})

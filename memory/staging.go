@@ -39,11 +39,6 @@ type Staging struct {
 	statistics segment.Statistics
 }
 
-// Records are what the change left, as stored, after Stage: the saved records
-// in order, or the updated one. For a deletion only ID and Version are
-// set.
-func (s *Staging) Records() []record.Record { return s.records }
-
 // Refs are what the stage reads and writes.
 func (s *Staging) Refs() []kv.Ref { return []kv.Ref{recordsRef(s.scope), lexical.Ref(s.scope)} }
 

@@ -16,10 +16,6 @@ type Stats struct {
 	// Records is how many records the scope holds, those superseded and those
 	// expired but not yet swept included.
 	Records int64
-	// Words is the length of all of them, in words as the index counts them.
-	Words int64
-	// Sessions is how many sessions the records name.
-	Sessions int64
 	// Versions is how many earlier versions of the records are kept.
 	Versions int64
 	// Tail is how many documents are not packed yet.
@@ -74,8 +70,6 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 	}
 	return Stats{
 		Records:       int64(counts.Documents),
-		Words:         int64(counts.BodyWords + counts.HeaderWords),
-		Sessions:      int64(counts.Sessions),
 		Versions:      kept.versions,
 		Archived:      kept.archived,
 		MaxRecords:    s.limits.records,
@@ -114,9 +108,9 @@ type Owners struct {
 // Owned is an owner and what its memory holds.
 type Owned struct {
 	Scope kv.Scope
-	// Records, Archived, Versions, Words and Sessions are as in Stats. They are zero for an
-	// index that an older version wrote and that has not been used since.
-	Records, Archived, Versions, Words, Sessions int64
+	// Records and Archived are as in Stats. They are zero for an index that an older version
+	// wrote and that has not been used since.
+	Records, Archived int64
 	// Bytes is about what records and index take; zero where the engine has no sizes.
 	Bytes int64
 }
@@ -186,8 +180,7 @@ func (s *Store) owned(ctx context.Context, scope kv.Scope) (Owned, error) {
 	if err != nil {
 		return owned, err
 	}
-	owned.Records, owned.Words, owned.Sessions = int64(counts.Documents), int64(counts.BodyWords+counts.HeaderWords), int64(counts.Sessions)
-	owned.Archived, owned.Versions = kept.archived, kept.versions
+	owned.Records, owned.Archived = int64(counts.Documents), kept.archived
 	sizer, ok := s.engine.(kv.Sizer)
 	for _, ks := range []kv.Keyspace{kv.Records, kv.Index} {
 		if !ok {

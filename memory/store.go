@@ -75,9 +75,6 @@ type Options struct {
 	// Embedder makes vectors of texts and queries. Nil: words only, and the
 	// vectors that callers give.
 	Embedder embed.Embedder
-	// PreviousEmbedder makes vectors of queries in the space that Reembed is
-	// leaving. Nil: there is none.
-	PreviousEmbedder embed.Embedder
 	// MaxVersions is how many earlier versions are kept of a record, at most
 	// record.MaxVersions. A lower one than before holds for reads at once, and on the disk
 	// from the next change of the record on. Default record.MaxVersions; negative: none.

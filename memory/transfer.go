@@ -335,9 +335,6 @@ func (m *Importer) End(ctx context.Context) (Imported, error) {
 	return m.counts, err
 }
 
-// Counts returns the numbers committed so far.
-func (m *Importer) Counts() Imported { return m.counts }
-
 // commit saves the records that wait, at once or, where they take too much together, in
 // parts.
 func (m *Importer) commit(ctx context.Context) error {

@@ -379,7 +379,7 @@ func testStageTogether(t *testing.T, r *rig) {
 	for _, s := range all {
 		s.Done(t.Context())
 	}
-	mustEqual(t, "saved", "new news", save.Records()[0].Text)
+	mustEqual(t, "saved", "new news", r.MustGet(t, "new").Text)
 	mustEqual(t, "updated", "old news, retold", r.MustGet(t, "old").Text)
 	if _, err := r.Get(t.Context(), agent, "bad"); !errors.Is(err, memory.ErrNotFound) {
 		t.Errorf("deleted: %v", err)

@@ -52,8 +52,6 @@ type ProvidedTool struct {
 	RequiresApproval bool
 	// Metadata are the agent's own pairs.
 	Metadata map[string]string
-	// Provider is the loom.v1 provider number as it came.
-	Provider int32
 	// Usable reports whether the schema is a JSON object, as prompts need it. The
 	// directory sets it.
 	Usable bool
@@ -98,9 +96,6 @@ type Agent struct {
 	// LastSeen is when it last registered, opened a stream, sent a heartbeat or
 	// answered a call.
 	LastSeen time.Time
-	// RegisteredAt is when it last registered; zero for one that only opened a
-	// stream.
-	RegisteredAt time.Time
 	// Streams is how many streams are open.
 	Streams int
 	// Generation is that of the newest open stream; 0 without one.
@@ -114,26 +109,6 @@ type AgentTool struct {
 	AgentID string
 	// Connected reports whether that agent has an open stream.
 	Connected bool
-}
-
-// Filter selects agents. Fields that are empty select all.
-type Filter struct {
-	// Topic is one that the agent registered, letter for letter.
-	Topic string
-	// Capability is one of the agent's capabilities, or the name of one of its tools.
-	Capability string
-	// Kind and Parent are the agent's.
-	Kind, Parent string
-	// Statuses selects agents with one of these.
-	Statuses []Status
-}
-
-func (f Filter) match(a Agent) bool {
-	return (f.Topic == "" || slices.Contains(a.Topics, f.Topic)) &&
-		(f.Capability == "" || slices.Contains(a.Capabilities, f.Capability)) &&
-		(f.Kind == "" || f.Kind == a.Kind) &&
-		(f.Parent == "" || f.Parent == a.Parent) &&
-		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, a.Status))
 }
 
 // check returns an error if the registration is invalid.

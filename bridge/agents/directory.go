@@ -325,44 +325,6 @@ func (d *Directory) Get(tenant, id string) (Agent, bool) {
 	return merged(d.entry(tenant, id), far)
 }
 
-// List returns the agents that match, by id.
-func (d *Directory) List(tenant string, f Filter) []Agent {
-	found := d.agents(tenant)
-	found = slices.DeleteFunc(found, func(a Agent) bool { return !f.match(a) })
-	slices.SortFunc(found, func(a, b Agent) int { return strings.Compare(a.ID, b.ID) })
-	return found
-}
-
-// agents returns the agents of a tenant in no order. It does as little as possible under
-// the lock, which all calls share.
-func (d *Directory) agents(tenant string) (found []Agent) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	h, o := d.tenants[tenant], d.others.tenants[tenant]
-	if h != nil {
-		for id, e := range h.agents {
-			var far []*other
-			if o != nil {
-				far = o.agents[id]
-			}
-			if a, ok := merged(e, far); ok {
-				found = append(found, a)
-			}
-		}
-	}
-	if o != nil {
-		for id, far := range o.agents {
-			if h != nil && h.agents[id] != nil {
-				continue
-			}
-			if a, ok := merged(nil, far); ok {
-				found = append(found, a)
-			}
-		}
-	}
-	return found
-}
-
 // Tools returns the tools of the agents with an open stream, by name. Of several with
 // one name it returns the one that a call would reach.
 func (d *Directory) Tools(tenant string) []AgentTool {

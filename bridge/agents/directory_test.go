@@ -17,7 +17,7 @@ func TestRegister(t *testing.T) {
 	d := MustDirectory(t, nil, &agents.Options{Now: func() time.Time { return now }})
 	tools := []agents.ProvidedTool{
 		{Name: "b", Description: "first"},
-		{Name: "a", Schema: "{}", Provider: 2, Metadata: map[string]string{"k": "v"}},
+		{Name: "a", Schema: "{}", Metadata: map[string]string{"k": "v"}},
 		{Name: "b", Description: "second"},
 	}
 	topics := []string{"y", "x", "y"}
@@ -30,7 +30,7 @@ func TestRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := agents.Agent{
-		ID: "one", Status: agents.Idle, LastSeen: now, RegisteredAt: now,
+		ID: "one", Status: agents.Idle, LastSeen: now,
 		Registration: agents.Registration{
 			Topics:       []string{"y", "x"},
 			Tools:        []agents.ProvidedTool{{Name: "b", Description: "second", Usable: true}, tools[1]},
@@ -78,7 +78,7 @@ func TestRegisterRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %v with %q", tt.name, err, tt.want, tt.text)
 		}
 	}
-	if got := d.List(tenant, agents.Filter{}); len(got) != 1 || !cmp.Equal(got[0].Capabilities, []string{"a"}) {
+	if got := MustGet(t, d, "one"); !cmp.Equal(got.Capabilities, []string{"a"}) {
 		t.Errorf("a refused registration changed %+v", got)
 	}
 	MustRegister(t, d, "two")
@@ -127,42 +127,6 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
-	d := MustDirectory(t, nil, nil)
-	for id, r := range map[string]agents.Registration{
-		"b": {Topics: []string{"x"}, Kind: "k", Tools: []agents.ProvidedTool{{Name: "echo"}}},
-		"a": {Topics: []string{"x", "y"}, Capabilities: []string{"echo"}, Parent: "b"},
-		"c": {Topics: []string{"x.*"}},
-	} {
-		if _, err := d.Register(tenant, id, r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	MustOpen(t, d, "c")
-	for _, tt := range []struct {
-		name string
-		f    agents.Filter
-		want string
-	}{
-		{"all", agents.Filter{}, "abc"},
-		{"topic", agents.Filter{Topic: "x"}, "ab"},
-		{"pattern is a topic like any", agents.Filter{Topic: "x.*"}, "c"},
-		{"capability", agents.Filter{Capability: "echo"}, "ab"},
-		{"kind", agents.Filter{Kind: "k"}, "b"},
-		{"parent", agents.Filter{Parent: "b"}, "a"},
-		{"status", agents.Filter{Statuses: []agents.Status{agents.Idle}}, "ab"},
-		{"both", agents.Filter{Topic: "y", Kind: "k"}, ""},
-	} {
-		got := ""
-		for _, a := range d.List(tenant, tt.f) {
-			got += a.ID
-		}
-		if got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
-		}
-	}
-}
-
 // Nothing of one tenant can be seen or reached from another.
 func TestTenantsAreApart(t *testing.T) {
 	d := MustDirectory(t, nil, nil)
@@ -178,9 +142,6 @@ func TestTenantsAreApart(t *testing.T) {
 	const other = "other"
 	if _, ok := d.Get(other, "one"); ok {
 		t.Error("the agent can be seen")
-	}
-	if got := d.List(other, agents.Filter{}); len(got) > 0 {
-		t.Errorf("listed: %+v", got)
 	}
 	if got := d.Tools(other); len(got) > 0 {
 		t.Errorf("tools: %+v", got)
@@ -221,7 +182,7 @@ func TestDelete(t *testing.T) {
 		if found, err := d.Delete(t.Context(), tenant, "one"); !found || err != nil {
 			t.Errorf("deleted: %v, %v", found, err)
 		}
-		if _, ok := d.Get(tenant, "one"); ok || len(d.List(tenant, agents.Filter{})) > 0 {
+		if _, ok := d.Get(tenant, "one"); ok {
 			t.Error("it is still in the directory")
 		}
 		if _, err := d.LoadState(t.Context(), tenant, "one"); !errors.Is(err, agents.ErrNotFound) {

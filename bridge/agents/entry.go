@@ -33,7 +33,6 @@ type directoryEntry struct {
 	registration Registration // never changed, only replaced
 	order        uint64       // of the registration; 0 without one
 	bytes        int
-	registeredAt time.Time
 	lastSeen     time.Time
 	idleSince    time.Time // of the last stream's end, or the registration
 	links        []*Link   // by generation
@@ -157,7 +156,7 @@ func (e *directoryEntry) register(r Registration, size int, order uint64, now ti
 	h.bytes += size - e.bytes
 	h.tools += len(r.Tools) - len(before)
 	e.registration, e.order, e.bytes = r, order, size
-	e.registeredAt, e.lastSeen, e.idleSince = now, now, now
+	e.lastSeen, e.idleSince = now, now
 	e.left, e.hidden, e.parted = false, false, false
 	e.provide(before, callName)
 }
@@ -167,7 +166,7 @@ func (e *directoryEntry) unregister(callName func(string) string) {
 	h := e.tenant
 	h.bytes -= e.bytes
 	h.tools -= len(before)
-	e.registration, e.order, e.bytes, e.registeredAt = Registration{}, 0, 0, time.Time{}
+	e.registration, e.order, e.bytes = Registration{}, 0, 0
 	e.provide(before, callName)
 	e.toolBytes.Leave()
 	e.toolBytes = nil
@@ -205,7 +204,6 @@ func (e *directoryEntry) agent() Agent {
 		Status:       e.status,
 		Registration: e.registration,
 		LastSeen:     e.lastSeen,
-		RegisteredAt: e.registeredAt,
 		Streams:      len(e.links),
 	}
 	if len(e.links) > 0 {

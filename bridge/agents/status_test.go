@@ -91,7 +91,12 @@ func TestManyHeartbeats(t *testing.T) {
 		}
 		for _, passed := range []int{0, 30, 90, 150, 300} {
 			pass(time.Until(synctestStart.Add(time.Duration(passed)*time.Second + 500*time.Millisecond)))
-			inactive := len(d.List(tenant, agents.Filter{Statuses: []agents.Status{agents.Inactive}}))
+			inactive := 0
+			for i := range 100 {
+				if MustGet(t, d, fmt.Sprintf("%03d", i)).Status == agents.Inactive {
+					inactive++
+				}
+			}
 			if want := passed / 3; inactive != want {
 				t.Errorf("after %d s %d are inactive, want %d", passed, inactive, want)
 			}
@@ -150,7 +155,7 @@ func TestUnregistered(t *testing.T) {
 	bubble(t, &agents.Options{OnChange: w.told, MaxStreams: 2}, func(t *testing.T, d *agents.Directory) {
 		for _, id := range []string{"", "\x00", "unknown"} {
 			first, second := MustOpen(t, d, id), MustOpen(t, d, id)
-			if a := MustGet(t, d, id); a.Streams != 2 || !a.RegisteredAt.IsZero() {
+			if a := MustGet(t, d, id); a.Streams != 2 {
 				t.Errorf("%q: %+v", id, a)
 			}
 			if _, err := d.Open(tenant, id, agents.OpenOptions{}); err == nil {
@@ -223,7 +228,7 @@ func TestOnChangeMayBlock(t *testing.T) {
 		var d *agents.Directory
 		d = MustDirectory(t, nil, &agents.Options{OnChange: func(tenant string, c agents.Change) {
 			time.Sleep(time.Second)
-			d.List(tenant, agents.Filter{})
+			d.Get(tenant, "one")
 			w.told(tenant, c)
 		}})
 		for range 3 {

@@ -150,6 +150,3 @@ func (s *Subscription) paid(d Delivery) {
 func (s *Subscription) paused() bool {
 	return !s.pausedUntil.IsZero() && time.Now().Before(s.pausedUntil)
 }
-
-// Queued returns the bytes that are taken of Options.MaxQueuedBytes.
-func (b *Bus) Queued() int64 { return b.queued.Held() }

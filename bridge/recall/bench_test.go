@@ -42,7 +42,7 @@ func BenchmarkUserMemory(b *testing.B) {
 			}
 			batch[i] = record.Record{Text: strings.Join(words, " "), SessionID: fmt.Sprint("s", (n+i)/20), Author: fmt.Sprint("a", i%2)}
 		}
-		_, err := w.store.SaveBatch(b.Context(), eva, batch, "")
+		_, err := w.store.SaveBatchAs(b.Context(), eva, batch, memory.Saving{})
 		w.must(err)
 	}
 	source := &recall.UserMemory{Store: w.store, Terms: terms}

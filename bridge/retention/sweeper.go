@@ -62,8 +62,6 @@ type Parts struct {
 
 // Stats are what a Sweeper has done since it was made.
 type Stats struct {
-	// RecordsAge and SessionsAge are from Options.
-	RecordsAge, SessionsAge time.Duration
 	// Records and Sessions are how many it has deleted, Results the offloaded results that
 	// went with sessions.
 	Records, Sessions, Results int64
@@ -139,7 +137,6 @@ func (s *Sweeper) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Stats{
-		RecordsAge: max(0, s.opts.Records), SessionsAge: max(0, s.opts.Sessions),
 		Records: s.records.Load(), Sessions: s.sessions.Load(), Results: s.results.Load(), Swept: s.swept, Failing: s.failing,
 	}
 }

@@ -69,9 +69,6 @@ func (m *Meter) Sub(n int64) {
 	_ = m.adjust() // taking less never fails
 }
 
-// Used returns how many units are counted.
-func (m *Meter) Used() int64 { return m.used.Load() }
-
 // Close gives all units back to the pool. Later counting takes none.
 func (m *Meter) Close() {
 	if m == nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -39,7 +40,7 @@ func fillMemory(b *testing.B, w *world, records int) {
 		for i := range batch {
 			batch[i] = record.Record{Text: fmt.Sprintf("what record %d says of %d things", n+i, i), SessionID: fmt.Sprint("s", i%50)}
 		}
-		_, err := w.store.SaveBatch(b.Context(), alice, batch, "")
+		_, err := w.store.SaveBatchAs(b.Context(), alice, batch, memory.Saving{})
 		w.must(err)
 	}
 }

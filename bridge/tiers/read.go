@@ -45,8 +45,6 @@ type FoundTask struct {
 	// Tiers are the tiers that have it, the lowest first: 1 while it is among the last
 	// of its session, and the tier of its memory record.
 	Tiers []int
-	// RecordID is the id of that record; empty without one.
-	RecordID string
 }
 
 // Find returns a task of any session of the agent, by its id or by the ref of its
@@ -74,7 +72,7 @@ func (t *Tiers) Find(ctx context.Context, scope kv.Scope, id string) (FoundTask,
 	case err != nil:
 		return FoundTask{}, err
 	default:
-		found.Tiers, found.RecordID = append(found.Tiers, record.Tier), record.ID
+		found.Tiers = append(found.Tiers, record.Tier)
 	}
 	return found, nil
 }

@@ -69,8 +69,8 @@ func (t *task) arrange() {
 	t.prepared = inject.Prepare(inject.Inputs{
 		Injections: t.injections(), Goal: t.r.Goal, Plan: t.plan(), Failures: t.moment.End.Failures(),
 		Session: t.r.SessionID, Turn: cmp.Or(t.r.TurnID, t.moment.End.Turn()),
-		Tokens: t.a.Known.Last(t.r.Scope, t.r.SessionID).Tokens(), Settings: t.prompt,
-		Runtime: t.table.Goal == layout.GoalBlock, Count: t.tally.Text, Beside: t.tools.Count.Tokens,
+		Settings: t.prompt,
+		Runtime:  t.table.Goal == layout.GoalBlock, Count: t.tally.Text, Beside: t.tools.Count.Tokens,
 	})
 	t.frame = layout.New(t.table, &t.prepared, t.r.Goal)
 	if t.fork != nil {

@@ -328,7 +328,7 @@ func lines(body io.Reader) iter.Seq2[Match, error] {
 			}
 			size := int64(len(text))
 			l := next
-			l.Text, l.TextOffset = bytes.TrimSuffix(text, []byte{'\n'}), l.Offset
+			l.Text = bytes.TrimSuffix(text, []byte{'\n'})
 			if size > 0 && !yield(l, nil) || errors.Is(err, io.EOF) {
 				return
 			}

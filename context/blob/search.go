@@ -39,8 +39,6 @@ type Match struct {
 	// Text is the line without its line feed, or at most MaxShownBytes of it
 	// around the match.
 	Text []byte
-	// TextOffset is where in the blob Text begins.
-	TextOffset int64
 }
 
 // From is where a search begins. Zero is the beginning of the blob.
@@ -346,9 +344,9 @@ func (g *grep) match(text []byte, start, end, first, last int) {
 	shown := text[start:end]
 	if len(shown) > MaxShownBytes {
 		from := max(min(first-shownBefore, len(shown)-MaxShownBytes), 0)
-		shown, start = shown[from:from+MaxShownBytes], start+from
+		shown = shown[from : from+MaxShownBytes]
 	}
-	m.Text, m.TextOffset = bytes.Clone(shown), g.offset+int64(start)
+	m.Text = bytes.Clone(shown)
 	g.found = append(g.found, m)
 }
 

@@ -27,10 +27,10 @@ func grep(body []byte, matches func(line []byte) []int) []blob.Match {
 		}
 		text := bytes.TrimSuffix(line, []byte{'\n'})
 		if at := matches(text); at != nil {
-			m := blob.Match{Line: int64(i + 1), Offset: int64(offset + at[0]), Length: int64(at[1] - at[0]), TextOffset: int64(offset), Text: text}
+			m := blob.Match{Line: int64(i + 1), Offset: int64(offset + at[0]), Length: int64(at[1] - at[0]), Text: text}
 			if len(text) > blob.MaxShownBytes {
 				from := max(min(at[0]-128, len(text)-blob.MaxShownBytes), 0)
-				m.Text, m.TextOffset = text[from:from+blob.MaxShownBytes], int64(offset+from)
+				m.Text = text[from : from+blob.MaxShownBytes]
 			}
 			found = append(found, m)
 		}
@@ -76,7 +76,7 @@ func differ(want, got []blob.Match) string {
 }
 
 func same(a, b blob.Match) bool {
-	return a.Line == b.Line && a.Offset == b.Offset && a.Length == b.Length && a.TextOffset == b.TextOffset && bytes.Equal(a.Text, b.Text)
+	return a.Line == b.Line && a.Offset == b.Offset && a.Length == b.Length && bytes.Equal(a.Text, b.Text)
 }
 
 // searched are bodies that are hard to search.

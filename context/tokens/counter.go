@@ -155,63 +155,40 @@ func (c *Counter) encoded(encoding Encoding, text string) (int, error) {
 			return n, nil
 		}
 	}
-	found, known, err := c.measure(memoKey{encoding: encoding}, text)
+	n, known, err := c.measure(memoKey{encoding: encoding}, text)
 	if known {
-		c.recent.keepText(encoding, text, found.first)
+		c.recent.keepText(encoding, text, n)
 	}
-	return found.first, err
+	return n, err
 }
 
-// Ends returns the beginning of text with about head tokens and the end with
-// about tail tokens, cut between code points. A text of at most head + tail
-// tokens is returned whole as first. Counted by itself, an end may differ by a
-// token from what it was within the text.
-func (c *Counter) Ends(model, text string, head, tail int) (first, last string, err error) {
-	if len(text) > MaxTextBytes {
-		return "", "", fmt.Errorf("%w: %d bytes, limit %d", ErrTooLarge, len(text), MaxTextBytes)
-	}
-	m := c.models.find(model)
-	head, tail = unscaled(max(head, 0), m.Ratio), unscaled(max(tail, 0), m.Ratio)
-	found, _, err := c.measure(memoKey{encoding: m.Encoding, ends: true, head: head, tail: tail}, text)
-	if err != nil {
-		return "", "", err
-	}
-	return text[:found.first], text[found.second:], nil
-}
-
-// measure remembers what an engine finds out about a text, and reports whether it
-// was known.
-func (c *Counter) measure(key memoKey, text string) (found measured, known bool, err error) {
+// measure remembers what an engine counts, and reports whether it was known.
+func (c *Counter) measure(key memoKey, text string) (n int, known bool, err error) {
 	remember := len(text) >= minMemoBytes
 	if remember {
 		// The hash only reads, so the text need not be copied for it.
 		key.sum = sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
-		if found, known = c.memo.get(key); known {
-			return found, true, nil
+		if n, known = c.memo.get(key); known {
+			return n, true, nil
 		}
 	}
 	e, err := engineFor(key.encoding)
 	if err != nil {
-		return measured{}, false, err
+		return 0, false, err
 	}
-	found = c.work(e, key, text)
+	n = c.work(e, key.encoding, text)
 	if remember {
-		c.memo.put(key, found)
+		c.memo.put(key, n)
 	}
-	return found, false, nil
+	return n, false, nil
 }
 
 // work runs the engine when it is its turn.
-func (c *Counter) work(e *engine, key memoKey, text string) (found measured) {
+func (c *Counter) work(e *engine, encoding Encoding, text string) int {
 	c.working <- struct{}{}
 	defer func() { <-c.working }()
-	bench := c.benches[key.encoding]
+	bench := c.benches[encoding]
 	s := bench.take()
 	defer bench.put(s)
-	if key.ends {
-		found.first, found.second = e.ends(text, key.head, key.tail, s)
-	} else {
-		found.first = e.count(text, s)
-	}
-	return found
+	return e.count(text, s)
 }

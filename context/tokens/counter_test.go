@@ -6,58 +6,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
-
-func TestEnds(t *testing.T) {
-	c := MustCounter(t, nil)
-	text := strings.Repeat("Zeile eins mit Wörtern, 漢字 und 👍.\n", 200)
-	for _, model := range []string{"gpt-4o", "claude-sonnet-5", "of-nobody"} {
-		total := MustCount(t, c, model, text).Tokens
-		for range 2 { // worked out, then remembered
-			first, last, err := c.Ends(model, text, 200, 100)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) || !utf8.ValidString(first) || !utf8.ValidString(last) {
-				t.Fatalf("ends are no ends: %q … %q", first, last)
-			}
-			for name, got := range map[string]struct {
-				text string
-				want int
-			}{"first": {first, 200}, "last": {last, 100}} {
-				n := MustCount(t, c, model, got.text).Tokens
-				if n < got.want-3 || n > got.want+3 {
-					t.Errorf("%s: %s has %d tokens, want about %d", model, name, n, got.want)
-				}
-			}
-		}
-		first, last, err := c.Ends(model, text, total, 0)
-		if err != nil || first != text || last != "" {
-			t.Errorf("%s: a text that fits came back as %d and %d bytes, %v", model, len(first), len(last), err)
-		}
-		if first, last, err = c.Ends(model, text, 0, 0); err != nil || first != "" || last != "" {
-			t.Errorf("%s: no tokens are %q and %q, %v", model, first, last, err)
-		}
-	}
-}
-
-// A text that is no UTF-8 is counted with a longer character for each bad
-// byte, and still cut where it is itself.
-func TestEndsOfInvalidText(t *testing.T) {
-	c := MustCounter(t, nil)
-	text := strings.Repeat("ab \xff\xfe cd ", 100)
-	total := MustCount(t, c, "gpt-4o", text).Tokens
-	first, last, err := c.Ends("gpt-4o", text, total/2, total-total/2-1)
-	if err != nil || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
-		t.Fatalf("%q … %q, %v", first, last, err)
-	}
-	if left := len(text) - len(first) - len(last); left < 1 || left > 4 {
-		t.Errorf("all but one token leave out %d bytes", left)
-	}
-}
 
 func TestTooLarge(t *testing.T) {
 	c := MustCounter(t, nil)
@@ -65,9 +16,6 @@ func TestTooLarge(t *testing.T) {
 	for _, model := range []string{"gpt-4o", "of-nobody"} {
 		if _, err := c.Count(model, large); !errors.Is(err, tokens.ErrTooLarge) {
 			t.Errorf("%s: got %v, want ErrTooLarge", model, err)
-		}
-		if _, _, err := c.Ends(model, large, 1, 1); !errors.Is(err, tokens.ErrTooLarge) {
-			t.Errorf("%s: ends: got %v, want ErrTooLarge", model, err)
 		}
 	}
 	if _, err := tokens.New(&tokens.Options{MemoEntries: -1}); err == nil {

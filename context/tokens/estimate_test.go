@@ -96,18 +96,3 @@ var published = []struct {
 	{"japanese", "窓口は五時半に閉まり、遅れて来た人は鍵のかかった扉の前に立つことになる。二本目の鍵はアンナが持っている。角を曲がったところに住んでいて、電話をかけられても気にしないからだ。", map[string]int{"gemini-2.5-pro": 54, "qwen3-32b": 61, "mistral-nemo": 68}},
 	{"korean", "창구는 다섯 시 반에 닫히고, 늦게 온 사람은 잠긴 문 앞에 서게 된다. 두 번째 열쇠는 안나가 가지고 있다. 모퉁이에 살고 전화를 받아도 괜찮다고 하기 때문이다.", map[string]int{"gemini-2.5-pro": 49, "qwen3-32b": 61, "mistral-nemo": 46}},
 }
-
-func TestEstimateEnds(t *testing.T) {
-	c := MustCounter(t, nil)
-	text := strings.Repeat("天地玄黄 abcd 1234 👍 ", 100)
-	first, last, err := c.Ends("of-nobody", text, 10, 5)
-	if err != nil || !strings.HasPrefix(text, first) || !strings.HasSuffix(text, last) {
-		t.Fatalf("%q … %q, %v", first, last, err)
-	}
-	if got := MustCount(t, c, "of-nobody", first).Tokens; got < 7 || got > 10 {
-		t.Errorf("first has %d tokens", got)
-	}
-	if got := MustCount(t, c, "of-nobody", last).Tokens; got < 3 || got > 5 {
-		t.Errorf("last has %d tokens", got)
-	}
-}

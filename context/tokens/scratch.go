@@ -13,8 +13,7 @@ type scratch struct {
 	seams  []uint64
 	tokens []token
 	// dead has a bit for each place that no sequence of tokens leads on from.
-	dead    []uint64
-	lengths []uint8
+	dead []uint64
 	// repaired is the last text that was not UTF-8.
 	repaired []byte
 }
@@ -53,9 +52,6 @@ func (s *scratch) shrink() {
 	}
 	if cap(s.dead)*8 > maxKeptBytes {
 		s.dead = nil
-	}
-	if cap(s.lengths) > maxKeptBytes {
-		s.lengths = nil
 	}
 	if cap(s.repaired) > maxKeptBytes {
 		s.repaired = nil

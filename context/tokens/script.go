@@ -55,11 +55,3 @@ func scaled(n int, ratio float64) int {
 	// A hair less, so that 100 times 1.1 is not 111.
 	return int(math.Ceil(float64(n)*ratio - 1e-9))
 }
-
-// unscaled is how many tokens may be counted for n of the model's.
-func unscaled(n int, ratio float64) int {
-	if ratio == 1 {
-		return n
-	}
-	return int(float64(min(n, MaxTextBytes)) / ratio)
-}

@@ -172,11 +172,6 @@ func (w Working) decided(all []Acknowledgement, now time.Time) Working {
 	return w
 }
 
-// Waits reports whether an event of an id waits.
-func (w *Working) Waits(id string) bool {
-	return slices.ContainsFunc(w.Events, func(e Event) bool { return e.ID == id })
-}
-
 // Waiting is what is shown of events that wait: one, or several of one type.
 type Waiting struct {
 	// Type is that of all of them.

@@ -96,21 +96,6 @@ func (a *Analyzer) Terms(text string) iter.Seq[string] {
 	}
 }
 
-// Span is a stretch of a text, in bytes; To is not included.
-type Span struct{ From, To int }
-
-// Spans yields the terms that Terms yields, each with the stretch of text that
-// it was made from, for highlighting. Spans may overlap: an identifier covers
-// its parts. A stretch whose characters were normalized together is taken
-// whole.
-func (a *Analyzer) Spans(text string) iter.Seq2[string, Span] {
-	return func(yield func(string, Span) bool) {
-		w := walker{analyzer: a, located: true}
-		w.yield = func(term string) bool { return yield(term, w.span()) }
-		w.read(text)
-	}
-}
-
 // lookup returns the analysis of a word, of ASCII letters and digits in lower
 // case or of letters outside ASCII as they stand, and learns it if need be. It
 // keeps no reference to word.

@@ -24,18 +24,18 @@ func (w *walker) ascii(text string) bool {
 // the identifier as a whole. It returns where the identifier ends.
 func (w *walker) compound(text string, start int) (int, bool) {
 	if d, end := numericDate(text, start); end > 0 {
-		return end, w.emitNumericDate(d, text, start, end)
+		return end, w.emitNumericDate(d, text[start:start+4])
 	}
-	w.whole.reset(start)
+	w.whole.reset()
 	for i := start; ; {
 		end, ok := w.word(text, i)
 		if !ok {
 			return end, false
 		}
 		if end+1 >= len(text) || !isJoiner(text[end]) || !isAlnum(text[end+1]) {
-			return afterPossessive(text, end), w.emitWhole(end)
+			return afterPossessive(text, end), w.emitWhole()
 		}
-		w.whole.join(text[end], end)
+		w.whole.join(text[end])
 		i = end + 1
 	}
 }
@@ -67,10 +67,9 @@ func (w *walker) word(text string, start int) (int, bool) {
 		return w.sigil(text, start, i, end)
 	}
 	w.whole.add(word, (first|later)&digit != 0)
-	if later&upper != 0 && hasHump(text, start, i) && !w.humps(text[start:i], start) {
+	if later&upper != 0 && hasHump(text, start, i) && !w.humps(text[start:i]) {
 		return i, false
 	}
-	w.mark(start, i)
 	k := w.analyzer.lookup(word)
 	if k.month > 0 && !w.fixed {
 		return i, w.emitMonth(k, text, start, i)
@@ -108,13 +107,12 @@ func isHump(text string, start, i int) bool {
 }
 
 // humps yields the parts of a camel-case word; single letters are no parts.
-func (w *walker) humps(word string, start int) bool {
+func (w *walker) humps(word string) bool {
 	from := 0
 	for i := 1; i <= len(word); i++ {
 		if i < len(word) && !(isUpper(word[i]) && isHump(word, 0, i)) {
 			continue
 		}
-		w.mark(start+from, start+i)
 		if i-from > 1 && !w.emit(w.analyzer.lookup(lower(w.part[:0], word[from:i]))) {
 			return false
 		}
@@ -158,13 +156,9 @@ type whole struct {
 	parts    int
 	firm     bool // has a joiner that plain prose rarely has, or a digit
 	lastPath int  // where the last path element begins
-	start    int  // where the identifier begins in the text
-	lastFrom int  // where the last path element begins in the text
 }
 
-func (h *whole) reset(start int) {
-	h.size, h.parts, h.firm, h.lastPath, h.start, h.lastFrom = 0, 0, false, 0, start, start
-}
+func (h *whole) reset() { h.size, h.parts, h.firm, h.lastPath = 0, 0, false, 0 }
 
 func (h *whole) add(word []byte, hasDigit bool) {
 	if h.size+len(word) <= MaxTermBytes {
@@ -175,21 +169,21 @@ func (h *whole) add(word []byte, hasDigit bool) {
 	h.firm = h.firm || hasDigit
 }
 
-// join adds the joiner that stands at a place of the text.
-func (h *whole) join(c byte, at int) {
+// join adds the joiner between two words.
+func (h *whole) join(c byte) {
 	if h.size < MaxTermBytes {
 		h.buf[h.size] = c
 	}
 	h.size++
 	h.firm = h.firm || c != '-'
 	if c == '/' || c == '\\' {
-		h.lastPath, h.lastFrom = h.size, at+1
+		h.lastPath = h.size
 	}
 }
 
 // emitWhole yields the identifier, and its file name if it is a path. Words that hyphens
 // alone join are no identifier, unless one of them is a number.
-func (w *walker) emitWhole(end int) bool {
+func (w *walker) emitWhole() bool {
 	h := &w.whole
 	if h.parts < 2 || h.size > MaxTermBytes {
 		return true
@@ -201,11 +195,9 @@ func (w *walker) emitWhole(end int) bool {
 	if !h.firm {
 		return true
 	}
-	w.mark(h.lastFrom, end)
 	if name := id[h.lastPath:]; h.lastPath > 0 && hasJoiner(name) && !w.emitTerm(string(name)) {
 		return false
 	}
-	w.mark(h.start, end)
 	return w.emitTerm(string(id))
 }
 

@@ -88,9 +88,7 @@ func digits(text string, start, least, most int) (n, end int) {
 
 // emitNumericDate yields the year, the month by its name and the day, so that
 // other spellings of them are met, and the whole.
-func (w *walker) emitNumericDate(d date, text string, start, end int) bool {
-	w.mark(start, end)
-	year := text[start : start+4]
+func (w *walker) emitNumericDate(d date, year string) bool {
 	return w.emitTerm(year) && w.emitTerm(w.analyzer.months[d.month]) &&
 		w.emitTerm(smallNumber(d.day)) && w.emitTerm(d.term())
 }

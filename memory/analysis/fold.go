@@ -94,34 +94,3 @@ func isSimpleLetter(r rune) bool {
 	}
 	return 'Ѐ' <= r && r <= 'ҁ' || 'Ҋ' <= r && r <= 'ԯ'
 }
-
-// origins says where the bytes of a normalized chunk come from.
-type origins struct {
-	start    int     // of the chunk in the text
-	from, to []int32 // for each byte, the stretch of the chunk it was made of
-}
-
-// newOrigins normalizes a chunk piece by piece, as far as characters act on
-// each other.
-func newOrigins(chunk string, start int) *origins {
-	o := &origins{start: start}
-	for at := 0; at < len(chunk); {
-		size := max(1, norm.NFKC.NextBoundaryInString(chunk[at:], true))
-		for range len(normalize(chunk[at : at+size])) {
-			o.from = append(o.from, int32(at))
-			o.to = append(o.to, int32(at+size))
-		}
-		at += size
-	}
-	return o
-}
-
-// span converts a range of the normalized chunk, relative to the chunk's start, into a
-// range of the original text.
-func (o *origins) span(from, to int) Span {
-	from, to = from-o.start, to-o.start
-	if from < 0 || to > len(o.to) || from >= to {
-		return Span{o.start, o.start}
-	}
-	return Span{o.start + int(o.from[from]), o.start + int(o.to[to-1])}
-}

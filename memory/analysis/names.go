@@ -79,7 +79,6 @@ func (w *walker) sigil(text string, start, end, after int) (int, bool) {
 	whole := lower(w.part[:0], text[start:end])
 	whole = append(whole, text[end:after]...)
 	w.whole.add(whole, false)
-	w.mark(start, after)
 	if len(whole) > MaxTermBytes {
 		return after, true
 	}

@@ -23,14 +23,7 @@ type walker struct {
 	keepStops  bool
 	found      bool   // whether a term was yielded
 	all        string // the text
-
-	located bool // whether anybody asks for spans
-	base    int  // where what is being read begins in the whole text
-	// from and to are where the current term stands in the whole text. They are
-	// fixed while a word is read in another form than the text has.
-	from, to int
-	fixed    bool
-	origins  *origins // of a chunk that was normalized; nil for other text
+	fixed      bool   // a word is read in another form than the text has
 
 	buf, part [MaxTermBytes]byte // a word and a part of it
 	whole     whole
@@ -47,21 +40,6 @@ func (w *walker) read(text string) {
 		w.keepStops = true
 		w.text(text)
 	}
-}
-
-// mark notes where the next term stands in what is being read.
-func (w *walker) mark(from, to int) {
-	if !w.fixed {
-		w.from, w.to = w.base+from, w.base+to
-	}
-}
-
-// span is where the current term stands in the text.
-func (w *walker) span() Span {
-	if w.origins != nil {
-		return w.origins.span(w.from, w.to)
-	}
-	return Span{w.from, w.to}
 }
 
 // emit yields the term of a word.
@@ -102,13 +80,11 @@ func (w *walker) emitTerm(term string) bool {
 func (w *walker) text(text string) bool {
 	for at := 0; at < len(text); {
 		plain := plainPrefix(text[at:])
-		w.base = at
 		if !w.ascii(text[at : at+plain]) {
 			return false
 		}
 		at += plain
 		chunk := chunkPrefix(text[at:])
-		w.base = at
 		if chunk > 0 && !w.chunk(text[at:at+chunk]) {
 			return false
 		}
@@ -147,17 +123,11 @@ func chunkPrefix(text string) int {
 // words.
 func (w *walker) chunk(text string) bool {
 	if from, to := trimMarks(text); isSimpleWord(text[from:to]) {
-		w.mark(from, to)
 		return w.foreignWord(text[from:to])
 	}
-	start, normal := w.base, normalize(text)
-	if w.located && normal != text {
-		w.origins = newOrigins(text, start)
-		defer func() { w.origins = nil }()
-	}
+	normal := normalize(text)
 	for at := 0; at < len(normal); {
 		kind, size := cutStretch(normal[at:])
-		w.base = start + at
 		if !w.stretch(kind, normal[at:at+size]) {
 			return false
 		}
@@ -267,7 +237,6 @@ func (w *walker) stretch(kind runeKind, text string) bool {
 	case unspaced:
 		return w.pairs(text)
 	case symbol:
-		w.mark(0, len(text))
 		return w.emitTerm(text)
 	case wordly:
 		return w.words(text)
@@ -279,12 +248,10 @@ func (w *walker) stretch(kind runeKind, text string) bool {
 func (w *walker) pairs(run string) bool {
 	_, first := utf8.DecodeRuneInString(run)
 	if first == len(run) {
-		w.mark(0, first)
 		return w.emitTerm(run)
 	}
 	for at := 0; at+first < len(run); {
 		_, second := utf8.DecodeRuneInString(run[at+first:])
-		w.mark(at, at+first+second)
 		if !w.emitTerm(run[at:at+first+second]) || !w.lone(run[at:at+first]) {
 			return false
 		}
@@ -308,9 +275,8 @@ func (w *walker) words(text string) bool {
 	if isASCII(text) {
 		return w.ascii(text)
 	}
-	start, state, rest := w.base, -1, text
+	state, rest := -1, text
 	for len(rest) > 0 {
-		w.base = start + len(text) - len(rest)
 		var word string
 		word, rest, state = uniseg.FirstWordInString(rest, state)
 		read := w.foreign
@@ -328,7 +294,7 @@ func (w *walker) words(text string) bool {
 // has several.
 func (w *walker) foreign(word string) bool {
 	word = strings.TrimSuffix(strings.TrimSuffix(word, "'s"), "'S")
-	start, parts := w.base, 0
+	parts := 0
 	for at := 0; at < len(word); {
 		size := strings.IndexFunc(word[at:], isGap)
 		if size < 0 {
@@ -339,14 +305,16 @@ func (w *walker) foreign(word string) bool {
 			at += gap
 			continue
 		}
-		w.base = start + at
-		if parts++; !w.foreignPart(word[at : at+size]) {
+		read := w.foreignWord
+		if isASCII(word[at : at+size]) {
+			read = w.ascii
+		}
+		if parts++; !read(word[at : at+size]) {
 			return false
 		}
 		at += size
 	}
-	w.base = start
-	if w.mark(0, len(word)); parts > 1 && strings.ContainsAny(word, "._:") {
+	if parts > 1 && strings.ContainsAny(word, "._:") {
 		// Yields a word of several parts, which were yielded before.
 		k := w.analyzer.lookupText(word)
 		if !k.plain {
@@ -357,16 +325,8 @@ func (w *walker) foreign(word string) bool {
 	return true
 }
 
-func (w *walker) foreignPart(part string) bool {
-	if isASCII(part) {
-		return w.ascii(part)
-	}
-	w.mark(0, len(part))
-	return w.foreignWord(part)
-}
-
 // foreignWord yields the term of a word that is not ASCII. If folding makes it
-// ASCII, it is read like any such word, in the place that is marked.
+// ASCII, it is read like any such word.
 func (w *walker) foreignWord(word string) bool {
 	k := w.analyzer.lookupText(word)
 	if k.spelled != "" && k.spelled != k.term && !w.emitAside(k.spelled) {

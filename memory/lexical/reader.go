@@ -47,9 +47,6 @@ func (r *Reader) Frame() *frame.Frame { return r.frame }
 // Statistics returns the counts of the scope.
 func (r *Reader) Statistics() segment.Statistics { return r.head.Stats }
 
-// Segments returns how many packed pieces the index has.
-func (r *Reader) Segments() int { return len(r.segments) }
-
 // Incarnation returns the random number that this index got when it began.
 // Within it an ordinal names one document for good. Zero for a scope that
 // never had a document.

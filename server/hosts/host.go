@@ -64,9 +64,6 @@ var events = map[string][]string{
 // Names are the hosts there are.
 func Names() []string { return []string{"claude-code", "codex", "cursor", "vscode"} }
 
-// Events are the hooks that are installed for a host.
-func Events(host string) []string { return slices.Clone(events[host]) }
-
 // file is one file of a host, and what of it is ours.
 type file struct {
 	base, path string

@@ -176,7 +176,6 @@ func registrationOf(r *loomv1pb.AgentRegisterRequest) (registration agents.Regis
 			Description: t.GetDescription(),
 			Schema:      schema,
 			Metadata:    t.GetMetadata(),
-			Provider:    int32(t.GetProvider()),
 		})
 	}
 	return registration, broken, first

@@ -80,7 +80,7 @@ func (r *Reader) Message(t *session.Task, writtenBy string) (session.Message, bo
 		return session.Message{}, false
 	}
 	f := factsOf(t)
-	f.writer, f.reader = text.OneLine(text.Valid(writtenBy)), r
+	f.writer = text.OneLine(text.Valid(writtenBy))
 	f.foreign = writtenBy != r.Agent
 	words := rule.words(f)
 	if words == "" {

@@ -15,9 +15,8 @@ import (
 type facts struct {
 	task       *session.Task
 	parameters map[string]any
-	// writer is who has written it, reader whose prompt it is, foreign says that they are two.
+	// writer is who has written it, foreign says that it is not who reads.
 	writer  string
-	reader  *Reader
 	foreign bool
 }
 

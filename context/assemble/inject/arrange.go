@@ -95,7 +95,7 @@ func (a *arranger) add(in *Injection, given int) {
 	p.After = p.Before
 	if len(p.parts) == 0 && len(p.shown) == 0 {
 		p.Reason = Blank
-	} else if p.MaxTokens > 0 && p.After > p.MaxTokens && !p.Talk {
+	} else if p.MaxTokens > 0 && p.After > p.MaxTokens {
 		a.overCap(&p)
 	}
 	a.close(&p)

@@ -22,7 +22,7 @@ const maxTokenBytes = 256
 func (a *arranger) fit() {
 	order := make([]int, 0, len(a.pieces))
 	for i := range a.pieces {
-		if p := &a.pieces[i]; !p.Talk && !p.kept() {
+		if p := &a.pieces[i]; !p.kept() {
 			order = append(order, i)
 		}
 	}
@@ -55,7 +55,7 @@ func (a *arranger) shrink(p *Piece, least int) {
 func (a *arranger) total() int {
 	n := 0
 	for i := range a.pieces {
-		if p := &a.pieces[i]; !p.Talk && !p.LeftOut() {
+		if p := &a.pieces[i]; !p.LeftOut() {
 			n += p.Tokens + joinTokens
 		}
 	}

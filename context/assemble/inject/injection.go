@@ -68,9 +68,6 @@ type Injection struct {
 	// exchange by exchange, last first; an exchange begins at a message of the user. A
 	// system message is one by itself and is cut as a text.
 	Messages []session.Message
-	// Talk says that Messages are part of the conversation, which has its own budget:
-	// they count against no cap, and not against the total.
-	Talk bool
 	// Rest says how to read the rest of Text where it was cut, which a last line repeats;
 	// empty: there is no such line.
 	Rest string

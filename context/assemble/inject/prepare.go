@@ -20,9 +20,6 @@ type Inputs struct {
 	Failures []Failure
 	// Session and Turn name the turn of the prompt.
 	Session, Turn string
-	// Tokens is how long the prompt is, and Repeats how often the last call was made in a
-	// row. Only an adaptive variation asks for them.
-	Tokens, Repeats int
 	// Beside is what stands in the prompt and is no injection, such as the tools: it counts
 	// against the total.
 	Beside int

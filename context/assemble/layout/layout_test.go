@@ -24,7 +24,6 @@ func section(name string, phase inject.Phase, text string) inject.Injection {
 func prepared(bits int, position settings.Position) (*inject.Prepared, []string) {
 	messages := section(settings.Messages, inject.UserContext, "")
 	messages.Messages = []session.Message{{Role: session.User, Content: "<direct>"}}
-	messages.Talk = true
 	examples := section(settings.FewShots, inject.System, "")
 	examples.Messages = []session.Message{{Role: session.User, Content: "<example>"}, {Role: session.Assistant, Content: "<reply>"}}
 	goal := section(settings.Goal, inject.Runtime, "<goal, short>")

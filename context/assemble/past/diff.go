@@ -105,32 +105,8 @@ func excerpt(s []byte, at int) string {
 	return text.Head(strings.ToValidUTF8(string(s[at:min(len(s), at+ExcerptBytes)]), ""), ExcerptBytes)
 }
 
-// Changes says how many messages of each section of a prompt are in none of the other
-// one's messages, by section. A message of several sections counts for each whose part
-// of it is in no message of the other.
-func Changes(in, other *Comparable) map[string]int {
-	known := make(map[string]bool)
-	for i := range other.Messages {
-		m := &other.Messages[i]
-		for _, part := range m.parts() {
-			known[part.key()] = true
-		}
-	}
-	changed := make(map[string]int)
-	for i := range in.Messages {
-		for _, part := range in.Messages[i].parts() {
-			if !known[part.key()] {
-				changed[part.section]++
-			}
-		}
-	}
-	return changed
-}
-
 // owned is what a section owns of a message.
 type owned struct{ section, text string }
-
-func (o owned) key() string { return o.section + "\x00" + o.text }
 
 // parts are what sections own of a message. One of a single section is compared as it is
 // written.

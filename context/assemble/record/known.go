@@ -177,14 +177,6 @@ func NewMeter(models *tokens.Models) *tokens.Meter {
 	return m
 }
 
-// Tokens is what the prompt took.
-func (p Last) Tokens() int {
-	if len(p.places) == 0 {
-		return 0
-	}
-	return p.places[len(p.places)-1].Tokens
-}
-
 // Basis is what of it decides how another prompt is accounted for.
 func (p Last) Basis() []any { return []any{p.places, p.settled, p.marks} }
 

@@ -99,11 +99,10 @@ func (a *Recorder) Finish(ctx context.Context, m *Made) (Prompt, error) {
 		return Prompt{}, err
 	}
 	p := promptOf(&text)
-	settled := m.Built.Settled
 	p.Tokens = m.Predicted.Count
 	r := Receipt{
 		PromptID: m.Asked.ID, Policy: m.Policy, Folds: m.Draft.Folds, Batch: m.Batch,
-		SettledTokens:    settled.Tokens,
+		SettledTokens:    m.Built.Settled.Tokens,
 		AppendOnlyTokens: m.Built.Total.Tokens + m.Draft.Saved,
 		Pressure:         float64(p.Tokens.Tokens) / float64(m.MaxTokens),
 		ReserveTokens:    m.Predicted.Reserve,

@@ -27,7 +27,7 @@ func TestBelieved(t *testing.T) {
 
 func TestNothingIsKnown(t *testing.T) {
 	r := record.New(nil, nil, nil, nil, nil, nil)
-	if last := r.Known.Last(scope, "s"); last.Tokens() != 0 || last.Of(record.CacheKind{Model: "m"}).Tokens() != 0 || r.Pressure(scope, "s") != 0 {
+	if last := r.Known.Last(scope, "s"); last.Of(record.CacheKind{Model: "m"}).Pressure != 0 || r.Pressure(scope, "s") != 0 {
 		t.Errorf("last prompt %+v", last)
 	}
 	if r.Known.Trail(scope, "s") != nil {

@@ -2,12 +2,10 @@ package record
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
@@ -129,19 +127,6 @@ type Diff struct {
 	From, To string
 	// First is where they first differ; its Section is empty where they are the same.
 	First past.Difference
-	// Sections are the sections that differ, in the order of the newer prompt; sections it
-	// lacks come last.
-	Sections []SectionDiff
-}
-
-// SectionDiff is how a section differs.
-type SectionDiff struct {
-	Name string
-	// From and To are its tokens in the older and in the newer prompt.
-	From, To int
-	// Changed is how many of its messages in the newer prompt are not in the other one or,
-	// where the newer one has lost messages only, how many those are.
-	Changed int
 }
 
 // Diff compares two prompts of a session: without ids the last two, without from the one
@@ -164,7 +149,7 @@ func (a *Recorder) Diff(ctx context.Context, scope kv.Scope, sessionID, from, to
 	if err != nil {
 		return Diff{}, err
 	}
-	return Diff{From: older.ID, To: newer.ID, First: past.Compare(one, two), Sections: sectionDiffs(older, newer, one, two)}, nil
+	return Diff{From: older.ID, To: newer.ID, First: past.Compare(one, two)}, nil
 }
 
 // diffed is the prompt with an id or, without one, another one.
@@ -181,31 +166,6 @@ func (a *Recorder) diffed(ctx context.Context, scope kv.Scope, session, id strin
 		return nil, err
 	}
 	return a.again(ctx, scope, session, record)
-}
-
-// sectionDiffs are the sections in which prompts differ.
-func sectionDiffs(older, newer *sent, one, two *past.Comparable) []SectionDiff {
-	changed, lost := past.Changes(two, one), past.Changes(one, two)
-	sizes := make(map[string]int)
-	for _, s := range older.Sizes {
-		sizes[s.Section] = s.Tokens
-	}
-	var out []SectionDiff
-	add := func(name string, to int) {
-		d := SectionDiff{Name: name, From: sizes[name], To: to, Changed: cmp.Or(changed[name], lost[name])}
-		if d.Changed > 0 || d.From != d.To || name == settings.ToolList && !bytes.Equal(one.Head, two.Head) {
-			out = append(out, d)
-		}
-	}
-	for _, s := range newer.Sizes {
-		add(s.Section, s.Tokens)
-	}
-	for _, s := range older.Sizes {
-		if !slices.ContainsFunc(newer.Sizes, func(n past.Size) bool { return n.Section == s.Section }) {
-			add(s.Section, 0)
-		}
-	}
-	return out
 }
 
 // ForkPoint is what a fork of a session takes over from a prompt that the session has sent,

@@ -41,21 +41,6 @@ func TestNineMessages(t *testing.T) {
 	}
 }
 
-// At least one direct message stays, the newest, and more up to 30 % of what is left.
-//
-// P06
-func TestDirectMessages(t *testing.T) {
-	pieces := []decay.FitUnit{{Tokens: 100, Kept: true}, {Tokens: 150, Direct: true}, {Tokens: 150, Direct: true}, {Tokens: 600}, {Tokens: 400}, {Tokens: 0, Kept: true}}
-	for budget, want := range map[int][]int{
-		1099: {0, 2, 4, 5}, 1100: {0, 1, 2, 4, 5}, 1101: {0, 1, 2, 4, 5}, // 30 % of 1000 are both
-		249: {0, 5}, 250: {0, 2, 5},
-	} {
-		if got := stays(pieces, budget); !slices.Equal(got, want) {
-			t.Errorf("%d tokens: %v, want %v", budget, got, want)
-		}
-	}
-}
-
 // Whatever there is: what stays fits unless what is kept alone does not; what is kept
 // stays; nothing leaves where all fits; and what stays beside it is the newest.
 //
@@ -66,7 +51,7 @@ func TestFitOfRandomPieces(t *testing.T) {
 		pieces := make([]decay.FitUnit, r.IntN(12))
 		kept, all := 0, 0
 		for i := range pieces {
-			pieces[i] = decay.FitUnit{Tokens: r.IntN(50), Kept: r.IntN(5) == 0, Direct: r.IntN(6) == 0}
+			pieces[i] = decay.FitUnit{Tokens: r.IntN(50), Kept: r.IntN(5) == 0}
 			all += pieces[i].Tokens
 			if pieces[i].Kept {
 				kept += pieces[i].Tokens
@@ -80,10 +65,10 @@ func TestFitOfRandomPieces(t *testing.T) {
 			if is[i] {
 				taken += p.Tokens
 			}
-			if p.Kept && !is[i] || !p.Kept && !p.Direct && is[i] && gone {
+			if p.Kept && !is[i] || !p.Kept && is[i] && gone {
 				t.Fatalf("piece %d of %v within %d: %v", i, pieces, budget, is)
 			}
-			gone = gone || !is[i] && !p.Direct
+			gone = gone || !is[i]
 		}
 		if left != budget-taken || taken > budget && kept <= budget || all <= budget && taken != all {
 			t.Fatalf("%v within %d: %v, %d left", pieces, budget, is, left)

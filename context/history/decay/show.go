@@ -204,8 +204,7 @@ func (v *view) fit(out ShownUnits) ShownUnits {
 	for i, s := range out.Shown {
 		pieces[i] = FitUnit{Tokens: s.Tokens}
 		if s.Text == "" {
-			u := &v.conv.Units[s.Unit]
-			pieces[i].Kept, pieces[i].Direct = u.Kept, u.Direct
+			pieces[i].Kept = v.conv.Units[s.Unit].Kept
 		}
 	}
 	stays, left := Fit(pieces, v.conv.Budget)

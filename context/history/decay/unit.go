@@ -25,8 +25,6 @@ type Unit struct {
 	Task bool
 	// Yields says that it is Kept only if the newest unit still fits.
 	Yields bool
-	// Direct says that it is a direct message.
-	Direct bool
 	// Full is what it takes in full, Aged what it takes with its images as lines;
 	// Folded and FoldedAged are the same in the zone of folds. A form that takes no
 	// less than the one it would replace is not used.

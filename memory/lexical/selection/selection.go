@@ -18,10 +18,6 @@ type Options struct {
 	// Now is the moment at which a document must not have expired, in
 	// microseconds since 1970.
 	Now int64
-	// AsOf, in microseconds since 1970, selects the state at that moment: documents created
-	// later are left out, and documents superseded later count as not superseded. Expiry
-	// still depends on Now. Zero: the current state.
-	AsOf int64
 	// Tiers are the tiers to search, each a TierBit. Default: tier 4.
 	Tiers uint8
 	// Archived, Superseded and Quarantined let those documents through.
@@ -39,8 +35,7 @@ type Reason uint8
 const (
 	// Allowed: it may be a hit.
 	Allowed Reason = iota
-	// Filtered: the filter does not let it through, it is of another tier, or
-	// it was created after the moment asked for.
+	// Filtered: the filter does not let it through, or it is of another tier.
 	Filtered
 	// Expired: its time is over.
 	Expired
@@ -84,16 +79,6 @@ func Select(ctx context.Context, r *lexical.Reader, f Filter, o Options) (*Selec
 
 // allow finds the documents that no reason stands against.
 func (s *Selection) allow() {
-	if s.options.AsOf != 0 {
-		s.Allowed = bitset.New(s.frame.Slots())
-		for i := range s.frame.Slots() {
-			if s.WhySlot(i+1) == Allowed {
-				s.Allowed.Add(i + 1)
-				s.count++
-			}
-		}
-		return
-	}
 	g := frame.Derived(s.frame, deriveStatusSets)
 	expired := g.earliest <= s.options.Now
 	usual := s.options.areDefault()
@@ -159,7 +144,7 @@ func (s *Selection) WhySlot(o uint32) Reason {
 		return Filtered
 	case f.Expires[o] != 0 && f.Expires[o] <= s.options.Now:
 		return Expired
-	case !s.options.Superseded && s.superseded(o):
+	case !s.options.Superseded && f.IsSuperseded(o):
 		return Superseded
 	case !s.options.Archived && f.Flags[o]&segment.FlagArchived != 0:
 		return Archived
@@ -169,18 +154,5 @@ func (s *Selection) WhySlot(o uint32) Reason {
 	return Allowed
 }
 
-// inSight reports whether the document is of a tier that is searched and was there
-// at the moment asked for.
-func (s *Selection) inSight(o uint32) bool {
-	return s.options.Tiers&TierBit(s.frame.TierOf(o)) != 0 &&
-		(s.options.AsOf == 0 || s.frame.Create[o] <= s.options.AsOf)
-}
-
-func (s *Selection) superseded(o uint32) bool {
-	f := s.frame
-	if s.options.AsOf == 0 {
-		return f.IsSuperseded(o)
-	}
-	by, own := f.Superseder[o], f.Superseded[o]
-	return by != 0 && f.Create[by] <= s.options.AsOf || own != 0 && own <= s.options.AsOf
-}
+// inSight reports whether the document is of a tier that is searched.
+func (s *Selection) inSight(o uint32) bool { return s.options.Tiers&TierBit(s.frame.TierOf(o)) != 0 }

@@ -100,8 +100,6 @@ func TestSelectSaysWhy(t *testing.T) {
 		{"with all", selection.Filter{}, selection.Options{Tiers: 0xf, Superseded: true, Archived: true, Quarantined: true}, []selection.Reason{allowed, allowed, allowed, allowed, allowed, allowed, allowed, dead, allowed}},
 		{"first tier", selection.Filter{}, selection.Options{Tiers: selection.TierBit(1)}, []selection.Reason{filtered, allowed, filtered, filtered, filtered, filtered, filtered, dead, filtered}},
 		{"with the archive", selection.Filter{}, selection.Options{Archived: true}, []selection.Reason{allowed, filtered, allowed, superseded, allowed, allowed, quarantined, dead, superseded}},
-		{"as of before the change", selection.Filter{}, selection.Options{AsOf: 49}, []selection.Reason{allowed, filtered, allowed, allowed, filtered, filtered, filtered, dead, filtered}},
-		{"as of between", selection.Filter{}, selection.Options{AsOf: 94}, []selection.Reason{allowed, filtered, allowed, superseded, allowed, archived, archived, dead, allowed}},
 	} {
 		for _, packed := range []bool{false, true} {
 			l := MustLibrary(t)

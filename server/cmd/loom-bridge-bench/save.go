@@ -265,7 +265,7 @@ func saveAll(ctx context.Context, store *memory.Store, drafts []*loombridgev1.Me
 			continue
 		}
 		if records = append(records, recordOf(d)); len(records) == memory.MaxBatchRecords || i == len(drafts)-1 {
-			if _, err := store.SaveBatch(ctx, scope, records, ""); err != nil {
+			if _, err := store.SaveBatchAs(ctx, scope, records, memory.Saving{}); err != nil {
 				return err
 			}
 			records = records[:0]

@@ -61,12 +61,6 @@ func (m Mark) Equal(other Mark) bool {
 	return m.Manifest == other.Manifest && slices.Equal(m.Logs, other.Logs)
 }
 
-// Clone returns a copy that shares no memory.
-func (m Mark) Clone() Mark {
-	m.Logs = slices.Clone(m.Logs)
-	return m
-}
-
 // Read returns the newest mark in dir. It is an fs.ErrNotExist without the file,
 // and ErrBad if none of its slots can be read.
 func Read(dir string) (Mark, error) {
