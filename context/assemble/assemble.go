@@ -3,9 +3,10 @@ package assemble
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/frame"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
@@ -18,7 +19,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
 // Limits and defaults of a request.
@@ -108,16 +108,10 @@ type Assembler struct {
 	counter   *tokens.Counter
 	limit     int
 	reference step.ReferenceStyle
-	folds     *fold.Stage
-	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch)
-	served    func(ctx context.Context, scope kv.Scope, f Format) ([]Served, error)
-	depth     func(ctx context.Context, scope kv.Scope) int
-	forked    func(ctx context.Context, scope kv.Scope, sessionID string) ([]byte, error)
 	source    *read.Sessions
-	gatherer  *gather.Gatherer
-	clock     func() time.Time
-	finder    *rehydrate.Finder
-	sets      *cache.Cache[[sha256.Size]byte, toolset]
+	folds     *fold.Stage
+	frames    *frame.Stage
+	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch)
 	kept      *reuse.Cache[Prompt]
 }
 
@@ -137,10 +131,12 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 	a := &Assembler{
 		log: log, counter: counter, limit: cmp.Or(max(o.ToolResultTokens, 0), DefaultToolResultTokens), reference: o.Reference,
 		source: read.New(log, o.Engine, o.Foresee, o.ReadBytes), folds: fold.New(log, o.Reference, o.Reducer, o.Templates),
-		onBatch: o.OnBatch, served: o.Served, depth: o.Depth, forked: o.Forked, gatherer: o.Gatherer,
-		clock: o.Now, finder: rehydrate.NewFinder(), sets: cache.New[[sha256.Size]byte, toolset](maxToolsets),
+		onBatch: o.OnBatch, frames: frame.New(frame.Sources{
+			Counter: counter, Gatherer: o.Gatherer, Finder: rehydrate.NewFinder(), Clock: o.Now,
+			Served: o.Served, Forked: o.Forked, Depth: o.Depth,
+		}),
 	}
-	a.Recorder = record.New(log, counter, o.Models, o.Past, a.finder, o.StepOf)
+	a.Recorder = record.New(log, counter, o.Models, o.Past, a.frames.Finder, o.StepOf)
 	if o.CacheBytes != 0 {
 		a.kept = reuse.New[Prompt](max(o.CacheBytes, 0))
 	}
@@ -204,7 +200,7 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 	}
 	if p, ok := t.a.kept.Get(key); ok {
 		if p.Receipt.Reused = true; !t.r.DryRun {
-			t.gathered.Rendered()
+			t.frame.Gathered.Rendered()
 		}
 		return p, nil
 	}
@@ -222,10 +218,11 @@ func (t *task) key(ctx context.Context) (reuse.Key, error) {
 		return reuse.Key{}, err
 	}
 	request := t.r
-	request.Settings, request.History.Prompt = &t.prompt, nil
+	request.Settings, request.History.Prompt = &t.frame.Settings, nil
+	request.Goal, request.Tools = t.frame.Goal, t.frame.Offered
 	last := t.a.Known.Last(t.r.Scope, t.r.SessionID).Of(record.CacheKind{Model: t.r.Model, Format: t.r.Format})
-	return reuse.KeyOf(request, t.rules.Policy, t.rules.Name, t.rules.Literal, t.rules.Preset, t.rules.Prices, t.rules.Turns, t.window, t.rules.ResultTokens, t.working,
-		t.gathered, t.back, t.moment.End.Through, life, t.moment.Folds.Version, t.moment.Folds.Batch, t.tools.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.Basis())
+	return reuse.KeyOf(request, t.rules.Policy, t.rules.Name, t.rules.Literal, t.rules.Preset, t.rules.Prices, t.rules.Turns, t.window, t.rules.ResultTokens, t.frame.Working,
+		t.frame.Gathered, t.frame.Back, t.moment.End.Through, life, t.moment.Folds.Version, t.moment.Folds.Batch, t.frame.Set.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.Basis())
 }
 
 // made makes the prompt.
@@ -263,7 +260,11 @@ func (t *task) drafted(ctx context.Context, s *fold.Material) (*draft, error) {
 		if !ok {
 			break
 		}
-		evicted, failed := t.evict(overflow.TotalTokens - overflow.MaxTokens)
+		if !t.folding.Misses {
+			break
+		}
+		t.folding.Misses = false
+		evicted, failed := t.frame.Evict(overflow.TotalTokens - overflow.MaxTokens)
 		if failed != nil {
 			return nil, failed
 		}
@@ -298,10 +299,10 @@ func sessionOf(id string) string { return cmp.Or(id, session.DefaultSession) }
 func (t *task) record(s *fold.Material, d *draft) *record.Made {
 	return &record.Made{
 		Scope: t.r.Scope, SessionID: t.r.SessionID, Model: t.r.Model, Format: t.r.Format, MaxTokens: t.r.MaxTokens, DryRun: t.r.DryRun,
-		UserID: t.prompt.UserID, Policy: t.rules.Name, Layout: t.table.Name, Prices: t.rules.Prices,
+		UserID: t.frame.Settings.UserID, Policy: t.rules.Name, Layout: t.frame.Table.Name, Prices: t.rules.Prices,
 		Source: s, Draft: d.Draft, Batch: t.folding.Before.Plus(d.Batch), Built: d.b, Asked: d.asked, Last: d.last, Predicted: d.predicted,
-		Sections: t.sections(d.b), Tools: t.tools.costs, Sequences: t.sequences(), Sprint: t.moment.Sprint, Through: t.moment.End.Through,
-		Rendered: t.gathered.Rendered,
+		Sections: t.frame.Sections(d.b), Tools: t.frame.Set.Costs, Sequences: t.frame.Sequences(), Sprint: t.moment.Sprint, Through: t.moment.End.Through,
+		Rendered: t.frame.Gathered.Rendered,
 	}
 }
 
@@ -311,7 +312,5 @@ func (a *Assembler) Forget(match func(kv.Scope) bool) {
 	a.Recorder.Forget(match)
 	a.source.Forget(match)
 	a.folds.Forget(match)
-	if a.gatherer != nil {
-		a.gatherer.Forget(match)
-	}
+	a.frames.Forget(match)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	formats "github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 )
 
@@ -53,6 +54,21 @@ func TestExpectedCacheStandsInThePromptBefore(t *testing.T) {
 					t.Errorf("%d of 36 prompts expect something to be cached", hits)
 				}
 			})
+		}
+	}
+}
+
+// A prompt that has its tools as text is kept for the same tools only.
+func TestReuseWithToolsAsText(t *testing.T) {
+	w := newWorld(t)
+	w.assembler = assemble.New(w.log, w.counter, &assemble.Options{CacheBytes: -1})
+	asText := *w.request.Settings
+	asText.Rendering = settings.AsText
+	w.request.Settings = &asText
+	for _, name := range []string{"first", "first", "first", "first", "second"} {
+		w.request.Tools = []assemble.Tool{{Name: name, Description: "It does something."}}
+		if p := w.prompt(); !strings.Contains(string(p.OpenAIChatJSON), name) {
+			t.Errorf("the tool %s is missing (reused: %v)", name, p.Receipt.Reused)
 		}
 	}
 }

@@ -96,8 +96,8 @@ func (t *task) draft(ctx context.Context, s *fold.Material, fixed fixed, limit i
 	if err != nil {
 		return nil, err
 	}
-	d.b = render.NewBuilder(t.a.counter, t.r.job(), t.tools.Tools)
-	if err := d.b.Render(ctx, &t.frame, d.Items, t.trail); err != nil {
+	d.b = render.NewBuilder(t.a.counter, t.job(), t.frame.Set.Tools)
+	if err := d.b.Render(ctx, &t.frame.Frame, d.Items, t.trail); err != nil {
 		return nil, err
 	}
 	t.predict(d)
@@ -116,7 +116,7 @@ func (t *task) joining(s *fold.Material) int {
 // query is the newest message of the user, if the log ends with it and the prompt's last
 // message begins with it.
 func (t *task) query(s *fold.Material) *session.Message {
-	if !t.frame.TakesQuery() || len(s.Groups) == 0 || render.Merges(t.r.Format) {
+	if !t.frame.Frame.TakesQuery() || len(s.Groups) == 0 || render.Merges(t.r.Format) {
 		return nil
 	}
 	members := s.Groups[len(s.Groups)-1].Members
@@ -151,12 +151,14 @@ func (t *task) joined(s *fold.Material) int {
 		return n
 	}
 	alone := []layout.Message{{Message: *query}}
-	return size(alone) + size(t.frame.Last(nil, false)) - size(t.frame.Last(query, false))
+	return size(alone) + size(t.frame.Frame.Last(nil, false)) - size(t.frame.Frame.Last(query, false))
 }
 
 // ask is what the prompt asks of its history.
 func (t *task) ask() fold.Ask {
-	w := t.shrunk
-	w.Working, w.Swapped, w.Figures, w.Now = t.moment.Working, t.swapped, t.figures, t.a.clock()
-	return fold.Ask{Goal: t.r.Goal, AsTask: t.table.Goal == layout.GoalTask, Turn: t.turn(), MaxTokens: t.r.MaxTokens, Window: w}
+	f := t.frame
+	return fold.Ask{Goal: f.Goal, AsTask: f.Table.Goal == layout.GoalTask, Turn: t.turn(), MaxTokens: t.r.MaxTokens, Window: fold.Window{
+		Forced: t.forced, Evicting: f.Evicting, Memory: f.Memory, TalkLeaves: t.talkLeaves,
+		Working: t.moment.Working, Swapped: f.Swapped, Figures: f.Figures, Now: t.a.frames.Clock(),
+	}}
 }

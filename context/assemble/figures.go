@@ -17,31 +17,25 @@ func (a *Assembler) Figures(ctx context.Context, scope kv.Scope, sessionID strin
 	}
 	defer t.moment.Close()
 	last := t.a.Known.Last(scope, t.r.SessionID)
-	return working.Figures{Pressure: last.Pressure, Budget: last.Free, Errors: t.moment.End.Errors(), Depth: a.depthOf(ctx, scope)}, nil
-}
-
-// depthOf returns the number of an agent's ancestors; 0 if unknown.
-func (a *Assembler) depthOf(ctx context.Context, scope kv.Scope) int {
-	if a.depth == nil {
-		return 0
-	}
-	return a.depth(ctx, scope)
+	f := a.frames.Figures(ctx, t.moment)
+	f.Pressure, f.Budget = last.Pressure, last.Free
+	return f, nil
 }
 
 // withFigures lays the prompt out again if its dashboard's figures differ from the draft's;
 // false if they are equal or it shows none.
 func (t *task) withFigures(d *draft) bool {
-	if !t.showsWorking() {
+	if !t.frame.ShowsWorking() {
 		return false
 	}
-	now := t.figures
+	now := t.frame.Figures
 	now.Pressure = math.Round(100*min(t.pressure(d), 1)) / 100
 	now.Budget = max(t.r.MaxTokens-d.predicted.Count.Tokens, 0)
-	if now == t.figures {
+	if now == t.frame.Figures {
 		return false
 	}
-	t.figures = now
-	t.arrange()
+	t.frame.Figures = now
+	t.frame.Layout()
 	return true
 }
 

@@ -78,8 +78,8 @@ func (t *task) fixed(ctx context.Context) (f fixed, err error) {
 	if !record.Believed(f.anchor) {
 		f.anchor = tokens.Anchor{}
 	}
-	b := render.NewBuilder(t.a.counter, t.r.job(), t.tools.Tools)
-	if err := b.Render(ctx, &t.frame, nil, nil); err != nil {
+	b := render.NewBuilder(t.a.counter, t.job(), t.frame.Set.Tools)
+	if err := b.Render(ctx, &t.frame.Frame, nil, nil); err != nil {
 		return f, err
 	}
 	f.parts, f.order = b.Parts, b.Order

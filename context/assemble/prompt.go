@@ -1,9 +1,9 @@
 package assemble
 
 import (
-	"encoding/json"
-	"fmt"
 	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/context/assemble/frame"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/assemble/record"
@@ -24,16 +24,6 @@ const (
 	// OpenAIChat fills OpenAIChatJSON.
 	OpenAIChat = provider.OpenAIChat
 )
-
-// Tool is a tool to offer.
-type Tool struct {
-	// Name is its registered name, such as "fs:read_file".
-	Name string
-	// Description says what it does.
-	Description string
-	// Schema is the JSON Schema of its arguments; nil means no arguments.
-	Schema json.RawMessage
-}
 
 // Request asks for a prompt.
 type Request struct {
@@ -95,11 +85,6 @@ func (r Request) check() error {
 	return r.checkTools()
 }
 
-// badTool is the error of a field of one of the caller's own tools.
-func badTool(i int, field, format string, args ...any) error {
-	return invalid.Field(ErrInvalid, fmt.Sprintf("tools[%d].%s", i, field), format, args...)
-}
-
 // checkTools checks the caller's own tools but for their schemas, which are read where they
 // are new.
 func (r Request) checkTools() error {
@@ -110,23 +95,32 @@ func (r Request) checkTools() error {
 		other, known := owner[called]
 		switch {
 		case !settings.IsToolName(tool.Name):
-			return badTool(i, "name", "must be 1 to %d letters, digits or _ : . - /", settings.MaxToolNameBytes)
+			return frame.BadTool(i, "name", "must be 1 to %d letters, digits or _ : . - /", settings.MaxToolNameBytes)
 		case !taken:
-			return badTool(i, "name", "is %q, which %s does not take: at most %d bytes, and no digit or hyphen first for Gemini", tool.Name, r.Format, r.Format.MaxToolName())
+			return frame.BadTool(i, "name", "is %q, which %s does not take: at most %d bytes, and no digit or hyphen first for Gemini", tool.Name, r.Format, r.Format.MaxToolName())
 		case known:
-			return badTool(i, "name", "is %q, and so is that of tools[%d] for %s", called, other, r.Format)
+			return frame.BadTool(i, "name", "is %q, and so is that of tools[%d] for %s", called, other, r.Format)
 		case !utf8.ValidString(tool.Description):
-			return badTool(i, "description", "is not UTF-8")
+			return frame.BadTool(i, "description", "is not UTF-8")
 		}
 		owner[called] = i
 	}
 	return nil
 }
 
-// job is what the prompt of a request is written for.
-func (r *Request) job() render.Job {
-	return render.Job{Format: r.Format, Model: r.Model, System: r.System, Goal: r.Goal, MaxTokens: r.MaxTokens, MaxBytes: r.MaxBytes}
+// job is what the prompt is written for.
+func (t *task) job() render.Job {
+	r := &t.r
+	return render.Job{Format: r.Format, Model: r.Model, System: r.System, Goal: t.frame.Goal, MaxTokens: r.MaxTokens, MaxBytes: r.MaxBytes}
 }
+
+// What package frame makes of tools.
+type (
+	// Tool is a tool to offer.
+	Tool = frame.Tool
+	// Served is a tool that the server runs, or an attached agent.
+	Served = frame.Served
+)
 
 // What package record makes of a prompt.
 type (

@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
-	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/session"
-	"github.com/loom-bridge/loom-bridge/context/settings"
-	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/window"
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -77,7 +72,7 @@ func (a *Assembler) renew(ctx context.Context, r RenewRequest) (Renewed, error) 
 	if !t.rules.Renews() {
 		return Renewed{}, fmt.Errorf("%w: it is %s", ErrNoRenewal, t.rules.Name)
 	}
-	t.shrunk.Forced, t.requestID = true, r.RequestID
+	t.forced, t.requestID = true, r.RequestID
 	if err := t.prepare(ctx); err != nil {
 		return Renewed{}, err
 	}
@@ -99,104 +94,14 @@ func (a *Assembler) renew(ctx context.Context, r RenewRequest) (Renewed, error) 
 	return Renewed{Sprint: d.Renewal.Snapshot.Sprint, Batch: d.Batch}, nil
 }
 
-// windowState reads what an earlier renewal left to prompts in addition to the history.
-func (t *task) windowState() error {
-	if !t.rules.Renews() {
-		return nil
-	}
-	state, err := window.Decode(t.moment.Folds.Marks[t.rules.Name].Window)
-	if err != nil {
-		return fmt.Errorf("assemble: %w", err)
-	}
-	t.shrunk.Memory = state.Memory
-	return nil
-}
-
-// evict makes room in a fresh window whose history is as short as it can be: first skills
-// are reduced to their names, then knowledge about the user and the task is dropped, least
-// valuable first. False where nothing is left to evict.
-func (t *task) evict(over int) (bool, error) {
-	if !t.folding.Misses {
-		return false, nil
-	}
-	t.folding.Misses, t.shrunk.Evicting = false, true
-	if active := t.active(); len(active) > 0 {
-		t.swapped = append(t.swapped, active...)
-		t.working = t.working.With(working.Change{Deactivate: active}, t.a.clock(), 0)
-		return true, t.rearranged()
-	}
-	shown := t.memoryTokens()
-	if shown == 0 {
-		return false, nil
-	}
-	// A section takes more than its cap counts, by what begins its message, and is cut
-	// between its parts: the first cap below what is shown may change nothing.
-	memory := shown
-	for less := max(over, 1); ; less *= 2 {
-		memory = max(memory-less, 0)
-		t.shrunk.Memory = memory + 1
-		if err := t.rearranged(); err != nil {
-			return false, err
+// prepare finds and lays out what is not history, as an earlier renewal left it.
+func (t *task) prepare(ctx context.Context) error {
+	if t.rules.Renews() {
+		state, err := window.Decode(t.moment.Folds.Marks[t.rules.Name].Window)
+		if err != nil {
+			return fmt.Errorf("assemble: %w", err)
 		}
-		if memory == 0 || t.memoryTokens() < shown {
-			return t.memoryTokens() < shown, nil
-		}
+		t.frame.Memory = state.Memory
 	}
-}
-
-// rearranged lays out again what is not history.
-func (t *task) rearranged() (err error) {
-	reads := slices.Contains(t.skillTools, step.ToolReadFile)
-	if t.skillTools = t.skillsTools(); reads && !slices.Contains(t.skillTools, step.ToolReadFile) {
-		t.skillTools = append(t.skillTools, step.ToolReadFile) // references need it
-	}
-	t.r.Tools = t.ownTools
-	t.r.Tools = t.offered()
-	t.textTools()
-	if t.tools, err = t.a.toolset(t.r); err != nil {
-		return err
-	}
-	t.arrange()
-	return t.tally.Err
-}
-
-// isMemory reports whether a section holds knowledge about the user and the task.
-func isMemory(name string, phase inject.Phase) bool {
-	return phase == inject.UserContext && name != settings.SkillTexts && name != settings.Working &&
-		name != settings.Tasks && name != settings.Events && name != settings.Messages
-}
-
-// memoryTokens returns the tokens of the knowledge sections.
-func (t *task) memoryTokens() int {
-	n := 0
-	for i := range t.prepared.Arranged.Pieces {
-		if p := &t.prepared.Arranged.Pieces[i]; isMemory(p.Name, p.Phase) {
-			n += p.Tokens
-		}
-	}
-	return n
-}
-
-// trim caps the knowledge sections, the last one first, so that together they fit into
-// their budget.
-func (t *task) trim(all []inject.Injection) []inject.Injection {
-	if t.shrunk.Memory == 0 {
-		return all
-	}
-	left := t.shrunk.Memory - 1
-	out := all[:0:0]
-	for i := range all {
-		in := all[i]
-		if isMemory(in.Name, in.Phase) {
-			if left <= 0 {
-				continue
-			}
-			if in.MaxTokens == 0 || in.MaxTokens > left {
-				in.MaxTokens = left
-			}
-			left -= min(in.MaxTokens, t.tally.Text(in.Text)+t.tally.Text(strings.Join(in.Parts, "\n")))
-		}
-		out = append(out, in)
-	}
-	return out
+	return t.frame.Prepare(ctx)
 }

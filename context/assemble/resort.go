@@ -20,7 +20,7 @@ const cutTries = 4
 // lastResort makes a draft where none fitted so far.
 func (t *task) lastResort(ctx context.Context, s *fold.Material, f fixed, d *draft, err error) (*draft, error) {
 	if errors.Is(err, ErrOverflow) && t.rules.Policy == session.PolicyLedger && s.Talks() {
-		t.shrunk.TalkLeaves = true
+		t.talkLeaves = true
 		d, err = t.fit(ctx, s, f)
 	}
 	for range cutTries {
@@ -50,11 +50,11 @@ func (t *task) lastResort(ctx context.Context, s *fold.Material, f fixed, d *dra
 
 // cutGoal cuts the goal in its middle, by as much as the prompt is over its budget.
 func (t *task) cutGoal(e *OverflowError) (bool, error) {
-	size := t.tally.Text(t.r.Goal)
+	size := t.tally.Text(t.frame.Goal)
 	keep := max(size-(e.TotalTokens-e.MaxTokens)-fold.LeastAsked/2, fold.LeastAsked)
 	if keep >= size || e.Part != settings.Goal && size < e.TotalTokens-e.MaxTokens {
 		return false, nil
 	}
-	t.r.Goal = decay.CutTask(t.r.Goal, "", keep, t.tally.Text)
-	return true, t.rearranged()
+	t.frame.Goal = decay.CutTask(t.frame.Goal, "", keep, t.tally.Text)
+	return true, t.frame.Arrange()
 }

@@ -5,18 +5,16 @@ import (
 	"context"
 	"errors"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/frame"
+
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
-	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/read"
-	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/settings"
-	"github.com/loom-bridge/loom-bridge/context/tokens"
-	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -25,44 +23,20 @@ type task struct {
 	a *Assembler
 	// r has its Model, MaxTokens and SessionID filled in.
 	r Request
-	// moment is what the prompt is read from, folding its history, trail what the prompt
-	// before began with.
+	// moment is what the prompt is read from, folding its history, frame what stands around
+	// that, trail what the prompt before began with.
 	moment  *read.Moment
 	rules   fold.Rules
 	tally   *render.Tally
 	folding *fold.Folding
+	frame   *frame.Framing
 	trail   *render.Trail
-	// prompt says what the prompt is made of, table where it stands; prepared is what
-	// is not history, and frame where that stands.
-	prompt   settings.Prompt
-	table    layout.Table
-	prepared inject.Prepared
-	frame    layout.Frame
-	gathered gather.Gathered
-	// working is what the agent is at, skillTools the tools of active skills.
-	working    working.Working
-	figures    working.Figures
-	skillTools []string
-	// ownTools are the caller's own tools.
-	ownTools []Tool
-	// served are the served tools that the agent can call.
-	served []Served
-	// text and others are the tools as text: the server's and the caller's, and other
-	// agents'.
-	text, others []tokens.ToolDefinition
-	tools        toolset
-	// shrunk is what gave way in a renewed window, swapped the active skills that it shows
-	// by name only. requestID is that of a renewal that is asked for.
-	shrunk    fold.Window
-	swapped   []string
-	requestID string
+	// forced asks for a renewal, requestID names it. talkLeaves: what was said leaves, too.
+	forced, talkLeaves bool
+	requestID          string
 	// window is what the prompt may take where it does not fit MaxTokens, because the call
 	// has no budget; 0: no more than MaxTokens.
 	window int
-	// back is what comes back of folded results.
-	back inject.Injection
-	// fork is what the prompt begins with where the session is a fork, or nil.
-	fork *record.Fork
 	// plain counts prompts without what usage reports taught.
 	plain bool
 }
@@ -105,11 +79,15 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 		t.rules.Name = c.Preset
 		t.rules.Preset = a.folds.Preset(c.Preset) // the name was checked
 	}
-	t.settle(c.Prompt)
-	if err := t.budget(cmp.Or(r.MaxTokens, c.MaxTokens)); err != nil {
+	prompt := t.settle(c.Prompt)
+	if err := t.budget(cmp.Or(r.MaxTokens, c.MaxTokens), prompt.OutputTokens); err != nil {
 		return nil, err
 	}
-	t.prompt.Limits.Prompt = t.r.MaxTokens
+	prompt.Limits.Prompt = t.r.MaxTokens
+	t.frame = a.frames.Framing(frame.Ask{
+		Moment: now, Tally: t.tally, Model: r.Model, Format: r.Format, System: t.r.System, Goal: r.Goal, TurnID: r.TurnID,
+		Tools: r.Tools, WithoutTools: r.WithoutTools, DryRun: r.DryRun, Rules: t.rules, Settings: prompt, Table: layout.Named(prompt.Layout),
+	})
 	if t.folding, err = a.folds.Folding(now, t.rules, t.tally, t.trail); err != nil {
 		return nil, err
 	}
@@ -119,8 +97,7 @@ func (a *Assembler) newTask(ctx context.Context, r Request, live bool) (_ *task,
 // budget says how many tokens the prompt may take. given is what the call or the session
 // says, 0 for nothing: then it is what the preset leaves to a prompt, or what the window
 // of the model does, or the default.
-func (t *task) budget(given int) error {
-	reserve := t.prompt.OutputTokens
+func (t *task) budget(given, reserve int) error {
 	model := t.a.counter.Model(t.r.Model)
 	switch {
 	case given > 0:
@@ -139,9 +116,9 @@ func (t *task) budget(given int) error {
 	return nil
 }
 
-// settle says what the prompt is made of: as the call says, else the session or server,
+// settle returns what the prompt is made of: as the call says, else the session or server,
 // else the preset.
-func (t *task) settle(below *settings.Prompt) {
+func (t *task) settle(below *settings.Prompt) settings.Prompt {
 	base := settings.Prompt{Layout: settings.Layout(t.rules.Preset.Layout), Rendering: settings.Rendering(t.rules.Preset.Rendering)}
 	if t.rules.Policy == session.PolicyPreset {
 		base.Sources.UserMemories = inject.PresetMemories
@@ -150,13 +127,12 @@ func (t *task) settle(below *settings.Prompt) {
 	if below != nil {
 		base = below.Over(base)
 	}
-	t.prompt = base
 	if t.r.Settings != nil {
-		t.prompt = t.r.Settings.Over(base)
+		base = t.r.Settings.Over(base)
 	}
-	t.prompt.Limits.Shared = t.rules.Preset.Budget.Fixed
-	t.table = layout.Named(t.prompt.Layout)
-	t.r.System = cmp.Or(t.r.System, t.prompt.System)
+	base.Limits.Shared = t.rules.Preset.Budget.Fixed
+	t.r.System = cmp.Or(t.r.System, base.System)
+	return base
 }
 
 // invalidConfig is an error of the session's settings as one of this package.

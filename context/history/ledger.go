@@ -201,9 +201,8 @@ type Decision struct {
 	Reason Reason
 	// Tokens is what the history took before anything was folded.
 	Tokens int
-	// Foldable is what a batch would have replaced, Kept what would have been
-	// written again behind it.
-	Foldable, Kept int
+	// Kept is what would have been written again behind a batch.
+	Kept int
 	// Rent is what leaving it unfolded has cost since the last batch, Price what
 	// a batch costs, in units of an input token.
 	Rent, Price float64

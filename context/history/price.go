@@ -35,7 +35,7 @@ func (p *pass) weigh() bool {
 	}
 	since = max(since, p.h.Since)
 	pending := p.pending()
-	rent, removed, foldable := 0.0, 0.0, 0
+	rent, removed := 0.0, 0.0
 	// lag holds the turns that a batch at that time would have kept.
 	var lag []atom
 	for _, a := range pending {
@@ -45,7 +45,6 @@ func (p *pass) weigh() bool {
 		lag = append(lag, a)
 		if len(lag) > o.KeepTurns {
 			removed += p.saving(lag[0])
-			foldable += p.atomSize(lag[0])
 			lag = lag[1:]
 		}
 		if p.position(a) > since {
@@ -57,7 +56,7 @@ func (p *pass) weigh() bool {
 		kept += p.atomSize(lag[i])
 	}
 	price := p.l.rewrite() * float64(kept+o.BatchTokens)
-	p.decision = Decision{Tokens: p.total, Foldable: foldable, Kept: kept, Rent: rent, Price: price}
+	p.decision = Decision{Tokens: p.total, Kept: kept, Rent: rent, Price: price}
 	return removed > 0 && rent >= DefaultPatience*price
 }
 

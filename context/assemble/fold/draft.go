@@ -123,7 +123,7 @@ func batchOf(v history.View) *Batch {
 	if len(v.Made) == 0 {
 		return nil
 	}
-	b := &Batch{Number: v.Made[0].Batch, Reason: v.Decision.Reason, BreakEven: Finite(v.Decision.BreakEven)}
+	b := &Batch{Number: v.Made[0].Batch, Reason: v.Decision.Reason}
 	known := make(map[string]bool)
 	for i := range v.Made {
 		b.After += v.Made[i].Tokens
@@ -153,9 +153,6 @@ type Batch struct {
 	Refs []string
 	// Before is what they took, in tokens, After what stands for them.
 	Before, After int
-	// BreakEven is after how many turns it is paid back; 0 when that was not
-	// asked.
-	BreakEven float64
 }
 
 // Finite is a number that every format can write: what prices are may differ by

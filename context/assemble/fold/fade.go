@@ -53,7 +53,7 @@ func (f *faded) history(s *Material, d *Draft, budget int) ([]pairing.Item, erro
 	d.Saved = f.whole - l.Tokens
 	d.Mark, d.Moved = l.Mark, l.Mark != conv.Mark
 	if l.Reason != 0 {
-		d.Batch = &Batch{Reason: l.Reason, Refs: append(l.Refs, f.lostRefs(l.Mark.Lost-conv.Mark.Lost)...), Before: l.Less + l.Before - l.Tokens, After: l.Less, BreakEven: Finite(l.BreakEven)}
+		d.Batch = &Batch{Reason: l.Reason, Refs: append(l.Refs, f.lostRefs(l.Mark.Lost-conv.Mark.Lost)...), Before: l.Less + l.Before - l.Tokens, After: l.Less}
 	}
 	return f.items(l)
 }

@@ -33,7 +33,7 @@ func (p *presented) history(s *Material, d *Draft, budget int) ([]pairing.Item, 
 	d.Saved = p.whole - l.Tokens
 	if l.Reason != 0 {
 		d.Mark, d.Moved = l.Mark, true
-		d.Batch = &Batch{Reason: l.Reason, Refs: l.Refs, Before: l.Lines + l.Before - l.Tokens, After: l.Lines, BreakEven: Finite(l.BreakEven)}
+		d.Batch = &Batch{Reason: l.Reason, Refs: l.Refs, Before: l.Lines + l.Before - l.Tokens, After: l.Lines}
 	}
 	return p.items(l)
 }
