@@ -7,11 +7,14 @@ import "math"
 // imported under one session do, what stands around a record says nothing of it.
 const (
 	// usualShared is the part of what windows hold that neighbours share in talks, measured
-	// from .15 to .37; it counts as if usualWindows windows had been looked at.
-	usualShared, usualWindows = 0.2, 1000
+	// from .13 to .37; it counts as if usualWindows windows had been looked at. The words of
+	// a question are in some 50 to 600 windows of a memory of 500 records, and in unrelated
+	// sessions less than nothing is shared: what a usual memory shows outweighs this.
+	usualShared, usualWindows = 0.2, 150
 	// sharedByChance and sharedInTalks are the parts up to which neighbours are strangers,
-	// and from which on they speak of the same. Of abstracts in any order it is .07.
-	sharedByChance, sharedInTalks = 0.09, 0.12
+	// and from which on they speak of the same, with what is usual. Neighbours help much more
+	// in a talk than they harm elsewhere, so that little is enough.
+	sharedByChance, sharedInTalks = 0, 0.06
 )
 
 // cohesion is how far neighbours share the words of a query.

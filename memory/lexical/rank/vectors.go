@@ -48,7 +48,8 @@ type nearness struct {
 	sure float64
 	// behind is what one must stand out from to beat words: the tenth, or the last of fewer.
 	behind float64
-	// few is how many vectors are missing to ten, as a share of them.
+	// few is how many vectors are missing to fifty, as a share of them: the tenth of a dozen is
+	// one of the farthest, and from that every second one stands out.
 	few float64
 	// near is how much the nearest counts, however little it stands out.
 	near float64
@@ -78,7 +79,7 @@ func (r *ranking) nearness() nearness {
 	}
 	n.sure = standsOut(n.nearest, at(tenth))
 	n.behind = at(max(1, min(tenth, len(cosines))))
-	n.few = max(0, 1-float64(len(cosines))/tenth)
+	n.few = max(0, 1-float64(len(cosines))/fiftieth)
 	return n
 }
 
