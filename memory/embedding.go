@@ -54,10 +54,12 @@ type embeddings struct {
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
-	mu sync.Mutex // guards added
+	mu sync.Mutex // guards added and making
 	// added counts the vectors that were staged in each scope since the
 	// background last looked. A commit counts as commitWorth.
 	added map[kv.Scope]int
+	// making are the queries whose vectors are being made.
+	making map[queryKey]chan struct{}
 }
 
 // newEmbeddings begins the background work.
@@ -74,6 +76,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 		packs:    packing.NewList(),
 		queries:  cache.New[queryKey, []float32](maxQueryVectors),
 		added:    make(map[kv.Scope]int),
+		making:   make(map[queryKey]chan struct{}),
 		axes:     axes{wanted: make(chan struct{}, 1), known: make(chan struct{})},
 	}
 	if e.timeout <= 0 {

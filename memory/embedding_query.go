@@ -100,12 +100,25 @@ func (e *embeddings) withoutVector(ctx context.Context, q question.Question, err
 	return queryVectors{degraded: []string{degradedEmbedder}}, nil
 }
 
-// embedQuery returns the vector of a query, from memory where it can.
+// embedQuery returns the vector of a query, from memory where it can. Of those who ask for the
+// same at once, as the sources of a prompt do, one has it made and the others wait for it.
 func (e *embeddings) embedQuery(ctx context.Context, text string) ([]float32, error) {
 	key := queryKey{e.embedder.Space(), text}
-	if v, ok := e.queries.Get(key); ok {
-		return v, nil
+	for {
+		if v, ok := e.queries.Get(key); ok {
+			return v, nil
+		}
+		made, first := e.begin(key)
+		if first {
+			break
+		}
+		select {
+		case <-made: // or failed; then this query tries itself
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
+	defer e.end(key)
 	v, err := embed.Query(ctx, e.embedder, text)
 	if err == nil {
 		err = vector.Check(v)
@@ -115,6 +128,25 @@ func (e *embeddings) embedQuery(ctx context.Context, text string) ([]float32, er
 	}
 	e.queries.Put(key, v, 1)
 	return v, nil
+}
+
+// begin reports whether the caller is the one who makes the vector of a query. It calls end then;
+// else made is closed when the vector is made or failed.
+func (e *embeddings) begin(key queryKey) (made <-chan struct{}, first bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if running, ok := e.making[key]; ok {
+		return running, false
+	}
+	e.making[key] = make(chan struct{})
+	return nil, true
+}
+
+func (e *embeddings) end(key queryKey) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.making[key])
+	delete(e.making, key)
 }
 
 // vectorHits finds the k documents of a scope whose vectors are nearest.

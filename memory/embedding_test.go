@@ -165,6 +165,48 @@ func TestHangingEmbedder(t *testing.T) {
 	})
 }
 
+// Queries for the same at once have its vector made once; where that fails, each tries itself.
+//
+// F08
+func TestSameQueryAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &meanings{space: "meanings/1"}
+		r := MustVectorRig(t, e)
+		r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
+		synctest.Wait()
+		e.wait = make(chan struct{})
+		before := e.texts.Load()
+		ask := func(ctx context.Context, n int) <-chan error {
+			done := make(chan error, n)
+			for range n {
+				go func() {
+					_, err := r.Query(ctx, agent, question.Question{Text: "hound", Mode: question.Vector})
+					done <- err
+				}()
+			}
+			synctest.Wait()
+			return done
+		}
+		left, leave := context.WithCancel(t.Context())
+		gone := ask(left, 1) // has it made, and leaves
+		asked := ask(t.Context(), 5)
+		leave()
+		if err := <-gone; !errors.Is(err, context.Canceled) {
+			t.Errorf("of who left: %v", err)
+		}
+		synctest.Wait()
+		close(e.wait)
+		for range cap(asked) {
+			if err := <-asked; err != nil {
+				t.Error(err)
+			}
+		}
+		if n := e.texts.Load() - before; n != 1 {
+			t.Errorf("the embedder made %d vectors of one query", n)
+		}
+	})
+}
+
 // What an embedder could not do stands in the store: it is done when the
 // embedder is back, and after a restart.
 func TestEmbedderComesBack(t *testing.T) {

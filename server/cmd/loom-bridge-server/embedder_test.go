@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	"github.com/loom-bridge/loom-bridge/memory/embed/builtin"
 	"github.com/loom-bridge/loom-bridge/memory/embed/nearby"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -46,6 +47,47 @@ func TestQueriesOutliveFailingRecords(t *testing.T) {
 	before := queries.Load()
 	if hits(t, p, "bitcoin") != 1 || queries.Load() != before+1 {
 		t.Errorf("the embedder was not asked for the query's vector: %d requests", queries.Load()-before)
+	}
+}
+
+// A prompt has the vector of a message made once, although several sources ask with it at once, and
+// the next prompt has none made while nothing changed.
+//
+// F08, F20
+func TestPromptEmbedsOnce(t *testing.T) {
+	t.Parallel()
+	const said = "Which grade of oil does the pump need?"
+	var queries atomic.Int64
+	embedder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var request struct{ Input []string }
+		_ = json.NewDecoder(r.Body).Decode(&request)
+		var data []map[string]any
+		for i, text := range request.Input {
+			if text == "query: "+said {
+				queries.Add(1)
+				time.Sleep(50 * time.Millisecond) // a slow model: who asks meanwhile waits for it
+			}
+			data = append(data, map[string]any{"index": i, "embedding": []float32{1, 0, 0}})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	defer embedder.Close()
+	p := MustRun(t, t.TempDir(), "--embedder-url", embedder.URL+"/v1", "--embedder-model", "m", "--embedder-query-prefix", "query: ")
+	for _, kind := range []string{"", "knowledge", "playbook"} {
+		_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Kind: kind, Text: "The pump needs oil of grade 7 " + kind})
+		must(t, err)
+	}
+	client := contexts.New(p.conn)
+	_, err := client.AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: "a", SessionId: "s", Messages: []*loombridgev1.Message{
+		{Role: loombridgev1.Role_ROLE_USER, Content: said},
+	}})
+	must(t, err)
+	for range 2 {
+		_, err := client.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: "s", MaxTokens: 8192})
+		must(t, err)
+		if n := queries.Load(); n != 1 {
+			t.Fatalf("%d vectors were made of one message", n)
+		}
 	}
 }
 
