@@ -27,7 +27,7 @@ func (f *Framing) Sections(b *render.Builder) []record.Section {
 	for _, name := range b.Order {
 		p := pieces[name]
 		delete(pieces, name)
-		s := f.section(name, p, b.Parts[name])
+		s := section(&f.Gathered, name, p, b.Parts[name])
 		if shared := f.Settings.Limits.Shared; shared > 0 && name == settings.ToolList && s.Tokens > 0 && b.Parts[settings.System]+s.Tokens > shared {
 			s.Reason = fmt.Sprintf("system prompt and tools take %d tokens, over their %d", b.Parts[settings.System]+s.Tokens, shared)
 		}
@@ -37,36 +37,36 @@ func (f *Framing) Sections(b *render.Builder) []record.Section {
 	}
 	for i := range f.prepared.Pieces {
 		if p := &f.prepared.Pieces[i]; pieces[p.Name] != nil && p.Before > 0 {
-			out = append(out, f.section(p.Name, p, 0))
+			out = append(out, section(&f.Gathered, p.Name, p, 0))
 		}
 	}
 	for i := range f.Gathered.Failures {
 		out = append(out, failed(&f.Gathered.Failures[i]))
 	}
-	return f.withAbsent(out)
+	return withAbsent(out, &f.Settings, &f.Gathered)
 }
 
 // withAbsent adds the sections that were looked for, and have nothing to show, and those
 // that the settings leave out.
-func (f *Framing) withAbsent(out []record.Section) []record.Section {
+func withAbsent(out []record.Section, p *settings.Prompt, g *gather.Gathered) []record.Section {
 	absent := func(name string, o record.Outcome, reason string) {
 		named := func(s record.Section) bool { return s.Name == name || strings.HasPrefix(s.Name, name+":") }
 		if !slices.ContainsFunc(out, named) {
-			out = append(out, record.Section{Name: name, MaxTokens: f.Settings.Cap(name), Outcome: o, Reason: reason})
+			out = append(out, record.Section{Name: name, MaxTokens: p.Cap(name), Outcome: o, Reason: reason})
 		}
 	}
-	for _, name := range f.Settings.Sources.Exclude {
+	for _, name := range p.Sources.Exclude {
 		absent(name, record.LeftOut, "the settings leave it out")
 	}
-	for _, name := range f.Gathered.Asked {
-		absent(name, record.Empty, cmp.Or(f.Gathered.Notes[name], "nothing was found for it"))
+	for _, name := range g.Asked {
+		absent(name, record.Empty, cmp.Or(g.Notes[name], "nothing was found for it"))
 	}
 	return out
 }
 
-func (f *Framing) section(name string, p *inject.Piece, tokens int) record.Section {
-	s := record.Section{Name: name, Tokens: tokens, Before: tokens, Outcome: record.Shown, Reason: f.Gathered.Notes[name]}
-	s.Refs, s.LeftOut = someOf(f.Gathered.Refs[name]), someOf(f.Gathered.LeftOut[name])
+func section(g *gather.Gathered, name string, p *inject.Piece, tokens int) record.Section {
+	s := record.Section{Name: name, Tokens: tokens, Before: tokens, Outcome: record.Shown, Reason: g.Notes[name]}
+	s.Refs, s.LeftOut = someOf(g.Refs[name]), someOf(g.LeftOut[name])
 	if p == nil {
 		return s
 	}

@@ -20,7 +20,7 @@ func (f *Framing) Evict(over int) (bool, error) {
 		f.Working = f.Working.With(working.Change{Deactivate: active}, f.stage.Clock(), 0)
 		return true, f.Arrange()
 	}
-	shown := f.memoryTokens()
+	shown := memoryTokens(&f.prepared)
 	if shown == 0 {
 		return false, nil
 	}
@@ -33,8 +33,8 @@ func (f *Framing) Evict(over int) (bool, error) {
 		if err := f.Arrange(); err != nil {
 			return false, err
 		}
-		if memory == 0 || f.memoryTokens() < shown {
-			return f.memoryTokens() < shown, nil
+		if left := memoryTokens(&f.prepared); memory == 0 || left < shown {
+			return left < shown, nil
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (f *Framing) Evict(over int) (bool, error) {
 // Arrange lays out again what is not history.
 func (f *Framing) Arrange() error {
 	reads := slices.Contains(f.skillTools, step.ToolReadFile)
-	if f.skillTools = f.skillsTools(); reads && !slices.Contains(f.skillTools, step.ToolReadFile) {
+	if f.skillTools = skillsTools(f.Settings.Skills, f.active()); reads && !slices.Contains(f.skillTools, step.ToolReadFile) {
 		f.skillTools = append(f.skillTools, step.ToolReadFile) // references need it
 	}
 	if err := f.offer(); err != nil {
@@ -59,11 +59,11 @@ func isMemory(name string, phase inject.Phase) bool {
 }
 
 // memoryTokens returns the tokens of the knowledge sections.
-func (f *Framing) memoryTokens() int {
+func memoryTokens(p *inject.Prepared) int {
 	n := 0
-	for i := range f.prepared.Pieces {
-		if p := &f.prepared.Pieces[i]; isMemory(p.Name, p.Phase) {
-			n += p.Tokens
+	for i := range p.Pieces {
+		if piece := &p.Pieces[i]; isMemory(piece.Name, piece.Phase) {
+			n += piece.Tokens
 		}
 	}
 	return n
@@ -71,11 +71,11 @@ func (f *Framing) memoryTokens() int {
 
 // trim caps the knowledge sections, the last one first, so that together they fit into
 // their budget.
-func (f *Framing) trim(all []inject.Injection) []inject.Injection {
-	if f.Memory == 0 {
+func trim(all []inject.Injection, memory int, count func(string) int) []inject.Injection {
+	if memory == 0 {
 		return all
 	}
-	left := f.Memory - 1
+	left := memory - 1
 	out := all[:0:0]
 	for i := range all {
 		in := all[i]
@@ -86,7 +86,7 @@ func (f *Framing) trim(all []inject.Injection) []inject.Injection {
 			if in.MaxTokens == 0 || in.MaxTokens > left {
 				in.MaxTokens = left
 			}
-			left -= min(in.MaxTokens, f.Tally.Text(in.Text)+f.Tally.Text(strings.Join(in.Parts, "\n")))
+			left -= min(in.MaxTokens, count(in.Text)+count(strings.Join(in.Parts, "\n")))
 		}
 		out = append(out, in)
 	}

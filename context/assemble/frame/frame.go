@@ -144,8 +144,9 @@ func (f *Framing) Prepare(ctx context.Context) error {
 	if err := f.takeUp(ctx); err != nil {
 		return err
 	}
-	f.skillTools = f.skillsTools()
-	if err := f.findServed(ctx); err != nil {
+	f.skillTools = skillsTools(f.Settings.Skills, f.active())
+	var err error
+	if f.served, err = f.stage.servedTo(ctx, &f.Ask); err != nil {
 		return err
 	}
 	if err := f.offer(); err != nil {
@@ -207,8 +208,12 @@ func (f *Framing) leaveParent(ctx context.Context) error {
 
 // Layout lays out what was found.
 func (f *Framing) Layout() {
+	plan := f.Working.Plan
+	if f.Table.Name == settings.Partitioned { // the working state shows it
+		plan = nil
+	}
 	f.prepared = inject.Prepare(inject.Inputs{
-		Injections: f.injections(), Goal: f.Goal, Plan: f.plan(), Failures: f.Moment.End.Failures(),
+		Injections: f.injections(), Goal: f.Goal, Plan: plan, Failures: f.Moment.End.Failures(),
 		Session: f.Moment.SessionID, Turn: cmp.Or(f.TurnID, f.Moment.End.Turn()), Settings: f.Settings,
 		Runtime: f.Table.Goal == layout.GoalBlock, Count: f.Tally.Text, Beside: f.Set.Count.Tokens,
 	})

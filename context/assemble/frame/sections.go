@@ -6,7 +6,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/instruct"
 	"github.com/loom-bridge/loom-bridge/context/settings"
-	"github.com/loom-bridge/loom-bridge/context/working"
 )
 
 // injections are the sections that do not vary, in the order of registration.
@@ -31,7 +30,7 @@ func (f *Framing) injections() []inject.Injection {
 	if f.Back.Text != "" {
 		all = append(all, f.Back)
 	}
-	return f.trim(append(all, f.callers()...))
+	return trim(append(all, callers(&f.Settings)...), f.Memory, f.Tally.Text)
 }
 
 // ShowsWorking reports whether the prompt shows what the agent noted. In the layout of three
@@ -44,14 +43,6 @@ func (f *Framing) ShowsWorking() bool {
 		return f.Working.Noted()
 	}
 	return false
-}
-
-// plan returns the plan for its separate section: empty if the working state shows it.
-func (f *Framing) plan() working.Plan {
-	if f.Table.Name == settings.Partitioned {
-		return nil
-	}
-	return f.Working.Plan
 }
 
 // skillsLast is the priority of skills that stand behind all that is known of the user and
@@ -83,11 +74,11 @@ func (f *Framing) active() []string {
 }
 
 // callers are the sections of the caller's.
-func (f *Framing) callers() []inject.Injection {
-	out := make([]inject.Injection, 0, len(f.Settings.Injections))
-	for i := range f.Settings.Injections {
-		in := &f.Settings.Injections[i]
-		limit := cmp.Or(f.Settings.Limits.Sections[in.Name], in.MaxTokens, settings.MaxInjectionTokens)
+func callers(p *settings.Prompt) []inject.Injection {
+	out := make([]inject.Injection, 0, len(p.Injections))
+	for i := range p.Injections {
+		in := &p.Injections[i]
+		limit := cmp.Or(p.Limits.Sections[in.Name], in.MaxTokens, settings.MaxInjectionTokens)
 		out = append(out, inject.Injection{
 			Name: in.Name, Phase: inject.Phase(in.Phase), Cache: inject.Cache(in.Strategy), Tag: in.Tag, Text: in.Content,
 			Priority: priorityOf(in), MaxTokens: limit, Source: "caller",

@@ -173,7 +173,7 @@ func (f *Framing) offered() []Tool {
 	}
 	out := slices.Clone(own)
 	for _, s := range f.served {
-		if name, _ := f.Format.ToolName(s.Name); !taken[name] && (f.named(s.Name, choice) || !choice.None && s.AgentID == "" && !s.ByName && slices.Contains(choice.Levels, s.Level)) {
+		if name, _ := f.Format.ToolName(s.Name); !taken[name] && (named(s.Name, choice, f.skillTools) || !choice.None && s.AgentID == "" && !s.ByName && slices.Contains(choice.Levels, s.Level)) {
 			taken[name] = true
 			out = append(out, s.Tool)
 		}
@@ -181,21 +181,22 @@ func (f *Framing) offered() []Tool {
 	return out
 }
 
-// findServed finds the tools that the agent can call.
-func (f *Framing) findServed(ctx context.Context) (err error) {
-	if f.stage.Served == nil || f.WithoutTools {
-		return nil
+// servedTo finds the tools that the agent can call.
+func (s *Stage) servedTo(ctx context.Context, a *Ask) ([]Served, error) {
+	if s.Served == nil || a.WithoutTools {
+		return nil, nil
 	}
-	if f.served, err = f.stage.Served(ctx, f.Moment.Scope, f.Format); err != nil {
-		return fmt.Errorf("assemble: tools of %s: %w", f.Moment.Scope, err)
+	all, err := s.Served(ctx, a.Moment.Scope, a.Format)
+	if err != nil {
+		return nil, fmt.Errorf("assemble: tools of %s: %w", a.Moment.Scope, err)
 	}
-	return nil
+	return all, nil
 }
 
 // named reports whether the settings, or an active skill, choose a tool by its name.
-func (f *Framing) named(name string, choice settings.Tools) bool {
+func named(name string, choice settings.Tools, skillTools []string) bool {
 	matches := func(pattern string) bool { return matchesName(pattern, name) }
-	return !choice.None && slices.ContainsFunc(choice.Names, matches) || slices.ContainsFunc(f.skillTools, matches)
+	return !choice.None && slices.ContainsFunc(choice.Names, matches) || slices.ContainsFunc(skillTools, matches)
 }
 
 // matchesName reports whether a name matches a pattern, in which `*` stands for any
@@ -226,7 +227,7 @@ func noSlashes(s string) string {
 func (f *Framing) offer() (err error) {
 	f.Offered, f.text, f.others = f.offered(), nil, nil
 	if f.Settings.Rendering == settings.AsText {
-		f.textTools()
+		f.text, f.others = asText(f.Offered, f.served, f.Tools)
 		f.Set, err = f.stage.toolset(f.Model, f.Format, nil)
 		return err
 	}
@@ -234,32 +235,31 @@ func (f *Framing) offer() (err error) {
 	return err
 }
 
-// textTools are the tools as a prompt has them that does not offer them as a parameter.
-func (f *Framing) textTools() {
+// asText divides tools by who says what they do: the server and the caller, or others.
+func asText(offered []Tool, served []Served, own []Tool) (text, others []tokens.ToolDefinition) {
 	foreign := make(map[string]bool)
-	for i := range f.served {
-		foreign[f.served[i].Name] = f.served[i].Foreign
+	for i := range served {
+		foreign[served[i].Name] = served[i].Foreign
 	}
-	for i := range f.Tools { // which override served tools
-		foreign[f.Tools[i].Name] = false
+	for i := range own { // which override served tools
+		foreign[own[i].Name] = false
 	}
-	for i := range f.Offered {
-		tool := tokens.ToolDefinition{Name: f.Offered[i].Name, Description: f.Offered[i].Description, Schema: f.Offered[i].Schema}
+	for i := range offered {
+		tool := tokens.ToolDefinition{Name: offered[i].Name, Description: offered[i].Description, Schema: offered[i].Schema}
 		if foreign[tool.Name] {
-			f.others = append(f.others, tool)
+			others = append(others, tool)
 		} else {
-			f.text = append(f.text, tool)
+			text = append(text, tool)
 		}
 	}
+	return text, others
 }
 
 // skillsTools are the tools of active skills.
-func (f *Framing) skillsTools() []string {
-	var names []string
-	active := f.active()
-	for i := range f.Settings.Skills {
-		if slices.Contains(active, f.Settings.Skills[i].Name) {
-			names = append(names, f.Settings.Skills[i].Tools...)
+func skillsTools(skills []settings.Skill, active []string) (names []string) {
+	for i := range skills {
+		if slices.Contains(active, skills[i].Name) {
+			names = append(names, skills[i].Tools...)
 		}
 	}
 	return names
