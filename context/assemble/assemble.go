@@ -6,9 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/frame"
-
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
+	"github.com/loom-bridge/loom-bridge/context/assemble/frame"
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/read"

@@ -4,7 +4,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/frame"
-
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/assemble/render"

@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/frame"
-
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
+	"github.com/loom-bridge/loom-bridge/context/assemble/frame"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/layout"
 	"github.com/loom-bridge/loom-bridge/context/assemble/read"
