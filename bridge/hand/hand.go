@@ -200,7 +200,7 @@ func New(d Deps, opts *Options) *Hand {
 		}),
 	}
 	if h.Policies == nil {
-		h.Policies = policy.NewResolver(policy.NewSet(nil), nil)
+		h.Policies = policy.NewResolver(policy.NewSet(), nil)
 	}
 	if h.Count == nil {
 		h.Count = func(text string) int { return (len(text) + 3) / 4 }

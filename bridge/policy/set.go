@@ -66,8 +66,8 @@ func (s *Set) Refuses(c Capability) string {
 }
 
 // NewSet is the Set of an operator who wrote nothing.
-func NewSet(opts *Options) *Set {
-	set, err := Parse("", nil, opts)
+func NewSet() *Set {
+	set, err := Parse("", nil, nil)
 	if err != nil {
 		panic(err) // there is nothing in it that could be wrong
 	}

@@ -33,8 +33,7 @@ const (
 
 // ParseArguments reads a JSON object. Empty text is an empty object. Numbers
 // stay exact, as json.Number; of a key given twice the last value counts. Text
-// over a limit, that is not UTF-8, not JSON or no object is an *ArgumentsError
-// with Malformed set.
+// over a limit, that is not UTF-8, not JSON or no object is an *ArgumentsError.
 func ParseArguments(given []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(given)) == 0 {
 		return map[string]any{}, nil
@@ -66,7 +65,7 @@ func parseValue(given []byte) (any, error) {
 }
 
 func malformed(problem string) *ArgumentsError {
-	return &ArgumentsError{Malformed: true, Violations: []Violation{{Problem: problem}}}
+	return &ArgumentsError{Violations: []Violation{{Problem: problem}}}
 }
 
 func checkText(text []byte) string {

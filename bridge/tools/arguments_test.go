@@ -47,7 +47,7 @@ func TestParseArguments(t *testing.T) {
 				return
 			}
 			bad, ok := errors.AsType[*tools.ArgumentsError](err)
-			if !ok || !bad.Malformed || !strings.Contains(bad.Detail(), tt.wantError) {
+			if !ok || bad.Schema != nil || !strings.Contains(bad.Detail(), tt.wantError) {
 				t.Errorf("got %v, want it malformed: %s", err, tt.wantError)
 			}
 		})
@@ -128,7 +128,7 @@ func TestCheckTellsAllViolations(t *testing.T) {
 				for _, v := range bad.Violations {
 					got = append(got, v.String())
 				}
-				if string(bad.Schema) != editSchema || bad.Tool != "edit" || bad.Malformed {
+				if string(bad.Schema) != editSchema || bad.Tool != "edit" {
 					t.Errorf("the error does not carry tool and schema: %+v", bad)
 				}
 			}

@@ -135,12 +135,10 @@ func (v Violation) String() string {
 type ArgumentsError struct {
 	// Tool is the tool's name; empty when the arguments were read on their own.
 	Tool string
-	// Malformed says that the text is no JSON object within the limits, so that
-	// it was not compared with a schema. Violations then holds the one reason.
-	Malformed bool
 	// Violations is never empty and holds at most MaxViolations.
 	Violations []Violation
-	// Schema is the tool's JSON Schema; nil when the tool is not known.
+	// Schema is the tool's JSON Schema; nil when the tool is not known, or the text is no JSON
+	// object within the limits: then Violations holds the one reason.
 	Schema json.RawMessage
 }
 

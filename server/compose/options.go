@@ -134,7 +134,7 @@ func withDefaults(opts *Options) Options {
 		o = *opts
 	}
 	if o.Policies == nil {
-		o.Policies = policy.NewSet(nil)
+		o.Policies = policy.NewSet()
 	}
 	if o.Shares == nil {
 		o.Shares = &server.Shares{}

@@ -14,14 +14,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
-// DefaultMaxKeptBytes bounds the texts of kept blocks: enough for some ten thousand
+// maxKeptBytes bounds the texts of kept blocks: enough for some ten thousand
 // sessions.
-const DefaultMaxKeptBytes = 64 << 20
+const maxKeptBytes = 64 << 20
 
 // Options adjusts a Gatherer. Nil and zero fields mean the defaults.
 type Options struct {
-	// MaxKeptBytes bounds the texts of kept blocks. Default DefaultMaxKeptBytes.
-	MaxKeptBytes int
 	// Logger logs sources that fail. Default silent.
 	Logger *slog.Logger
 	// Refused returns why a prompt must not show the memory of its user; empty if it may.
@@ -48,9 +46,6 @@ func New(sources []Source, opts *Options) *Gatherer {
 	if opts != nil {
 		o = *opts
 	}
-	if o.MaxKeptBytes <= 0 {
-		o.MaxKeptBytes = DefaultMaxKeptBytes
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -61,7 +56,7 @@ func New(sources []Source, opts *Options) *Gatherer {
 		o.OnFailure = func(Failure) {}
 	}
 	return &Gatherer{
-		sources: slices.Clone(sources), kept: cache.New[keptKey, kept](o.MaxKeptBytes), logger: o.Logger, onFailure: o.OnFailure,
+		sources: slices.Clone(sources), kept: cache.New[keptKey, kept](maxKeptBytes), logger: o.Logger, onFailure: o.OnFailure,
 		refused: o.Refused,
 	}
 }
