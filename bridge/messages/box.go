@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -24,16 +25,13 @@ const (
 	maxCleared = 64
 )
 
-// Quota says whether a tenant may store more. *share.Quota is one.
-type Quota interface{ Check(tenant string) error }
-
 // Options adjusts a Box. Nil and zero fields mean the defaults.
 type Options struct {
 	// MaxMessages and MaxFromSender bound the messages of a target, and its messages from
 	// one sender. Defaults DefaultMaxMessages and DefaultMaxFromSender.
 	MaxMessages, MaxFromSender int
 	// Quota is asked before anything is stored. Default: there is room.
-	Quota Quota
+	Quota *share.Quota
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 }
@@ -70,10 +68,8 @@ func (b *Box) Send(ctx context.Context, tenant string, m Message) (Message, erro
 	if err := m.Check(); err != nil {
 		return Message{}, err
 	}
-	if b.opts.Quota != nil {
-		if err := b.opts.Quota.Check(tenant); err != nil {
-			return Message{}, fmt.Errorf("messages: send to %q: %w", m.Target, err)
-		}
+	if err := b.opts.Quota.Check(tenant); err != nil {
+		return Message{}, fmt.Errorf("messages: send to %q: %w", m.Target, err)
 	}
 	if m.TaskID == "" {
 		m.TaskID = "task-" + strings.ToLower(rand.Text()) + ":event:node.message"
