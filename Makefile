@@ -54,12 +54,12 @@ RELEASED := proto/loombridge-v1.binpb
 # Knobs of the targets that take them.
 TEST_TIMEOUT ?= 20m
 # The packages that take longest begin first, so that none runs on alone at the end.
-# Four packages, and four tests of each, side by side: most of them wait for servers.
-TEST_FIRST := ./server/cmd/loom-bridge-server ./bridge/sandbox
+# Six packages, and four tests of each, side by side: most of them wait for servers.
+TEST_FIRST := ./server/cmd/loom-bridge-server ./server ./context/assemble ./memory ./memory/kv/pgkv ./memory/vector ./bridge/sandbox
 # Tests with Soak in their names kill, erase, damage, attack or replay again and again:
 # .ci/run makes a few rounds of each, make soak all, and make test leaves them out.
 BRIEF ?= -skip Soak
-RACE_PACKAGES ?= ./memory ./memory/embed ./memory/plans ./memory/kv ./memory/kv/memkv ./bridge/agents ./bridge/events ./bridge/native
+RACE_PACKAGES ?= ./memory ./bridge/events ./bridge/agents ./bridge/native ./memory/kv ./memory/kv/memkv ./memory/plans ./memory/embed
 # Tests side by side, more than there are cores: most of them wait for a server.
 PYTEST_ARGS ?= --numprocesses 4
 FUZZTIME ?= 10s
@@ -171,7 +171,7 @@ run: build ## Build and start the server; flags go in ARGS
 
 .PHONY: go-test
 go-test: build ## Run the Go tests but the soaks (BRIEF= with them), and say which took longest
-	GO=$(GO) LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .ci/in-memory $(PYTHON) -B .ci/gotest.py -short $(BRIEF) -vet=off -tags embedhelper -p 4 -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
+	GO=$(GO) LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .ci/in-memory $(PYTHON) -B .ci/gotest.py -short $(BRIEF) -vet=off -tags embedhelper -p 6 -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
 
 .PHONY: limits
 limits: build ## Drive a server to each of its limits and print how far it came
@@ -215,10 +215,10 @@ readme-test: build py-sync $(GRPCURL_STAMP) ## Run the commands of README.md and
 
 # What computes alone, measures on larger data or runs in RocksDB has nothing for the race
 # detector, under which it takes minutes.
-RACE_SKIP := Soak|OnRocksDB|PlainReading|Churn|TreeAgainstMap|ManyEntries|Vaswani
+RACE_SKIP := Soak|OnRocksDB|PlainReading|Churn|TreeAgainstMap|ManyEntries|Vaswani|NewestTellingFirst
 .PHONY: test-race
 test-race: install-deps ## Run Go tests under the race detector; choose with RACE_PACKAGES
-	LOOM_EVAL_DATA= .ci/in-memory $(GO) test -race -short -skip '$(RACE_SKIP)' -vet=off -timeout $(TEST_TIMEOUT) $(RACE_PACKAGES)
+	LOOM_EVAL_DATA= .ci/in-memory $(GO) test -race -short -skip '$(RACE_SKIP)' -vet=off -p 4 -timeout $(TEST_TIMEOUT) $(RACE_PACKAGES)
 
 # Only what asks for one engine gets it: tests that make their own stay in memory.
 .PHONY: test-postgres

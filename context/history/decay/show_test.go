@@ -177,7 +177,11 @@ func TestSummary(t *testing.T) {
 //
 // X03, X04, X05
 func TestSticky(t *testing.T) {
-	for seed := range uint64(30) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 9))
 		all := messages(240)
 		turn := 1
