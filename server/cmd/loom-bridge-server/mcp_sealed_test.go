@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 )
 
 // filesWith are the files below a folder that hold a text.
@@ -126,4 +127,48 @@ func TestMCPSecretsAtRest(t *testing.T) {
 	if answer := p.use(t, "one:look", `{}`); !answer.GetSuccess() {
 		t.Error(answer.GetErrorMessage())
 	}
+}
+
+// On PostgreSQL they are sealed as well, under a key that lies with the server.
+//
+// Y47
+func TestMCPSecretsOnPostgres(t *testing.T) {
+	t.Parallel()
+	postgres, dir := mustStartPostgres(t), t.TempDir()
+	place, work := postgresPlace(t, postgres.Address), filepath.Join(dir, "work")
+	must(t, os.Mkdir(work, 0o755))
+	const canary = "canary-9c31e7"
+	serve := func() *process {
+		return MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--store", place, "--data-dir", filepath.Join(dir, "data"), "--workspace", work)
+	}
+	p := serve()
+	_, err := p.toolService().AddMcpServer(t.Context(), &loombridgev1.AddMcpServerRequest{Definition: definition("one", guest(t, work, "good", map[string]string{"KEY": canary}))})
+	must(t, err)
+	p.ready(t.Context(), t, "one")
+	must(t, p.Stop())
+	stored := 0
+	store, err := stores.Parse(place)
+	must(t, err)
+	engine, err := store.Open(t.Context(), stores.Options{Durability: "sync"})
+	must(t, err)
+	for _, ks := range kv.Keyspaces() {
+		for pair, err := range engine.Scan(t.Context(), ks, kv.Range{}) {
+			must(t, err)
+			if bytes.Contains(pair.Key, []byte("mcp-servers")) {
+				stored++
+			}
+			if bytes.Contains(pair.Value, []byte(canary)) {
+				t.Errorf("%s %q has it in plain", ks, pair.Key)
+			}
+		}
+	}
+	must(t, engine.Close())
+	if stored == 0 {
+		t.Error("nothing of the server is stored")
+	}
+	if found := filesWith(t, filepath.Join(dir, "data"), canary); len(found) > 0 {
+		t.Errorf("in plain: %v", found)
+	}
+	p = serve()
+	p.ready(t.Context(), t, "one")
 }

@@ -143,14 +143,14 @@ func checkStore(tb testing.TB, dir string) (string, error) {
 	return output.String() + console.String(), err
 }
 
-// What somebody wrote by hand is taken, too: a text to a line, or objects with one; the
-// same line again is left out with --skip-existing.
+// What somebody wrote by hand is taken, too, also behind a byte order mark: a text to a line, or
+// objects with one; the same line again is left out with --skip-existing.
 func TestRecordsImportOfOnesOwnLines(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := MustRun(t, dir)
 	file := filepath.Join(dir, "own")
-	must(t, os.WriteFile(file, []byte("{\"text\":\"Ann likes pears\"}\nBob eats plums\n\n"), 0o600))
+	must(t, os.WriteFile(file, []byte("\ufeff{\"text\":\"Ann likes pears\"}\nBob eats plums\n\n"), 0o600))
 	for _, c := range []struct{ flag, want string }{
 		{"--skip-existing=false", "imported 2 records; 0 were there, 0 were"}, {"--skip-existing", "imported 0 records; 0 were there, 2 were"},
 	} {
