@@ -61,9 +61,13 @@ type adminService struct {
 // errNoBackups: the server has no folder for backups.
 var errNoBackups = errors.New("server: backups are off; start it with --backup-dir")
 
-// GetStatus says what the server is and how it stores.
-func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
+// GetStatus says what the server is and how it stores, and who has a workspace.
+func (s *adminService) GetStatus(ctx context.Context, r *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
 	if _, err := auth.TenantOf(ctx); err != nil {
+		return nil, err
+	}
+	workspace, err := s.workspaceOf(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	return &loombridgev1.GetStatusResponse{
@@ -80,6 +84,7 @@ func (s *adminService) GetStatus(ctx context.Context, _ *loombridgev1.GetStatusR
 		Bridges:        convert.Bridges(s.bridges),
 		Redacted:       s.redact.Totals(),
 		Retention:      convert.Retention(s.retention.Stats()),
+		Workspace:      workspace,
 	}, nil
 }
 
@@ -127,17 +132,21 @@ func (s *adminService) mayBackUp(ctx context.Context) error {
 	return nil
 }
 
-// GetWorkspace says which server has the workspace of an agent.
-func (s *adminService) GetWorkspace(ctx context.Context, r *loombridgev1.GetWorkspaceRequest) (*loombridgev1.GetWorkspaceResponse, error) {
-	scope, err := agentScope(ctx, r, validate.GetWorkspaceRequest)
+// workspaceOf is the server that has the workspace of an agent; nil where none is asked for,
+// or has it yet.
+func (s *adminService) workspaceOf(ctx context.Context, r *loombridgev1.GetStatusRequest) (*loombridgev1.BridgeStatus, error) {
+	if r.GetAgentId() == "" {
+		return nil, nil
+	}
+	scope, err := agentScope(ctx, r, validate.GetStatusRequest)
 	if err != nil {
 		return nil, err
 	}
 	owner, found, err := s.places.Of(ctx, scope)
 	if err != nil || !found {
-		return &loombridgev1.GetWorkspaceResponse{}, err
+		return nil, err
 	}
-	return &loombridgev1.GetWorkspaceResponse{Workspace: convert.Workspace(owner)}, nil
+	return convert.Workspace(owner), nil
 }
 
 // MoveWorkspace gives the workspace of an agent to another server.

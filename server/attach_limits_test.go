@@ -52,7 +52,7 @@ func MustStartSlow(tb testing.TB) (*servertest.Server, *agents.Directory, slowBu
 func TestAttachResultsPassPublishes(t *testing.T) {
 	s, directory, bus := MustStartSlow(t)
 	hello := helloOf("busy")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "echo"}}
+	hello.Tools = []*loombridgev1.ToolDescriptor{{Name: "echo"}}
 	a := MustAttach(t, t.Context(), s.Bridge, hello)
 	for n := range 100 {
 		a.publish(int64(n+1), countPublish(n, "news", n%2 == 0))

@@ -31,10 +31,10 @@ func TestAttachRegisters(t *testing.T) {
 	a := MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{
 		AgentId: "worker", Topics: topicsOf("jobs", "news.*"), Metadata: map[string]string{"zone": "a"}, Capabilities: []string{"rank"},
 		ParentId: "lead", HeartbeatInterval: durationpb.New(time.Second),
-		Tools: []*loombridgev1.ProvidedTool{
+		Tools: []*loombridgev1.ToolDescriptor{
 			{Name: "plain", Description: "says hello"},
-			{Name: "team/x.y:z-1_2", ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: `{"type": "object"}`}},
-			{Name: "other", ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchema{ParametersSchema: MustStruct(t, map[string]any{"type": "object"})}},
+			{Name: "team/x.y:z-1_2", ParametersSchemaJson: `{"type": "object"}`},
+			{Name: "other", ParametersSchemaJson: `{"type":"object"}`},
 		},
 	})
 	want := &loombridgev1.AttachReady{
@@ -247,8 +247,8 @@ func TestAttachProtocol(t *testing.T) {
 		{"hello without id", []*loombridgev1.AttachRequest{helloMessage(&loombridgev1.AttachHello{})}, "hello.agent_id"},
 		{"second hello", []*loombridgev1.AttachRequest{helloMessage(helloOf("x")), helloMessage(helloOf("x"))}, "hello"},
 		{"empty message later", []*loombridgev1.AttachRequest{helloMessage(helloOf("x")), {}}, "item"},
-		{"schema is no object", []*loombridgev1.AttachRequest{helloMessage(&loombridgev1.AttachHello{AgentId: "x", Tools: []*loombridgev1.ProvidedTool{
-			{Name: "t", ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: "[]"}},
+		{"schema is no object", []*loombridgev1.AttachRequest{helloMessage(&loombridgev1.AttachHello{AgentId: "x", Tools: []*loombridgev1.ToolDescriptor{
+			{Name: "t", ParametersSchemaJson: "[]"},
 		}})}, "hello.tools[0].parameters_schema_json"},
 	} {
 		a := MustOpen(t, t.Context(), s.Bridge, test.messages...)

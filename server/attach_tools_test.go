@@ -33,7 +33,7 @@ func relay(ctx context.Context, d *agents.Directory, c agents.ToolCall) <-chan f
 func TestAttachRunsTools(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{})
 	hello := helloOf("provider")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "echo"}}
+	hello.Tools = []*loombridgev1.ToolDescriptor{{Name: "echo"}}
 	a := MustAttach(t, t.Context(), s.Bridge, hello)
 	call := agents.ToolCall{Name: "echo", Arguments: `{"n":9007199254740993}`, CallerID: "caller", Headers: map[string]string{"h": "v"}, Timeout: time.Minute}
 	for _, test := range []struct {
@@ -77,7 +77,7 @@ func TestAttachRunsTools(t *testing.T) {
 
 func TestAttachCallForms(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{Server: server.Options{Limits: server.Limits{MaxSendBytes: 1 << 20}}})
-	a := MustAttach(t, asStruct(t.Context()), s.Bridge, &loombridgev1.AttachHello{AgentId: "p", Tools: []*loombridgev1.ProvidedTool{{Name: "echo"}}})
+	a := MustAttach(t, asStruct(t.Context()), s.Bridge, &loombridgev1.AttachHello{AgentId: "p", Tools: []*loombridgev1.ToolDescriptor{{Name: "echo"}}})
 	relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: `{"a":1}`})
 	if got := a.call().GetArguments().GetFields()["a"].GetNumberValue(); got != 1 {
 		t.Errorf("a = %v", got)
@@ -97,7 +97,7 @@ func TestAttachCallForms(t *testing.T) {
 func TestAttachedProviderLeaves(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{})
 	hello := helloOf("provider")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "echo"}}
+	hello.Tools = []*loombridgev1.ToolDescriptor{{Name: "echo"}}
 	old := MustAttach(t, t.Context(), s.Bridge, hello)
 	ctx, cancel := context.WithCancel(t.Context())
 	young := MustAttach(t, ctx, s.Bridge, hello)
@@ -121,7 +121,7 @@ func TestAttachedProviderLeaves(t *testing.T) {
 func TestToolOfAnAttachedAgent(t *testing.T) {
 	s, _ := MustStartAttached(t, servertest.Options{})
 	hello := helloOf("provider")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "sum"}}
+	hello.Tools = []*loombridgev1.ToolDescriptor{{Name: "sum"}}
 	a := MustAttach(t, t.Context(), s.Bridge, hello)
 	type outcome struct {
 		answer *loombridgev1.ToolResponse
@@ -155,7 +155,7 @@ func TestToolOfAnAttachedAgent(t *testing.T) {
 func TestAssembleOffersToolsOfAgents(t *testing.T) {
 	s, _ := MustStartAttached(t, servertest.Options{})
 	hello := helloOf("desk")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "price", Description: "The price of a symbol."}}
+	hello.Tools = []*loombridgev1.ToolDescriptor{{Name: "price", Description: "The price of a symbol."}}
 	MustAttach(t, t.Context(), s.Bridge, hello)
 	prompt, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "writer", Goal: "write", Settings: &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{Names: []string{"pri*"}}}})
 	must(t, err)

@@ -24,7 +24,7 @@ var needed = map[protoreflect.FullName]proto.Message{
 	"loombridge.v1.Injection":         &loombridgev1.Injection{Name: "x", Phase: systemPhase},
 	"loombridge.v1.Example":           &loombridgev1.Example{Input: "x", Output: "y"},
 	"loombridge.v1.Skill":             &loombridgev1.Skill{Name: "x"},
-	"loombridge.v1.ToolDefinition":    &loombridgev1.ToolDefinition{Name: "x"},
+	"loombridge.v1.ToolDescriptor":    &loombridgev1.ToolDescriptor{Name: "x"},
 	"loombridge.v1.Message":           &loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT},
 	"loombridge.v1.ModelToolCall":     &loombridgev1.ModelToolCall{Id: "x", Name: "x"},
 	"loombridge.v1.PlanItem":          &loombridgev1.PlanItem{Text: "x"},
@@ -44,6 +44,9 @@ var needed = map[protoreflect.FullName]proto.Message{
 var free = map[string]string{
 	"RecordStep output_upload.form": "output_upload", "RecordStep output_upload.media_type": "output_upload", // of UploadStep
 	"CompressResult exit_code": "", // a signal's is negative
+	// What the server alone sets is refused as a whole.
+	"Assemble tools[0].profile.refused[0].key": "tools[0].profile", "Assemble tools[0].profile.refused[0].line": "tools[0].profile",
+	"Assemble tools[0].profile.refused[0].reason": "tools[0].profile", "Assemble tools[0].profile.problem": "tools[0].profile",
 }
 
 // badValues are the wrong values of a field, by what is wrong with them.
@@ -195,7 +198,7 @@ func TestContradictions(t *testing.T) {
 	tools := func(names ...string) *loombridgev1.AssembleRequest {
 		r := &loombridgev1.AssembleRequest{AgentId: agent}
 		for _, name := range names {
-			r.Tools = append(r.Tools, &loombridgev1.ToolDefinition{Name: name})
+			r.Tools = append(r.Tools, &loombridgev1.ToolDescriptor{Name: name})
 		}
 		return r
 	}

@@ -223,9 +223,9 @@ func TestWorstCaseOfCaps(t *testing.T) {
 		plan.Items = append(plan.Items, &loombridgev1.PlanItem{Text: strings.TrimSpace(prose(1))})
 	}
 	MustUpdateWorking(t, s, &loombridgev1.UpdateWorkingRequest{Plan: plan})
-	var tools []*loombridgev1.ToolDefinition
+	var tools []*loombridgev1.ToolDescriptor
 	for i := range 60 {
-		tools = append(tools, &loombridgev1.ToolDefinition{Name: fmt.Sprint("tool", i), Description: prose(2)})
+		tools = append(tools, &loombridgev1.ToolDescriptor{Name: fmt.Sprint("tool", i), Description: prose(2)})
 	}
 	p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
 		AgentId: agent, Model: "gpt-4o", MaxTokens: 100_000, System: prose(90), Goal: "Flights to Rome", Settings: settings, Tools: tools,
@@ -264,9 +264,9 @@ func TestToolsInTheirOwnFieldCount(t *testing.T) {
 			for i := range 10 {
 				settings.Injections = append(settings.Injections, injection(fmt.Sprint("own", i), []loombridgev1.InjectionPhase{systemPhase, contextPhase, runtimePhase}[i%3], 0, 0, strings.Repeat(line, 400)))
 			}
-			var own []*loombridgev1.ToolDefinition
+			var own []*loombridgev1.ToolDescriptor
 			for i := range tools {
-				own = append(own, &loombridgev1.ToolDefinition{Name: fmt.Sprint("tool", i), Description: strings.Repeat(line, 6), ParametersSchemaJson: `{"type":"object"}`})
+				own = append(own, &loombridgev1.ToolDescriptor{Name: fmt.Sprint("tool", i), Description: strings.Repeat(line, 6), ParametersSchemaJson: `{"type":"object"}`})
 			}
 			p, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
 				AgentId: agent, Model: "gpt-4o", MaxTokens: 100_000, System: strings.Repeat(line, 100), Goal: "Flights to Rome", Settings: settings, Tools: own, Format: format,

@@ -226,9 +226,9 @@ func TestChildProfile(t *testing.T) {
 		MustSpawn(t, s, r)
 	}
 	for agent, want := range map[string]string{"reader": "read", "reader-2": "read", "worker": "work", "p": "work"} {
-		got, err := s.Tools.GetProfile(t.Context(), &loombridgev1.GetProfileRequest{AgentId: agent, Tool: "fs:write_file"})
+		got, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, Tool: "fs:write_file"})
 		must(t, err)
-		if mode := got.GetProfile().GetMode(); mode != want {
+		if mode := got.GetTools()[0].GetProfile().GetRules().GetFields()["mode"].GetStringValue(); mode != want {
 			t.Errorf("%s has the mode %q, want %q", agent, mode, want)
 		}
 	}

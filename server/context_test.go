@@ -336,8 +336,9 @@ func TestListTools(t *testing.T) {
 	var names []string
 	for _, tool := range got.GetTools() {
 		names = append(names, tool.GetName())
-		schema := tool.GetParametersSchema().GetFields()
-		if tool.GetDescription() == "" || tool.GetLevel() != 1 || schema["type"].GetStringValue() != "object" {
+		var schema map[string]any
+		must(t, json.Unmarshal([]byte(tool.GetParametersSchemaJson()), &schema))
+		if tool.GetDescription() == "" || tool.GetLevel() != 1 || schema["type"] != "object" {
 			t.Errorf("tool = %v", tool)
 		}
 		if mutates := slices.Contains([]string{

@@ -160,7 +160,7 @@ func TestCountsAtTheirLimit(t *testing.T) {
 func TestAttachOutlivesExcess(t *testing.T) {
 	s, directory := MustStartAttached(t, servertest.Options{})
 	hello := helloOf("a")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "echo"}}
+	hello.Tools = []*loombridgev1.ToolDescriptor{{Name: "echo"}}
 	a := MustAttach(t, t.Context(), s.Bridge, hello)
 	publish := countPublish(1, "news", false)
 	publish.Tags = make([]string, 33)

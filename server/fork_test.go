@@ -34,7 +34,7 @@ func (f *forking) ask(id, session string) (*loombridgev1.AssembleResponse, []byt
 	r := &loombridgev1.AssembleRequest{AgentId: id, SessionId: session, Format: f.format, MaxTokens: 100_000}
 	if id == agent {
 		r.System, r.Goal = "You are the parent.", "a goal of the parent's"
-		r.Tools = []*loombridgev1.ToolDefinition{{Name: "own:tool", Description: "a tool of the parent's caller"}}
+		r.Tools = []*loombridgev1.ToolDescriptor{{Name: "own:tool", Description: "a tool of the parent's caller"}}
 	}
 	got, err := f.s.Context.Assemble(f.Context(), r)
 	must(f, err)

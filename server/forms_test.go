@@ -98,8 +98,8 @@ func TestSameToolsSameBytes(t *testing.T) {
 		hello := helloOf("provider")
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		for _, name := range names {
-			hello.Tools = append(hello.Tools, &loombridgev1.ProvidedTool{
-				Name: name, Description: "does " + name, ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: shuffledJSON(random, schema)},
+			hello.Tools = append(hello.Tools, &loombridgev1.ToolDescriptor{
+				Name: name, Description: "does " + name, ParametersSchemaJson: shuffledJSON(random, schema),
 			})
 		}
 		a := MustAttach(t, t.Context(), s.Bridge, hello)
@@ -237,11 +237,11 @@ func TestDescriptionsOfTools(t *testing.T) {
 			t.Errorf("%s: %v", name, tool)
 		}
 	}
-	provided := func(name, description, schema string) *loombridgev1.ProvidedTool {
-		return &loombridgev1.ProvidedTool{Name: name, Description: description, ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: schema}}
+	provided := func(name, description, schema string) *loombridgev1.ToolDescriptor {
+		return &loombridgev1.ToolDescriptor{Name: name, Description: description, ParametersSchemaJson: schema}
 	}
 	for what, tt := range map[string]struct {
-		tool  *loombridgev1.ProvidedTool
+		tool  *loombridgev1.ToolDescriptor
 		field string
 	}{
 		"no name":               {provided("", "", `{}`), "hello.tools.name"},
@@ -257,7 +257,7 @@ func TestDescriptionsOfTools(t *testing.T) {
 		stream, err := s.Bridge.Attach(t.Context())
 		must(t, err)
 		hello := helloOf("provider")
-		hello.Tools = []*loombridgev1.ProvidedTool{provided("good", "is good", `{}`), tt.tool}
+		hello.Tools = []*loombridgev1.ToolDescriptor{provided("good", "is good", `{}`), tt.tool}
 		must(t, stream.Send(helloMessage(hello)))
 		_, err = stream.Recv()
 		MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
@@ -270,7 +270,7 @@ func TestDescriptionsOfTools(t *testing.T) {
 	}
 	hello := helloOf("provider")
 	schema := `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`
-	hello.Tools = []*loombridgev1.ProvidedTool{provided("sum:up", "adds <things> up", schema)}
+	hello.Tools = []*loombridgev1.ToolDescriptor{provided("sum:up", "adds <things> up", schema)}
 	MustAttach(t, t.Context(), s.Bridge, hello)
 	if got := list()["sum:up"]; got.GetDescription() != "adds <things> up" || got.GetParametersSchemaJson() != schema || got.GetAgentId() != "provider" || got.GetLevel() != 1 || !got.GetMutates() {
 		t.Errorf("listed as %v", got)

@@ -249,7 +249,7 @@ func bodyOf(tb testing.TB, p *loombridgev1.AssembleResponse) (body any) {
 func TestNothingIsForged(t *testing.T) {
 	s, _ := MustStartAttached(t, servertest.Options{})
 	plant(t, s)
-	MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{AgentId: "provider", Tools: []*loombridgev1.ProvidedTool{{Name: "evil", Description: forgery()}}})
+	MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{AgentId: "provider", Tools: []*loombridgev1.ToolDescriptor{{Name: "evil", Description: forgery()}}})
 	histories := map[string]*loombridgev1.HistorySettings{
 		"ledger": nil, "append_only": {Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY},
 	}

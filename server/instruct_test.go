@@ -171,8 +171,8 @@ func plantings(tb testing.TB, s *servertest.Server) (all []planting) {
 	})
 	add("another agent", "description of a tool", false, func(canary string) error {
 		schema := `{"type":"object","properties":{"a":{"type":"string","description":` + string(mustJSON(tb, canary)) + `}}}`
-		MustAttach(tb, ctx, s.Bridge, &loombridgev1.AttachHello{AgentId: "provider", Tools: []*loombridgev1.ProvidedTool{{
-			Name: "evil", Description: canary, ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: schema},
+		MustAttach(tb, ctx, s.Bridge, &loombridgev1.AttachHello{AgentId: "provider", Tools: []*loombridgev1.ToolDescriptor{{
+			Name: "evil", Description: canary, ParametersSchemaJson: schema,
 		}}})
 		return nil
 	})

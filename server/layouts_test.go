@@ -128,7 +128,7 @@ func TestReactIsOneText(t *testing.T) {
 		got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
 			AgentId: agent, SessionId: preset, System: "Be brief.", Goal: "Find the file",
 			Settings: &loombridgev1.PromptSettings{Tools: &loombridgev1.ToolSelection{None: true, Names: nil}},
-			Tools:    []*loombridgev1.ToolDefinition{{Name: "look", Description: "Looks.", ParametersSchemaJson: `{"type":"object","properties":{"at":{"type":"string","description":"where"}},"required":["at"]}`}},
+			Tools:    []*loombridgev1.ToolDescriptor{{Name: "look", Description: "Looks.", ParametersSchemaJson: `{"type":"object","properties":{"at":{"type":"string","description":"where"}},"required":["at"]}`}},
 		})
 		must(t, err)
 		m := got.GetMessages()

@@ -62,7 +62,7 @@ func TestNamesOfRecordedSteps(t *testing.T) {
 	}
 
 	MustAttach(t, t.Context(), s.Bridge, &loombridgev1.AttachHello{
-		AgentId: "provider", Tools: []*loombridgev1.ProvidedTool{{Name: "web_search", Description: "another search"}},
+		AgentId: "provider", Tools: []*loombridgev1.ToolDescriptor{{Name: "web_search", Description: "another search"}},
 	})
 	if got := record("web_search", `{"query":"q"}`, `{"results":[1,2,3]}`).GetStep(); got.GetToolName() != "web_search" {
 		t.Errorf("the tool that is called so exactly is %s", got.GetToolName())

@@ -22,7 +22,7 @@ import (
 func providing(id string, names ...string) *loombridgev1.AttachHello {
 	hello := helloOf(id)
 	for _, name := range names {
-		hello.Tools = append(hello.Tools, &loombridgev1.ProvidedTool{Name: name})
+		hello.Tools = append(hello.Tools, &loombridgev1.ToolDescriptor{Name: name})
 	}
 	return hello
 }
@@ -188,7 +188,7 @@ func TestToolsAreBudgeted(t *testing.T) {
 	large := func(id string, n, size int) *loombridgev1.AttachHello {
 		hello := providing(id)
 		for i := range n {
-			hello.Tools = append(hello.Tools, &loombridgev1.ProvidedTool{Name: fmt.Sprintf("%s:%d", id, i), Description: strings.Repeat("x", size)})
+			hello.Tools = append(hello.Tools, &loombridgev1.ToolDescriptor{Name: fmt.Sprintf("%s:%d", id, i), Description: strings.Repeat("x", size)})
 		}
 		return hello
 	}
@@ -214,7 +214,7 @@ func TestListToolsInPages(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{Server: server.Options{Limits: server.Limits{MaxSendBytes: 64 << 10}}})
 	hello := providing("one")
 	for i := range 100 {
-		hello.Tools = append(hello.Tools, &loombridgev1.ProvidedTool{Name: fmt.Sprintf("one:%03d", i), Description: strings.Repeat("x", 2000)})
+		hello.Tools = append(hello.Tools, &loombridgev1.ToolDescriptor{Name: fmt.Sprintf("one:%03d", i), Description: strings.Repeat("x", 2000)})
 	}
 	MustAttach(t, t.Context(), s.Bridge, hello)
 	for _, size := range []int32{0, 7, 1000} {

@@ -182,12 +182,12 @@ func TestRenew(t *testing.T) {
 	MustConfigure(t, s, &loombridgev1.ConfigureSessionRequest{SessionId: "other", History: &loombridgev1.HistorySettings{Policy: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY}})
 	_, err = s.Context.Renew(t.Context(), &loombridgev1.RenewRequest{AgentId: agent, SessionId: "other"})
 	MustFail(t, err, codes.FailedPrecondition, "NO_RENEWAL")
-	for _, sprint := range []int32{-1, 3} {
-		id := map[int32]string{-1: "other", 3: "s"}[sprint]
+	for _, sprint := range []int32{1, 3} {
+		id := map[int32]string{1: "other", 3: "s"}[sprint]
 		_, err = s.Context.ListSnapshots(t.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: agent, SessionId: id, Sprint: sprint})
 		MustFail(t, err, codes.NotFound, "SNAPSHOT_NOT_FOUND")
 	}
-	if _, err := s.Context.ListSnapshots(t.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: "somebody", SessionId: "s", Sprint: -1}); err == nil {
+	if _, err := s.Context.ListSnapshots(t.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: "somebody", SessionId: "s", Last: true}); err == nil {
 		t.Error("another agent reads the snapshot")
 	}
 }

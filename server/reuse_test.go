@@ -80,7 +80,7 @@ func TestPromptsAreReused(t *testing.T) {
 		"format":   func(r *loombridgev1.AssembleRequest) { r.Format = loombridgev1.PromptFormat_PROMPT_FORMAT_OPENAI_CHAT },
 		"turn":     func(r *loombridgev1.AssembleRequest) { r.TurnId = "another" },
 		"no tools": func(r *loombridgev1.AssembleRequest) { r.WithoutTools = true },
-		"own tool": func(r *loombridgev1.AssembleRequest) { r.Tools = []*loombridgev1.ToolDefinition{look()} },
+		"own tool": func(r *loombridgev1.AssembleRequest) { r.Tools = []*loombridgev1.ToolDescriptor{look()} },
 		"preset":   func(r *loombridgev1.AssembleRequest) { r.History = &loombridgev1.HistorySettings{Preset: "design"} },
 		"settings": func(r *loombridgev1.AssembleRequest) { r.Settings.Limits = &loombridgev1.InjectionLimits{Total: 5000} },
 		"user":     func(r *loombridgev1.AssembleRequest) { r.Settings.UserId = "adam" },

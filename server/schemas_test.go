@@ -33,8 +33,8 @@ func brokenSchemas() map[string]string {
 
 func offering(schema string) *loombridgev1.AttachHello {
 	hello := helloOf("provider")
-	hello.Tools = []*loombridgev1.ProvidedTool{{Name: "good"}, {
-		Name: "bad", ParametersSchemaForm: &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: schema},
+	hello.Tools = []*loombridgev1.ToolDescriptor{{Name: "good"}, {
+		Name: "bad", ParametersSchemaJson: schema,
 	}}
 	return hello
 }

@@ -330,7 +330,8 @@ func (s *Server) registerNative() {
 		})
 		tool.Away = hand.WithoutWorkspace
 		s.forwards.Add(loombridgev1.BridgeService_Tool_FullMethodName, tool)
-		s.forwards.Add(loombridgev1.ToolService_GetProfile_FullMethodName, forward.To(described.GetProfile, func(ctx context.Context, r *loombridgev1.GetProfileRequest) (kv.Scope, bool) {
+		// What a tool may do stands in a file of the workspace.
+		s.forwards.Add(loombridgev1.ToolService_ListTools_FullMethodName, forward.To(described.ListTools, func(ctx context.Context, r *loombridgev1.ListToolsRequest) (kv.Scope, bool) {
 			return touched(ctx, d.Tools, r, r.GetTool())
 		}))
 	}

@@ -61,17 +61,36 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 	if err != nil {
 		return nil, err
 	}
+	if r.GetTool() != "" {
+		return s.oneTool(ctx, scope, given, r.GetTool())
+	}
 	after, _ := page.Tools.Parse(r.GetPageToken(), tools.MaxNameBytes)
 	list := slices.DeleteFunc(s.tools.List(scope.Tenant, after, levels...), func(o tools.Offer) bool { return !given.Has(o.Name) })
-	return toolPage(list, r, s.limits.MaxSendBytes, convert.AsText(ctx)), nil
+	return toolPage(list, r, s.limits.MaxSendBytes), nil
+}
+
+// oneTool answers the tool of a name, and what calls of it may do.
+func (s *toolService) oneTool(ctx context.Context, scope kv.Scope, given children.Given, name string) (*loombridgev1.ListToolsResponse, error) {
+	found, known := s.tools.Find(scope.Tenant, name)
+	all := s.tools.List(scope.Tenant, "")
+	at := slices.IndexFunc(all, func(o tools.Offer) bool { return known && o.Name == found.Descriptor().Name })
+	if at < 0 || !given.Has(all[at].Name) {
+		return nil, tools.ErrToolNotFound
+	}
+	out := convert.Descriptor(all[at])
+	var err error
+	if out.Profile, err = s.profile(scope, all[at].Name); err != nil {
+		return nil, err
+	}
+	return &loombridgev1.ListToolsResponse{Tools: []*loombridgev1.ToolDescriptor{out}}, nil
 }
 
 // toolPage is the first of the tools, as many as were asked for and fit.
-func toolPage(list []tools.Offer, r *loombridgev1.ListToolsRequest, limit int, asText bool) *loombridgev1.ListToolsResponse {
+func toolPage(list []tools.Offer, r *loombridgev1.ListToolsRequest, limit int) *loombridgev1.ListToolsResponse {
 	out := &loombridgev1.ListToolsResponse{}
 	size := 2 * tools.MaxNameBytes // the token, in base64
 	for _, o := range list {
-		d := convert.Descriptor(o, asText)
+		d := convert.Descriptor(o)
 		size += protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(d))
 		full := r.GetPageSize() > 0 && len(out.Tools) == int(r.GetPageSize()) || len(out.Tools) == page.MaxSize
 		if full || size > limit && len(out.Tools) > 0 {
@@ -216,18 +235,13 @@ type Profiles interface {
 	Approvals(scope kv.Scope, tool string) policy.Approvals
 }
 
-// GetProfile says what calls of an agent's tool may do.
-func (s *toolService) GetProfile(ctx context.Context, r *loombridgev1.GetProfileRequest) (*loombridgev1.GetProfileResponse, error) {
-	scope, err := agentScope(ctx, r, validate.GetProfileRequest)
-	if err != nil {
-		return nil, err
-	}
-	profile, refused, err := s.profiles.Profile(scope, r.GetTool())
+// profile is what calls of an agent's tool may do.
+func (s *toolService) profile(scope kv.Scope, tool string) (*loombridgev1.ToolProfile, error) {
+	profile, refused, err := s.profiles.Profile(scope, tool)
 	if err != nil && !errors.Is(err, policy.ErrFile) {
 		return nil, err
 	}
-	out := convert.Profile(profile, s.profiles.Approvals(scope, r.GetTool()), refused, err)
-	return out, nil
+	return convert.Profile(profile, s.profiles.Approvals(scope, tool), refused, err), nil
 }
 
 // operated is the tenant of a caller who runs the server.
@@ -255,20 +269,25 @@ func (s *toolService) ListMcpServers(ctx context.Context, r *loombridgev1.ListMc
 	return &loombridgev1.ListMcpServersResponse{Servers: out, NextPageToken: next}, nil
 }
 
-// AddMcpServer begins to connect to a further server.
-func (s *toolService) AddMcpServer(ctx context.Context, r *loombridgev1.AddMcpServerRequest) (*loombridgev1.AddMcpServerResponse, error) {
+// ConnectMcpServer begins to connect to a further server, or connects to one anew.
+func (s *toolService) ConnectMcpServer(ctx context.Context, r *loombridgev1.ConnectMcpServerRequest) (*loombridgev1.ConnectMcpServerResponse, error) {
 	tenant, err := operated(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := validate.AddMcpServerRequest(r); err != nil {
+	if err := validate.ConnectMcpServerRequest(r); err != nil {
 		return nil, err
 	}
-	added, err := s.hosted.Add(ctx, tenant, convert.ToolServerToAdd(r.GetDefinition()))
+	var now mcp.Status
+	if r.GetDefinition() != nil {
+		now, err = s.hosted.Add(ctx, tenant, convert.ToolServerToAdd(r.GetDefinition()))
+	} else {
+		now, err = s.hosted.Refresh(ctx, tenant, r.GetName(), r.GetAcceptChanged())
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.AddMcpServerResponse{Server: convert.ToolServer(added, true)}, nil
+	return &loombridgev1.ConnectMcpServerResponse{Server: convert.ToolServer(now, true)}, nil
 }
 
 // RemoveMcpServer forgets a server.
@@ -281,20 +300,4 @@ func (s *toolService) RemoveMcpServer(ctx context.Context, r *loombridgev1.Remov
 		return nil, err
 	}
 	return &loombridgev1.RemoveMcpServerResponse{}, s.hosted.Remove(ctx, tenant, r.GetName())
-}
-
-// RefreshMcpServer connects to a server anew.
-func (s *toolService) RefreshMcpServer(ctx context.Context, r *loombridgev1.RefreshMcpServerRequest) (*loombridgev1.RefreshMcpServerResponse, error) {
-	tenant, err := operated(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := validate.RefreshMcpServerRequest(r); err != nil {
-		return nil, err
-	}
-	now, err := s.hosted.Refresh(ctx, tenant, r.GetName(), r.GetAcceptChanged())
-	if err != nil {
-		return nil, err
-	}
-	return &loombridgev1.RefreshMcpServerResponse{Server: convert.ToolServer(now, true)}, nil
 }

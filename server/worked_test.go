@@ -30,8 +30,8 @@ func assistant(text string) *loombridgev1.Message {
 }
 
 // look is a tool of the caller's own.
-func look() *loombridgev1.ToolDefinition {
-	return &loombridgev1.ToolDefinition{
+func look() *loombridgev1.ToolDescriptor {
+	return &loombridgev1.ToolDescriptor{
 		Name: "look", Description: "Looks.",
 		ParametersSchemaJson: `{"type":"object","properties":{"at":{"type":"string","description":"where"}},"required":["at"]}`,
 	}
@@ -44,7 +44,7 @@ func ownTools(preset string) *loombridgev1.AssembleRequest {
 	settings.Tools = &loombridgev1.ToolSelection{None: true}
 	return &loombridgev1.AssembleRequest{
 		SessionId: "s", System: "You repair pumps.", Settings: settings, MaxTokens: 8000, Model: "gpt-4o",
-		Tools: []*loombridgev1.ToolDefinition{look()}, History: &loombridgev1.HistorySettings{Preset: preset},
+		Tools: []*loombridgev1.ToolDescriptor{look()}, History: &loombridgev1.HistorySettings{Preset: preset},
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *contextService) ListSnapshots(ctx context.Context, r *loombridgev1.List
 	if err != nil {
 		return nil, err
 	}
-	if r.GetSprint() != 0 {
+	if r.GetSprint() != 0 || r.GetLast() {
 		return s.oneSnapshot(ctx, scope, r)
 	}
 	after, _ := page.ParseToken(r.GetPageToken())
@@ -119,7 +119,7 @@ func (s *contextService) ListSnapshots(ctx context.Context, r *loombridgev1.List
 // oneSnapshot answers a snapshot that is named by its number, or as the last one.
 func (s *contextService) oneSnapshot(ctx context.Context, scope kv.Scope, r *loombridgev1.ListSnapshotsRequest) (*loombridgev1.ListSnapshotsResponse, error) {
 	sprint := int(r.GetSprint())
-	if sprint == validate.LastSprint {
+	if r.GetLast() {
 		var err error
 		if sprint, err = s.log.Sprint(ctx, scope, r.GetSessionId()); err != nil {
 			return nil, err

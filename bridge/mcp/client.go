@@ -332,7 +332,7 @@ func (c *client) list(ctx context.Context, session *sdk.ClientSession, running *
 
 // heldBack says which tools are not served, and what to do about it.
 func heldBack(changed []string) string {
-	return text.Head("the server says something else of these tools than when they were seen first, so they are held back until somebody who has looked says yes (RefreshMcpServer with accept_changed): "+
+	return text.Head("the server says something else of these tools than when they were seen first, so they are held back until somebody who has looked says yes (ConnectMcpServer with accept_changed): "+
 		strings.Join(changed, ", "), maxProblem)
 }
 

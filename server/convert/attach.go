@@ -48,23 +48,15 @@ func Registration(hello *loombridgev1.AttachHello) (agents.Registration, error) 
 
 // schemaOf is the text of a tool's schema. One that is broken would break the
 // prompts of all agents that see the tool.
-func schemaOf(field string, tool *loombridgev1.ProvidedTool, schemas *tools.Schemas) (string, error) {
-	given := tool.GetParametersSchema()
-	name := "parameters_schema_json"
-	if given != nil {
-		name = "parameters_schema"
-	}
-	text, err := eitherJSON(field+name, tool.GetParametersSchemaJson(), given != nil, structpb.NewStructValue(given))
-	if err != nil {
-		return "", err
-	}
-	if len(text) == 0 {
+func schemaOf(field string, tool *loombridgev1.ToolDescriptor, schemas *tools.Schemas) (string, error) {
+	text := tool.GetParametersSchemaJson()
+	if text == "" {
 		return anyObject, nil
 	}
-	if err := schemas.Check(text); err != nil {
-		return "", validate.Refuse(field+name, err.Error())
+	if err := schemas.Check(json.RawMessage(text)); err != nil {
+		return "", validate.Refuse(field+"parameters_schema_json", err.Error())
 	}
-	return string(text), nil
+	return text, nil
 }
 
 // Interval is how often an agent says that it is alive.

@@ -31,11 +31,11 @@ func Bridges(r *registry.Registry) []*loombridgev1.BridgeStatus {
 }
 
 // Workspace returns the server that has a workspace; nil if none has.
-func Workspace(o places.FolderOwner) *loombridgev1.Workspace {
+func Workspace(o places.FolderOwner) *loombridgev1.BridgeStatus {
 	if o.Folder == "" {
 		return nil
 	}
-	return &loombridgev1.Workspace{
-		Server: o.Server, Address: o.Address, Folder: o.Folder, Away: o.Away, Answering: o.Here,
+	return &loombridgev1.BridgeStatus{
+		Name: o.Server, Address: o.Address, Workspace: o.Folder, Away: o.Away, Answering: o.Here,
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
@@ -12,14 +12,8 @@ import (
 )
 
 // Profile says what calls may do, and what is wrong with the file of their workspace.
-func Profile(p policy.Profile, approval policy.Approvals, refused []policy.Refusal, problem error) *loombridgev1.GetProfileResponse {
-	out := &loombridgev1.GetProfileResponse{Profile: &loombridgev1.ToolProfile{
-		Name: p.Name, Mode: string(p.Mode), Approval: approval.String(), Read: p.Read, Write: p.Write, Protect: p.Protect, Hide: p.Hide,
-		Environment: slices.Sorted(maps.Keys(p.Environment)), Limits: programLimits(p),
-	}}
-	for _, h := range p.Hosts {
-		out.Profile.Hosts = append(out.Profile.Hosts, hostRule(h))
-	}
+func Profile(p policy.Profile, approval policy.Approvals, refused []policy.Refusal, problem error) *loombridgev1.ToolProfile {
+	out := &loombridgev1.ToolProfile{Rules: rulesOf(p, approval)}
 	for _, r := range refused {
 		out.Refused = append(out.Refused, &loombridgev1.RefusedKey{Key: utf8Text(r.Key), Line: Int32(r.Line), Reason: utf8Text(r.Reason)})
 	}
@@ -29,25 +23,57 @@ func Profile(p policy.Profile, approval policy.Approvals, refused []policy.Refus
 	return out
 }
 
-func programLimits(p policy.Profile) *loombridgev1.ProgramLimits {
+// rulesOf writes a profile as the API documents it.
+func rulesOf(p policy.Profile, approval policy.Approvals) *structpb.Struct {
+	hosts := make([]*structpb.Value, len(p.Hosts))
+	for i, h := range p.Hosts {
+		hosts[i] = structpb.NewStructValue(hostRule(h))
+	}
+	return &structpb.Struct{Fields: map[string]*structpb.Value{
+		"name": textValue(p.Name), "mode": textValue(string(p.Mode)), "approval": textValue(approval.String()),
+		"read": textsValue(p.Read), "write": textsValue(p.Write), "protect": textsValue(p.Protect), "hide": textsValue(p.Hide),
+		"environment": textsValue(slices.Sorted(maps.Keys(p.Environment))),
+		"hosts":       structpb.NewListValue(&structpb.ListValue{Values: hosts}),
+		"limits":      structpb.NewStructValue(programLimits(p)),
+	}}
+}
+
+func textValue(s string) *structpb.Value { return structpb.NewStringValue(utf8Text(s)) }
+
+func textsValue(all []string) *structpb.Value {
+	out := make([]*structpb.Value, len(all))
+	for i, s := range all {
+		out[i] = textValue(s)
+	}
+	return structpb.NewListValue(&structpb.ListValue{Values: out})
+}
+
+func programLimits(p policy.Profile) *structpb.Struct {
 	l := p.Limits
-	out := &loombridgev1.ProgramLimits{
-		Cpu: durationpb.New(l.CPU), Memory: l.Memory, Processes: Int32(l.Processes), File: l.File, Scratch: l.Scratch,
-		DiskFloor: l.DiskFloor, OpenFiles: Int32(l.OpenFiles), Output: l.Output,
+	out := &structpb.Struct{Fields: map[string]*structpb.Value{"cpu": structpb.NewNumberValue(l.CPU.Seconds())}}
+	for name, n := range map[string]int64{
+		"memory": l.Memory, "processes": int64(l.Processes), "file": l.File, "scratch": l.Scratch,
+		"disk_floor": l.DiskFloor, "open_files": int64(l.OpenFiles), "output": l.Output,
+	} {
+		out.Fields[name] = structpb.NewNumberValue(float64(n))
 	}
 	if p.Wall > 0 {
-		out.Wall = durationpb.New(p.Wall)
+		out.Fields["wall"] = structpb.NewNumberValue(p.Wall.Seconds())
 	}
 	return out
 }
 
-func hostRule(h policy.Host) *loombridgev1.HostRule {
-	out := &loombridgev1.HostRule{Host: h.Host, Paths: h.Paths, Methods: h.Methods, Address: h.Address}
-	for _, port := range h.Ports {
-		out.Ports = append(out.Ports, Int32(port))
+func hostRule(h policy.Host) *structpb.Struct {
+	ports := make([]*structpb.Value, len(h.Ports))
+	for i, port := range h.Ports {
+		ports[i] = structpb.NewNumberValue(float64(port))
 	}
+	out := &structpb.Struct{Fields: map[string]*structpb.Value{
+		"host": textValue(h.Host), "ports": structpb.NewListValue(&structpb.ListValue{Values: ports}),
+		"paths": textsValue(h.Paths), "methods": textsValue(h.Methods), "address": textValue(h.Address),
+	}}
 	if h.Secret != nil {
-		out.SecretVariable = h.Secret.Env
+		out.Fields["secret_variable"] = textValue(h.Secret.Env)
 	}
 	return out
 }

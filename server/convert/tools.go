@@ -17,18 +17,12 @@ import (
 )
 
 // Descriptor describes a tool.
-func Descriptor(d tools.Offer, asText bool) *loombridgev1.ToolDescriptor {
-	out := &loombridgev1.ToolDescriptor{
+func Descriptor(d tools.Offer) *loombridgev1.ToolDescriptor {
+	return &loombridgev1.ToolDescriptor{
 		Name: d.Name, Description: d.Description, Level: Int32(d.Level),
 		RequiresApproval: d.RequiresApproval, Category: d.Category, Mutates: d.Mutates, AgentId: d.AgentID, CliEquivalents: d.CLIEquivalents,
-		Tokens: Int32(d.Tokens),
+		Tokens: Int32(d.Tokens), ParametersSchemaJson: string(d.Schema),
 	}
-	if schema, ok := pleasantStruct(d.Schema, asText); ok {
-		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchema{ParametersSchema: schema}
-	} else {
-		out.ParametersSchemaForm = &loombridgev1.ToolDescriptor_ParametersSchemaJson{ParametersSchemaJson: string(d.Schema)}
-	}
-	return out
 }
 
 // ToolRequest is the call of a tool.

@@ -31,8 +31,8 @@ func ListBackupsRequest(r *loombridgev1.ListBackupsRequest) error {
 	return c.err()
 }
 
-// GetWorkspaceRequest checks what AdminService.GetWorkspace is asked.
-func GetWorkspaceRequest(r *loombridgev1.GetWorkspaceRequest) error {
+// GetStatusRequest checks the agent whose workspace AdminService.GetStatus is asked for.
+func GetStatusRequest(r *loombridgev1.GetStatusRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
 	return c.err()

@@ -2,7 +2,6 @@ package validate
 
 import (
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
@@ -42,14 +41,6 @@ func RevokeApprovalRequest(r *loombridgev1.RevokeApprovalRequest) error {
 	return c.err()
 }
 
-// GetProfileRequest checks what ToolService.GetProfile is asked.
-func GetProfileRequest(r *loombridgev1.GetProfileRequest) error {
-	var c checker
-	c.agent(r.GetAgentId())
-	c.requiredName("tool", r.GetTool(), tools.MaxNameBytes)
-	return c.err()
-}
-
 // ListMcpServersRequest checks what ToolService.ListMcpServers is asked.
 func ListMcpServersRequest(r *loombridgev1.ListMcpServersRequest) error {
 	var c checker
@@ -57,23 +48,25 @@ func ListMcpServersRequest(r *loombridgev1.ListMcpServersRequest) error {
 	return c.err()
 }
 
-// AddMcpServerRequest checks what ToolService.AddMcpServer is asked. What a server may be
-// is for package mcp to say.
-func AddMcpServerRequest(r *loombridgev1.AddMcpServerRequest) error {
+// ConnectMcpServerRequest checks what ToolService.ConnectMcpServer is asked. What a server may
+// be is for package mcp to say.
+func ConnectMcpServerRequest(r *loombridgev1.ConnectMcpServerRequest) error {
 	var c checker
-	c.requiredName("definition.name", r.GetDefinition().GetName(), mcp.MaxServerName)
+	switch {
+	case r.GetDefinition() == nil && r.GetName() == "":
+		c.add("definition", "is required, or the name of a server that is there")
+	case r.GetDefinition() == nil:
+		c.requiredName("name", r.GetName(), mcp.MaxServerName)
+	case r.GetName() != "" || r.GetAcceptChanged():
+		c.add("name", "can't be given with a definition, nor can accept_changed")
+	default:
+		c.requiredName("definition.name", r.GetDefinition().GetName(), mcp.MaxServerName)
+	}
 	return c.err()
 }
 
 // RemoveMcpServerRequest checks what ToolService.RemoveMcpServer is asked.
 func RemoveMcpServerRequest(r *loombridgev1.RemoveMcpServerRequest) error {
-	var c checker
-	c.requiredName("name", r.GetName(), mcp.MaxServerName)
-	return c.err()
-}
-
-// RefreshMcpServerRequest checks what ToolService.RefreshMcpServer is asked.
-func RefreshMcpServerRequest(r *loombridgev1.RefreshMcpServerRequest) error {
 	var c checker
 	c.requiredName("name", r.GetName(), mcp.MaxServerName)
 	return c.err()

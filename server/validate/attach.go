@@ -62,7 +62,7 @@ func AttachHello(r *loombridgev1.AttachHello) error {
 	return c.err()
 }
 
-func (c *checker) providedTools(list []*loombridgev1.ProvidedTool) {
+func (c *checker) providedTools(list []*loombridgev1.ToolDescriptor) {
 	if !c.count("tools", len(list), maxProvidedTools) {
 		return
 	}
@@ -80,6 +80,29 @@ func (c *checker) providedTools(list []*loombridgev1.ProvidedTool) {
 		c.text(field+"description", tool.GetDescription(), maxToolDescriptionBytes)
 		c.text(field+"parameters_schema_json", tool.GetParametersSchemaJson(), maxSchemaBytes)
 		c.between(field+"level", int64(tool.GetLevel()), 0, tools.LevelScript)
+		c.servedTool(field, tool)
+	}
+}
+
+// setByServer is the problem of what a request can't say.
+const setByServer = "is set by the server alone"
+
+// servedTool refuses what only the server says of a tool.
+func (c *checker) servedTool(prefix string, tool *loombridgev1.ToolDescriptor) {
+	for _, field := range []struct {
+		name string
+		set  bool
+	}{
+		{"category", tool.GetCategory() != ""},
+		{"mutates", tool.GetMutates()},
+		{"agent_id", tool.GetAgentId() != ""},
+		{"cli_equivalents[0]", len(tool.GetCliEquivalents()) > 0},
+		{"tokens", tool.GetTokens() != 0},
+		{"profile", tool.GetProfile() != nil},
+	} {
+		if field.set {
+			c.add(prefix+field.name, setByServer)
+		}
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-func providedTool(name string) *loombridgev1.ProvidedTool {
-	return &loombridgev1.ProvidedTool{Name: name}
+func providedTool(name string) *loombridgev1.ToolDescriptor {
+	return &loombridgev1.ToolDescriptor{Name: name}
 }
 
 func TestAttachHello(t *testing.T) {
 	type r = *loombridgev1.AttachHello
 	good := &loombridgev1.AttachHello{
-		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "t"}, {Topic: "t.*"}}, Tools: []*loombridgev1.ProvidedTool{providedTool("a:b_c.d-e/F9")},
+		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "t"}, {Topic: "t.*"}}, Tools: []*loombridgev1.ToolDescriptor{providedTool("a:b_c.d-e/F9")},
 	}
 	runChecks(t, good, AttachHello, []checkCase[r]{
 		{"all at once", func(m r) { *m = loombridgev1.AttachHello{} }, []string{"agent_id"}},
@@ -41,10 +41,10 @@ func TestAttachHello(t *testing.T) {
 		{"a tool twice", func(m r) { m.Tools = append(m.Tools, m.GetTools()[0]) }, []string{"tools[1].name"}},
 		{"description over its limit", func(m r) { m.Tools[0].Description = long(16<<10 + 1) }, []string{"tools[0].description"}},
 		{"schema over its limit", func(m r) {
-			m.Tools[0].ParametersSchemaForm = &loombridgev1.ProvidedTool_ParametersSchemaJson{ParametersSchemaJson: long(64<<10 + 1)}
+			m.Tools[0].ParametersSchemaJson = long(64<<10 + 1)
 		}, []string{"tools[0].parameters_schema_json"}},
 		{"level at its limits", func(m r) {
-			m.Tools = append(m.Tools, &loombridgev1.ProvidedTool{Name: "x", Level: 1})
+			m.Tools = append(m.Tools, &loombridgev1.ToolDescriptor{Name: "x", Level: 1})
 			m.Tools[0].Level = 3
 		}, nil},
 		{"level over its limit", func(m r) { m.Tools[0].Level = 4 }, []string{"tools[0].level"}},

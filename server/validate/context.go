@@ -101,7 +101,7 @@ func AssembleRequest(r *loombridgev1.AssembleRequest) error {
 
 // ownTools checks the size of the caller's tools; what names they may have is the prompt's
 // own rule.
-func (c *checker) ownTools(all []*loombridgev1.ToolDefinition) {
+func (c *checker) ownTools(all []*loombridgev1.ToolDescriptor) {
 	if !c.count("tools", len(all), settings.MaxToolDefinitions) {
 		return
 	}
@@ -110,6 +110,10 @@ func (c *checker) ownTools(all []*loombridgev1.ToolDefinition) {
 		c.requiredName(field+"name", tool.GetName(), settings.MaxToolNameBytes)
 		c.text(field+"description", tool.GetDescription(), settings.MaxToolTextBytes)
 		c.text(field+"parameters_schema_json", tool.GetParametersSchemaJson(), settings.MaxToolSchemaBytes)
+		c.servedTool(field, tool)
+		if tool.GetLevel() != 0 || tool.GetRequiresApproval() {
+			c.add(field+"level", "is of tools that an agent provides, as is requires_approval")
+		}
 	}
 }
 

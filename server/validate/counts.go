@@ -38,7 +38,6 @@ func Counts() admission.ItemLimits {
 		"loombridge.v1.AttachHello.tools":              maxProvidedTools,
 		"loombridge.v1.AttachHello.metadata":           maxAgentMetadata,
 		"loombridge.v1.AttachHello.capabilities":       maxCapabilities,
-		"loombridge.v1.ProvidedTool.parameters_schema": tools.MaxSchemaValues,
 		"loombridge.v1.AttachSubscribe.topics":         maxTopics,
 		"loombridge.v1.AttachUnsubscribe.topics":       maxUnsubscribed,
 		"loombridge.v1.AttachToolResult.output":        maxJSONValues,

@@ -117,6 +117,10 @@ func ListToolsRequest(r *loombridgev1.ListToolsRequest) error {
 		}
 	}
 	c.namesPage(r, page.Tools, tools.MaxNameBytes)
+	c.name("tool", r.GetTool(), tools.MaxNameBytes)
+	if r.GetTool() != "" && (len(r.GetLevels()) > 0 || r.GetPageSize() != 0 || r.GetPageToken() != "") {
+		c.add("tool", "is of one tool: it can't be given with levels, page_size or page_token")
+	}
 	return c.err()
 }
 

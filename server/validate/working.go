@@ -38,6 +38,9 @@ func UpdateWorkingRequest(r *loombridgev1.UpdateWorkingRequest) error {
 		if a.GetDecision() == loombridgev1.EventDecision_EVENT_DECISION_UNSPECIFIED {
 			c.add(field+".decision", "is required")
 		}
+		if a.GetSummary() != "" {
+			c.add(field+".summary", setByServer)
+		}
 	}
 	for field, questions := range map[string][]string{"add_questions": r.GetAddQuestions(), "remove_questions": r.GetRemoveQuestions()} {
 		for i, q := range questions {
@@ -107,9 +110,6 @@ func RenewRequest(r *loombridgev1.RenewRequest) error {
 	return c.err()
 }
 
-// LastSprint stands for the last snapshot of a session.
-const LastSprint = -1
-
 // ListSnapshotsRequest checks what SessionService.ListSnapshots is asked.
 func ListSnapshotsRequest(r *loombridgev1.ListSnapshotsRequest) error {
 	var c checker
@@ -117,9 +117,12 @@ func ListSnapshotsRequest(r *loombridgev1.ListSnapshotsRequest) error {
 	c.session(r.GetSessionId())
 	_, known := page.ParseToken(r.GetPageToken())
 	c.page(r, session.MaxSnapshots, known)
-	c.between("sprint", int64(r.GetSprint()), LastSprint, math.MaxInt32)
-	if r.GetSprint() != 0 && (r.GetPageSize() != 0 || r.GetPageToken() != "") {
-		c.add("sprint", "is of one snapshot: it can't be given with page_size or page_token")
+	c.between("sprint", int64(r.GetSprint()), 0, math.MaxInt32)
+	if r.GetSprint() != 0 && r.GetLast() {
+		c.add("last", "can't be given with sprint: it names another snapshot")
+	}
+	if (r.GetSprint() != 0 || r.GetLast()) && (r.GetPageSize() != 0 || r.GetPageToken() != "") {
+		c.add("page_size", "can't be given with sprint or last, nor can page_token: they are of one snapshot")
 	}
 	return c.err()
 }

@@ -9,7 +9,14 @@ from google.protobuf.timestamp_pb2 import Timestamp
 import loombridge
 from fake import Fake
 from loombridge import _rpc
-from loombridge.v1 import admin_pb2, context_pb2, events_pb2, memory_pb2, tools_pb2
+from loombridge.v1 import (
+    admin_pb2,
+    context_pb2,
+    events_pb2,
+    memory_pb2,
+    prompt_pb2,
+    tools_pb2,
+)
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -393,7 +400,7 @@ async def test_count_messages(fake: Fake, ctx: loombridge.Client) -> None:
 
 
 async def test_list_tools(fake: Fake, ctx: loombridge.Client) -> None:
-    tool = tools_pb2.ToolDescriptor(
+    tool = prompt_pb2.ToolDescriptor(
         name="fs:stat", parameters_schema_json='{"type":"object"}', level=1, category="file"
     )
     fake.on(_rpc.LIST_TOOLS, tools_pb2.ListToolsResponse(tools=[tool]))

@@ -89,17 +89,17 @@ async def test_jobs(binary: Path, tmp_path: Path) -> None:
         assert caught.value.reason == "NOT_FOUND"
 
 
-def place(server: str, *, away: bool = False) -> admin_pb2.Workspace:
-    return admin_pb2.Workspace(
-        server=server, address=f"{server}:50051", folder=f"{server}:/work", away=away
+def place(server: str, *, away: bool = False) -> admin_pb2.BridgeStatus:
+    return admin_pb2.BridgeStatus(
+        name=server, address=f"{server}:50051", workspace=f"{server}:/work", away=away
     )
 
 
 async def test_who_has_it(fake: Fake, ctx: loombridge.Client) -> None:
     """What the servers on one store answer comes back; nobody is None."""
-    fake.on(_rpc.GET_WORKSPACE, admin_pb2.GetWorkspaceResponse())
+    fake.on(_rpc.GET_STATUS, admin_pb2.GetStatusResponse())
     assert await ctx.workspace.owner() is None
-    fake.on(_rpc.GET_WORKSPACE, admin_pb2.GetWorkspaceResponse(workspace=place("a", away=True)))
+    fake.on(_rpc.GET_STATUS, admin_pb2.GetStatusResponse(workspace=place("a", away=True)))
     at_a = loombridge.WorkspaceOwner(
         server="a",
         address="a:50051",
@@ -115,7 +115,7 @@ async def test_who_has_it(fake: Fake, ctx: loombridge.Client) -> None:
     moved = await ctx.workspace.move(to="b")
     assert (moved.server, moved.away) == ("b", False)
     await ctx.workspace.move(to="b:/work")
-    asked = admin_pb2.GetWorkspaceRequest(agent_id="a1")
+    asked = admin_pb2.GetStatusRequest(agent_id="a1")
     assert fake.requests == [
         asked,
         asked,

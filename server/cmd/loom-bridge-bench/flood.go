@@ -321,7 +321,7 @@ func (f *flood) hanging(ctx context.Context) error {
 		return err
 	}
 	err = stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{
-		AgentId: "flood-hanging", Tools: []*loombridgev1.ProvidedTool{{Name: "flood:hang"}},
+		AgentId: "flood-hanging", Tools: []*loombridgev1.ToolDescriptor{{Name: "flood:hang"}},
 	}}})
 	if err != nil {
 		return err

@@ -291,7 +291,7 @@ func (q *quiet) provideNested(ctx context.Context) error {
 		return err
 	}
 	err = stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{
-		AgentId: "nested", Tools: []*loombridgev1.ProvidedTool{{Name: nestedTool}},
+		AgentId: "nested", Tools: []*loombridgev1.ToolDescriptor{{Name: nestedTool}},
 	}}})
 	if err != nil {
 		return err

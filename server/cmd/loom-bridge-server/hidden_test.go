@@ -196,11 +196,11 @@ func TestAChildsApprovalsAreAtMostItsParents(t *testing.T) {
 			if got := w.callAs(agent, "s1", "fs:read_file", read); got.GetSuccess() || got.GetErrorMessage() != "Permission denied: Path traversal detected" {
 				t.Errorf("%s: %v", agent, got)
 			}
-			if got := w.profile(agent, "fs:read_file").GetProfile().GetApproval(); !strings.Contains(got, "never") {
+			if got := profileText(w.profile(agent, "fs:read_file"), "approval"); !strings.Contains(got, "never") {
 				t.Errorf("%s has the approval %q", agent, got)
 			}
 		}
-		if p := w.profile("child-reader", "shell:run").GetProfile(); p.GetMode() != "read" || len(p.GetWrite()) > 0 {
+		if p := w.profile("child-reader", "shell:run"); profileText(p, "mode") != "read" || len(profileList(p, "write")) > 0 {
 			t.Errorf("below a reader: %v", p)
 		}
 		for _, path := range []string{"f", out + "/given/f"} {

@@ -25,7 +25,7 @@ func (p *process) toolService() loombridgev1.ToolServiceClient {
 	return loombridgev1.NewToolServiceClient(p.conn)
 }
 
-// definition is a server as AddMcpServer takes it, of what guest says.
+// definition is a server as ConnectMcpServer takes it, of what guest says.
 func definition(name string, of object) *loombridgev1.McpServerDefinition {
 	env, _ := of["env"].(map[string]string)
 	command, _ := of["command"].(string)
@@ -58,7 +58,7 @@ func TestMCPServersByRPC(t *testing.T) {
 	ctx := t.Context()
 	added := definition("added", guest(t, dir, "good", map[string]string{"KEY": "k-secret"}))
 	for range 2 { // the same again changes nothing
-		_, err := p.toolService().AddMcpServer(ctx, &loombridgev1.AddMcpServerRequest{Definition: added})
+		_, err := p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Definition: added})
 		must(t, err)
 	}
 	got := p.ready(ctx, t, "added")
@@ -91,14 +91,14 @@ func TestMCPServersByRPC(t *testing.T) {
 
 	// What can't be is refused, and changes nothing.
 	add := func(d *loombridgev1.McpServerDefinition) error {
-		_, err := p.toolService().AddMcpServer(ctx, &loombridgev1.AddMcpServerRequest{Definition: d})
+		_, err := p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Definition: d})
 		return err
 	}
 	remove := func(name string) error {
 		_, err := p.toolService().RemoveMcpServer(ctx, &loombridgev1.RemoveMcpServerRequest{Name: name})
 		return err
 	}
-	_, refresh := p.toolService().RefreshMcpServer(ctx, &loombridgev1.RefreshMcpServerRequest{Name: "no"})
+	_, refresh := p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Name: "no"})
 	for name, test := range map[string]struct {
 		err  error
 		want codes.Code
@@ -121,14 +121,14 @@ func TestMCPServersByRPC(t *testing.T) {
 	}
 
 	// A server that is gone is told as away, and can be called again after a refresh.
-	_, err = p.toolService().AddMcpServer(ctx, &loombridgev1.AddMcpServerRequest{Definition: definition("dead", guest(t, dir, "dead", nil))})
+	_, err = p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Definition: definition("dead", guest(t, dir, "dead", nil))})
 	must(t, err)
-	dead, err := p.toolService().RefreshMcpServer(ctx, &loombridgev1.RefreshMcpServerRequest{Name: "dead"})
+	dead, err := p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Name: "dead"})
 	must(t, err)
 	if s := dead.GetServer(); s.GetState() != loombridgev1.McpServerState_MCP_SERVER_STATE_AWAY || !strings.Contains(s.GetProblem(), "no key given") {
 		t.Errorf("%v", s)
 	}
-	fresh, err := p.toolService().RefreshMcpServer(ctx, &loombridgev1.RefreshMcpServerRequest{Name: "added"})
+	fresh, err := p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Name: "added"})
 	must(t, err)
 	if fresh.GetServer().GetState() != loombridgev1.McpServerState_MCP_SERVER_STATE_READY {
 		t.Errorf("%v", fresh)
@@ -176,10 +176,10 @@ func TestMCPServersBelongToTenants(t *testing.T) {
 		return metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+token)
 	}
 	program := definition("mine", guest(t, filepath.Join(dir, "one"), "good", map[string]string{"KEY": "k"}))
-	if _, err := p.toolService().AddMcpServer(as("agent"), &loombridgev1.AddMcpServerRequest{Definition: program}); status.Code(err) != codes.PermissionDenied {
+	if _, err := p.toolService().ConnectMcpServer(as("agent"), &loombridgev1.ConnectMcpServerRequest{Definition: program}); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("an agent adds a server: %v", err)
 	}
-	_, err := p.toolService().AddMcpServer(as("boss"), &loombridgev1.AddMcpServerRequest{Definition: program})
+	_, err := p.toolService().ConnectMcpServer(as("boss"), &loombridgev1.ConnectMcpServerRequest{Definition: program})
 	must(t, err)
 	p.ready(as("boss"), t, "mine")
 	if s := p.ready(as("agent"), t, "mine"); s.GetDefinition().GetCommand() != "" || len(s.GetDefinition().GetEnv()) > 0 {
@@ -197,7 +197,7 @@ func TestMCPServersBelongToTenants(t *testing.T) {
 		if _, err := p.toolService().RemoveMcpServer(as(token), &loombridgev1.RemoveMcpServerRequest{Name: "mine"}); status.Code(err) != want {
 			t.Errorf("%s removes: %v", token, err)
 		}
-		if _, err := p.toolService().RefreshMcpServer(as(token), &loombridgev1.RefreshMcpServerRequest{Name: "mine"}); status.Code(err) != want {
+		if _, err := p.toolService().ConnectMcpServer(as(token), &loombridgev1.ConnectMcpServerRequest{Name: "mine"}); status.Code(err) != want {
 			t.Errorf("%s refreshes: %v", token, err)
 		}
 	}
@@ -205,7 +205,7 @@ func TestMCPServersBelongToTenants(t *testing.T) {
 	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
 	defer private.Close()
 	for _, address := range []string{private.URL, "http://169.254.169.254/latest", "http://[::1]:1/mcp", "http://10.0.0.1/mcp", "http://[::ffff:127.0.0.1]:1/mcp"} {
-		_, err = p.toolService().AddMcpServer(as("boss"), &loombridgev1.AddMcpServerRequest{Definition: &loombridgev1.McpServerDefinition{Name: "near", Url: address}})
+		_, err = p.toolService().ConnectMcpServer(as("boss"), &loombridgev1.ConnectMcpServerRequest{Definition: &loombridgev1.McpServerDefinition{Name: "near", Url: address}})
 		if status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v", address, err)
 		}

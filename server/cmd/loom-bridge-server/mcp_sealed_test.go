@@ -50,7 +50,7 @@ func TestMCPSecretsAtRest(t *testing.T) {
 	p := serve(store)
 	add := func(name string) {
 		t.Helper()
-		_, err := p.toolService().AddMcpServer(t.Context(), &loombridgev1.AddMcpServerRequest{Definition: definition(name, guest(t, work, "good", map[string]string{"KEY": canary}))})
+		_, err := p.toolService().ConnectMcpServer(t.Context(), &loombridgev1.ConnectMcpServerRequest{Definition: definition(name, guest(t, work, "good", map[string]string{"KEY": canary}))})
 		must(t, err)
 		p.ready(t.Context(), t, name)
 	}

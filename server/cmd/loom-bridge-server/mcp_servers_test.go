@@ -251,7 +251,7 @@ func TestMCPServersInstalled(t *testing.T) {
 		}
 	}
 	// What another agent adds names none of these places.
-	_, err = p.toolService().AddMcpServer(t.Context(), &loombridgev1.AddMcpServerRequest{Definition: definition("added", object{"command": program, "args": []string{}, "env": good})})
+	_, err = p.toolService().ConnectMcpServer(t.Context(), &loombridgev1.ConnectMcpServerRequest{Definition: definition("added", object{"command": program, "args": []string{}, "env": good})})
 	must(t, err)
 	eventually(t, waitTime, func() error {
 		got, err := p.toolService().ListMcpServers(t.Context(), &loombridgev1.ListMcpServersRequest{})

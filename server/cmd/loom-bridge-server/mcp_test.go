@@ -455,7 +455,7 @@ func waiting(tb testing.TB, p *process) (called, answer chan struct{}) {
 	tb.Helper()
 	stream, err := p.bridge().Attach(tb.Context())
 	must(tb, err)
-	must(tb, stream.Send(helloOf("worker", &loombridgev1.ProvidedTool{Name: "my:wait"})))
+	must(tb, stream.Send(helloOf("worker", &loombridgev1.ToolDescriptor{Name: "my:wait"})))
 	_, err = stream.Recv()
 	must(tb, err)
 	called, answer = make(chan struct{}, 1), make(chan struct{}, 1)

@@ -25,7 +25,7 @@ func (p *process) attach(ctx context.Context, tb testing.TB, id string, topics [
 		hello.Topics = append(hello.Topics, &loombridgev1.TopicPosition{Topic: topic})
 	}
 	for _, name := range tools {
-		hello.Tools = append(hello.Tools, &loombridgev1.ProvidedTool{Name: name, Description: "does " + name})
+		hello.Tools = append(hello.Tools, &loombridgev1.ToolDescriptor{Name: name, Description: "does " + name})
 	}
 	// What never comes fails this test, not all of them.
 	ctx, cancel := context.WithTimeout(convert.AskText(ctx), time.Minute)

@@ -62,7 +62,7 @@ func scrape(tb testing.TB, address string) map[string]float64 {
 }
 
 // helloOf is the first message of an agent's stream.
-func helloOf(agent string, tools ...*loombridgev1.ProvidedTool) *loombridgev1.AttachRequest {
+func helloOf(agent string, tools ...*loombridgev1.ToolDescriptor) *loombridgev1.AttachRequest {
 	return &loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Hello{Hello: &loombridgev1.AttachHello{AgentId: agent, Tools: tools}}}
 }
 

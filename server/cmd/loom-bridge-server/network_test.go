@@ -105,8 +105,9 @@ func TestNetworkOfPrograms(t *testing.T) {
 				t.Errorf("the host got %q", got)
 			}
 			w.wantConnections(t)
-			hosts := w.profile("web", "shell:run").GetProfile().GetHosts()
-			if len(hosts) != 3 || hosts[0].GetAddress() != site.host() || hosts[1].GetAddress() != "" || hosts[2].GetSecretVariable() != "API_TOKEN" {
+			hosts := profileList(w.profile("web", "shell:run"), "hosts")
+			host := func(i int, field string) string { return hosts[i].GetStructValue().GetFields()[field].GetStringValue() }
+			if len(hosts) != 3 || host(0, "address") != site.host() || host(1, "address") != "" || host(2, "secret_variable") != "API_TOKEN" {
 				t.Errorf("the profile has the hosts %v", hosts)
 			}
 		})

@@ -92,7 +92,7 @@ func TestEveryListIsReadInPages(t *testing.T) {
 		half := float64(i%2) / 2
 		_, err = p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: name, TargetAgentId: a, Content: name, Priority: &half})
 		must(t, err)
-		_, err = p.tools().AddMcpServer(ctx, &loombridgev1.AddMcpServerRequest{Definition: &loombridgev1.McpServerDefinition{Name: name, Command: "/bin/true"}})
+		_, err = p.tools().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Definition: &loombridgev1.McpServerDefinition{Name: name, Command: "/bin/true"}})
 		must(t, err)
 		for _, session := range []string{name, "steps", "renewed"} {
 			_, err = p.context().RecordStep(ctx, &loombridgev1.RecordStepRequest{

@@ -145,7 +145,7 @@ func (p *peer) hello() *loombridgev1.AttachHello {
 		hello.Topics = append(hello.Topics, position)
 	}
 	if p.tool != "" {
-		hello.Tools = []*loombridgev1.ProvidedTool{{Name: p.tool}}
+		hello.Tools = []*loombridgev1.ToolDescriptor{{Name: p.tool}}
 	}
 	return hello
 }

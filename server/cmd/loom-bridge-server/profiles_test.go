@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"google.golang.org/protobuf/types/known/structpb"
+
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 )
@@ -70,11 +72,23 @@ func (w *shellWorld) write(name, text string) {
 	must(w.tb, os.WriteFile(place, []byte(text), 0o644))
 }
 
-func (w *shellWorld) profile(agent, tool string) *loombridgev1.GetProfileResponse {
+func (w *shellWorld) profile(agent, tool string) *loombridgev1.ToolProfile {
 	w.tb.Helper()
-	got, err := w.tools().GetProfile(w.tb.Context(), &loombridgev1.GetProfileRequest{AgentId: agent, Tool: tool})
+	got, err := w.tools().ListTools(w.tb.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, Tool: tool})
 	must(w.tb, err)
-	return got
+	return got.GetTools()[0].GetProfile()
+}
+
+func profileText(p *loombridgev1.ToolProfile, name string) string {
+	return p.GetRules().GetFields()[name].GetStringValue()
+}
+
+func profileList(p *loombridgev1.ToolProfile, name string) []*structpb.Value {
+	return p.GetRules().GetFields()[name].GetListValue().GetValues()
+}
+
+func profileLimit(p *loombridgev1.ToolProfile, name string) int64 {
+	return int64(p.GetRules().GetFields()["limits"].GetStructValue().GetFields()[name].GetNumberValue())
 }
 
 // Programs and file tools keep to the profile that their call is bound to, in both tiers;
@@ -192,9 +206,9 @@ host = "example.com"
 				t.Errorf("%s, line %d, is not refused: %v", key, line, got.GetRefused())
 			}
 		}
-		p := got.GetProfile()
-		if len(refused) != 6 || p.GetMode() != "work" || len(p.GetWrite()) != 0 || len(p.GetRead()) != 1 || len(p.GetEnvironment()) != 0 ||
-			p.GetLimits().GetProcesses() != 64 || p.GetLimits().GetMemory() != 64<<20 {
+		p := got
+		if len(refused) != 6 || profileText(p, "mode") != "work" || len(profileList(p, "write")) != 0 || len(profileList(p, "read")) != 1 || len(profileList(p, "environment")) != 0 ||
+			profileLimit(p, "processes") != 64 || profileLimit(p, "memory") != 64<<20 {
 			t.Errorf("profile %v, refused %v", p, refused)
 		}
 		if said := w.sh("a", "cat $OUT/read/f; cat $OUT/write/f || echo absent"); !strings.Contains(said, "text of read") || !strings.Contains(said, "absent") {
@@ -217,7 +231,7 @@ host = "example.com"
 		}
 		must(t, os.Remove(filepath.Join(w.Workspace, ".loom/sandbox.toml")))
 		w.sh("a", "mkdir -p .loom; echo 'mode = \"read\"' > .loom/sandbox.toml")
-		if p := w.profile("a", "shell:run").GetProfile(); p.GetMode() != "work" || len(p.GetRead()) != 2 {
+		if p := w.profile("a", "shell:run"); profileText(p, "mode") != "work" || len(profileList(p, "read")) != 2 {
 			t.Errorf("a program made the file: %v", p)
 		}
 	})
@@ -274,7 +288,7 @@ profile = "wide"
 agent = "lead"
 profile = "read"
 `, func(t *testing.T, w *policyWorld) {
-		if p := w.profile("child", "shell:run").GetProfile(); p.GetName() != "wide" || p.GetMode() != "work" || len(p.GetWrite()) != 1 {
+		if p := w.profile("child", "shell:run"); profileText(p, "name") != "wide" || profileText(p, "mode") != "work" || len(profileList(p, "write")) != 1 {
 			t.Errorf("without a parent: %v", p)
 		}
 		for child, parent := range map[string]string{"child": "between", "between": "lead"} {
@@ -284,7 +298,7 @@ profile = "read"
 			_, err = stream.Recv()
 			must(t, err)
 		}
-		if p := w.profile("child", "shell:run").GetProfile(); p.GetName() != "wide&work&read" || p.GetMode() != "read" || len(p.GetWrite())+len(p.GetEnvironment()) != 0 {
+		if p := w.profile("child", "shell:run"); profileText(p, "name") != "wide&work&read" || profileText(p, "mode") != "read" || len(profileList(p, "write"))+len(profileList(p, "environment")) != 0 {
 			t.Errorf("below a reader: %v", p)
 		}
 		if got := w.sh("child", "echo x > made; echo x > $OUT/write/made; ls made $OUT/write/made; echo a=$A"); !strings.Contains(got, "a=\n") {

@@ -90,7 +90,7 @@ func (s *sprinter) prompt(dry bool) (*loombridgev1.AssembleResponse, error) {
 
 // last is the number of the last snapshot; 0 for none.
 func (s *sprinter) last() *loombridgev1.Snapshot {
-	got, err := s.client.ListSnapshots(s.tb.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: renewedAgent, SessionId: s.session, Sprint: -1})
+	got, err := s.client.ListSnapshots(s.tb.Context(), &loombridgev1.ListSnapshotsRequest{AgentId: renewedAgent, SessionId: s.session, Last: true})
 	if err != nil {
 		return nil
 	}

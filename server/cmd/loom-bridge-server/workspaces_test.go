@@ -23,9 +23,9 @@ func MustPlace(tb testing.TB, store, name, workspace string, args ...string) *pr
 }
 
 // workspace is which server has that of an agent, by the server's own word.
-func (p *process) workspace(tb testing.TB, agent string) *loombridgev1.Workspace {
+func (p *process) workspace(tb testing.TB, agent string) *loombridgev1.BridgeStatus {
 	tb.Helper()
-	got, err := loombridgev1.NewAdminServiceClient(p.conn).GetWorkspace(tb.Context(), &loombridgev1.GetWorkspaceRequest{AgentId: agent})
+	got, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(tb.Context(), &loombridgev1.GetStatusRequest{AgentId: agent})
 	must(tb, err)
 	return got.GetWorkspace()
 }
@@ -111,7 +111,7 @@ func TestWorkspaceIsAtOneServer(t *testing.T) {
 
 	for _, p := range []*process{a, b} {
 		owner := p.workspace(t, "y")
-		if owner.GetServer() != "a" || owner.GetFolder() != "a:"+inA || owner.GetAway() || owner.GetAnswering() != (p == a) {
+		if owner.GetName() != "a" || owner.GetWorkspace() != "a:"+inA || owner.GetAway() || owner.GetAnswering() != (p == a) {
 			t.Errorf("the workspace is at %v", owner)
 		}
 	}

@@ -35,7 +35,7 @@ CallerTool: TypeAlias = Union[  # noqa: UP007  a quoted name has no | at run tim
 Anthropic, Gemini or MCP have it, or a Python function with type hints."""
 
 
-def tools_to_wire(tools: object) -> list[pb.ToolDefinition]:
+def tools_to_wire(tools: object) -> list[pb.ToolDescriptor]:
     """Return the caller's own tools as the wire has them.
 
     Raises:
@@ -94,9 +94,9 @@ def _of_mapping(name: str, tool: Mapping[str, Any]) -> ToolDefinition:
     )
 
 
-def _wire(name: str, tool: ToolDefinition) -> pb.ToolDefinition:
+def _wire(name: str, tool: ToolDefinition) -> pb.ToolDescriptor:
     parameters = _values.mapping(f"{name}.parameters", tool.parameters)
-    return pb.ToolDefinition(
+    return pb.ToolDescriptor(
         name=_values.text(f"{name}.name", tool.name),
         description=_values.text(f"{name}.description", tool.description),
         parameters_schema_json=_values.json_object(f"{name}.parameters", parameters)

@@ -28,8 +28,8 @@ async def read(
     transport: _rpc.Transport, agent_id: str, timeout: _values.Seconds | None
 ) -> WorkspaceOwner | None:
     """Ask who has the workspace of an agent."""
-    request = pb.GetWorkspaceRequest(agent_id=agent_id)
-    answer = await transport.call(_rpc.GET_WORKSPACE, request, timeout=timeout)
+    request = pb.GetStatusRequest(agent_id=agent_id)
+    answer = await transport.call(_rpc.GET_STATUS, request, timeout=timeout)
     return _owner(answer.workspace) if answer.HasField("workspace") else None
 
 
@@ -42,11 +42,11 @@ async def move(
     return _owner(answer.after)
 
 
-def _owner(m: pb.Workspace) -> WorkspaceOwner:
+def _owner(m: pb.BridgeStatus) -> WorkspaceOwner:
     return WorkspaceOwner(
-        server=m.server,
+        server=m.name,
         address=m.address,
-        folder=m.folder,
+        folder=m.workspace,
         away=m.away,
         answering=m.answering,
     )

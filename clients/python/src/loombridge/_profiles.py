@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from google.protobuf import json_format
+
 from loombridge import _brief
-from loombridge.v1 import tools_pb2 as pb
+from loombridge.v1 import prompt_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -92,39 +94,45 @@ class ToolProfile(_brief.Brief):
     server's own tools are denied."""
 
 
-def profile(m: pb.GetProfileResponse) -> ToolProfile:
+def profile(m: pb.ToolProfile) -> ToolProfile:
     """Return a profile as users see it."""
-    p, limits = m.profile, m.profile.limits
+    p = json_format.MessageToDict(m.rules)
+    limits: dict[str, float] = p.get("limits", {})
+    wall = limits.get("wall")
+
+    def number(name: str) -> int:
+        return int(limits.get(name, 0))
+
     return ToolProfile(
-        name=p.name,
-        mode=p.mode,
-        approval=p.approval,
-        read=tuple(p.read),
-        write=tuple(p.write),
-        protect=tuple(p.protect),
-        hide=tuple(p.hide),
+        name=p.get("name", ""),
+        mode=p.get("mode", ""),
+        approval=p.get("approval", ""),
+        read=tuple(p.get("read", ())),
+        write=tuple(p.get("write", ())),
+        protect=tuple(p.get("protect", ())),
+        hide=tuple(p.get("hide", ())),
         hosts=tuple(
             HostRule(
-                host=h.host,
-                ports=tuple(h.ports),
-                paths=tuple(h.paths),
-                methods=tuple(h.methods),
-                secret_variable=h.secret_variable,
-                address=h.address,
+                host=h.get("host", ""),
+                ports=tuple(map(int, h.get("ports", ()))),
+                paths=tuple(h.get("paths", ())),
+                methods=tuple(h.get("methods", ())),
+                secret_variable=h.get("secret_variable", ""),
+                address=h.get("address", ""),
             )
-            for h in p.hosts
+            for h in p.get("hosts", ())
         ),
-        environment=tuple(p.environment),
+        environment=tuple(p.get("environment", ())),
         limits=ProgramLimits(
-            cpu=limits.cpu.ToTimedelta(),
-            wall=limits.wall.ToTimedelta() if limits.HasField("wall") else None,
-            memory=limits.memory,
-            processes=limits.processes,
-            file=limits.file,
-            scratch=limits.scratch,
-            disk_floor=limits.disk_floor,
-            open_files=limits.open_files,
-            output=limits.output,
+            cpu=timedelta(seconds=limits.get("cpu", 0)),
+            wall=None if wall is None else timedelta(seconds=wall),
+            memory=number("memory"),
+            processes=number("processes"),
+            file=number("file"),
+            scratch=number("scratch"),
+            disk_floor=number("disk_floor"),
+            open_files=number("open_files"),
+            output=number("output"),
         ),
         refused=tuple(RefusedKey(key=r.key, line=r.line, reason=r.reason) for r in m.refused),
         problem=m.problem,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from loombridge import _errors, _results, _schema, _threads, _values
-from loombridge.v1 import attach_pb2, tools_pb2
+from loombridge.v1 import attach_pb2, prompt_pb2, tools_pb2
 
 LONGEST_NAME = 128
 """Characters of a tool's name."""
@@ -57,9 +57,9 @@ class ProvidedTool:
     level: int = 1
     requires_approval: bool = False
 
-    def wire(self) -> attach_pb2.ProvidedTool:
+    def wire(self) -> prompt_pb2.ToolDescriptor:
         """Return the tool's description for others."""
-        return attach_pb2.ProvidedTool(
+        return prompt_pb2.ToolDescriptor(
             name=self.name,
             description=self.description,
             parameters_schema_json=_values.json_text("parameters", self.shape.schema),
@@ -181,7 +181,7 @@ class Toolbox:
             raise ValueError(f"an agent can provide {TOOLS_PER_AGENT} tools at most")
         self._tools[tool.name] = _Offer(tool, self._threads.callee(tool.function))
 
-    def wire(self) -> list[attach_pb2.ProvidedTool]:
+    def wire(self) -> list[prompt_pb2.ToolDescriptor]:
         """Return the tools' descriptions for others."""
         return [offer.tool.wire() for offer in self._tools.values()]
 

@@ -99,7 +99,8 @@ class Renewals(_session.InSession):
         request = pb.ListSnapshotsRequest(
             agent_id=self._agent_id,
             session_id=self._session(session_id),
-            sprint=_LAST if sprint is None else _values.count("sprint", sprint),
+            sprint=0 if sprint is None else _values.count("sprint", sprint),
+            last=sprint is None,
         )
         answer = await self._transport.call(_rpc.LIST_SNAPSHOTS, request, timeout=timeout)
         return _snapshot(answer.snapshots[0])
@@ -116,9 +117,6 @@ class Renewals(_session.InSession):
         ):
             for each in page:
                 yield _snapshot(each)
-
-
-_LAST = -1  # of the snapshots of a session
 
 
 def _snapshot(m: pb.Snapshot) -> Snapshot:

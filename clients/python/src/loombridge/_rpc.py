@@ -155,20 +155,17 @@ WATCH_APPROVALS = _method(tools_pb2.WatchApprovalsRequest, tools_pb2.WatchApprov
 APPROVE_CALL = _method(tools_pb2.ApproveCallRequest, tools_pb2.ApproveCallResponse)
 LIST_APPROVALS = _method(tools_pb2.ListApprovalsRequest, tools_pb2.ListApprovalsResponse)
 REVOKE_APPROVAL = _method(tools_pb2.RevokeApprovalRequest, tools_pb2.RevokeApprovalResponse)
-GET_PROFILE = _method(tools_pb2.GetProfileRequest, tools_pb2.GetProfileResponse)
 LIST_MCP_SERVERS = _method(servers_pb2.ListMcpServersRequest, servers_pb2.ListMcpServersResponse)
-ADD_MCP_SERVER = _method(servers_pb2.AddMcpServerRequest, servers_pb2.AddMcpServerResponse)
-REMOVE_MCP_SERVER = _method(servers_pb2.RemoveMcpServerRequest, servers_pb2.RemoveMcpServerResponse)
-REFRESH_MCP_SERVER = _method(
-    servers_pb2.RefreshMcpServerRequest, servers_pb2.RefreshMcpServerResponse
+CONNECT_MCP_SERVER = _method(
+    servers_pb2.ConnectMcpServerRequest, servers_pb2.ConnectMcpServerResponse
 )
+REMOVE_MCP_SERVER = _method(servers_pb2.RemoveMcpServerRequest, servers_pb2.RemoveMcpServerResponse)
 LIST_AUDIT = _method(tools_pb2.ListAuditRequest, tools_pb2.ListAuditResponse)
 SEND_MESSAGE = _method(messages_pb2.SendMessageRequest, messages_pb2.SendMessageResponse)
 LIST_MESSAGES = _method(messages_pb2.ListMessagesRequest, messages_pb2.ListMessagesResponse)
 DELETE_MESSAGES = _method(messages_pb2.DeleteMessagesRequest, messages_pb2.DeleteMessagesResponse)
 SUBSCRIBE = _method(events_pb2.SubscribeRequest, events_pb2.SubscribeResponse)
 CREATE_BACKUP = _method(admin_pb2.CreateBackupRequest, admin_pb2.CreateBackupResponse)
-GET_WORKSPACE = _method(admin_pb2.GetWorkspaceRequest, admin_pb2.GetWorkspaceResponse)
 MOVE_WORKSPACE = _method(admin_pb2.MoveWorkspaceRequest, admin_pb2.MoveWorkspaceResponse)
 LIST_BACKUPS = _method(admin_pb2.ListBackupsRequest, admin_pb2.ListBackupsResponse)
 LIST_SCOPES = _method(admin_pb2.ListScopesRequest, admin_pb2.ListScopesResponse)

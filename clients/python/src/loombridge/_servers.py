@@ -94,8 +94,8 @@ class McpServers:
             headers=dict(headers or {}),
             protocol_version=_values.text("protocol_version", protocol_version),
         )
-        request = pb.AddMcpServerRequest(definition=definition)
-        answer = await self._transport.call(_rpc.ADD_MCP_SERVER, request, timeout=timeout)
+        request = pb.ConnectMcpServerRequest(definition=definition)
+        answer = await self._transport.call(_rpc.CONNECT_MCP_SERVER, request, timeout=timeout)
         return _server(answer.server)
 
     async def remove(self, name: str, *, timeout: _values.Seconds | None = None) -> None:
@@ -121,10 +121,10 @@ class McpServers:
         Raises:
             McpServerNotFoundError: there is no server of that name.
         """
-        request = pb.RefreshMcpServerRequest(
+        request = pb.ConnectMcpServerRequest(
             name=_values.text("name", name), accept_changed=accept_changed
         )
-        answer = await self._transport.call(_rpc.REFRESH_MCP_SERVER, request, timeout=timeout)
+        answer = await self._transport.call(_rpc.CONNECT_MCP_SERVER, request, timeout=timeout)
         return _server(answer.server)
 
 

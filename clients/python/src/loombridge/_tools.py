@@ -29,6 +29,7 @@ from loombridge import (
     _stream,
     _values,
 )
+from loombridge.v1 import prompt_pb2
 from loombridge.v1 import tools_pb2 as pb
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -306,10 +307,13 @@ class Tools:
         Args:
             tool: its registered name, such as `system:shell`.
             timeout: seconds for the call; default: the client's.
+
+        Raises:
+            ToolNotFoundError: the agent may call no tool of that name.
         """
-        request = pb.GetProfileRequest(agent_id=self._agent_id, tool=_values.text("tool", tool))
-        answer = await self._transport.call(_rpc.GET_PROFILE, request, timeout=timeout)
-        return _profiles.profile(answer)
+        request = pb.ListToolsRequest(agent_id=self._agent_id, tool=_values.text("tool", tool))
+        answer = await self._transport.call(_rpc.LIST_TOOLS, request, timeout=timeout)
+        return _profiles.profile(answer.tools[0].profile)
 
     async def remembered_approvals(
         self, *, timeout: _values.Seconds | None = None
@@ -378,7 +382,7 @@ class Tools:
         return _stream.Pages(pages, _audit.record)
 
 
-def _tool_info(m: pb.ToolDescriptor) -> ToolInfo:
+def _tool_info(m: prompt_pb2.ToolDescriptor) -> ToolInfo:
     return ToolInfo(
         name=m.name,
         description=m.description,

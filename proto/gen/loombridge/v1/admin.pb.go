@@ -79,182 +79,6 @@ func (ScopeKind) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{0}
 }
 
-// GetWorkspaceRequest names an agent.
-type GetWorkspaceRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose workspace is asked for. All agents of a tenant have one, unless the
-	// servers run with `--own-workspace`. Required.
-	AgentId       string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetWorkspaceRequest) Reset() {
-	*x = GetWorkspaceRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetWorkspaceRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetWorkspaceRequest) ProtoMessage() {}
-
-func (x *GetWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetWorkspaceRequest.ProtoReflect.Descriptor instead.
-func (*GetWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *GetWorkspaceRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-// GetWorkspaceResponse is which server has it.
-type GetWorkspaceResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// workspace is that; unset before the first call that touches it, whose server gets it.
-	Workspace     *Workspace `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetWorkspaceResponse) Reset() {
-	*x = GetWorkspaceResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetWorkspaceResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetWorkspaceResponse) ProtoMessage() {}
-
-func (x *GetWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetWorkspaceResponse.ProtoReflect.Descriptor instead.
-func (*GetWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *GetWorkspaceResponse) GetWorkspace() *Workspace {
-	if x != nil {
-		return x.Workspace
-	}
-	return nil
-}
-
-// Workspace says which server has an agent's workspace.
-type Workspace struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// server and address are the server's name and address when it was given the workspace.
-	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
-	// address is where the other servers reach it.
-	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	// folder is BridgeStatus.workspace of that server, which is the same after a restart.
-	Folder string `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
-	// away says that no server which is registered has that folder: calls that touch it are
-	// refused as WORKSPACE_AWAY.
-	Away bool `protobuf:"varint,5,opt,name=away,proto3" json:"away,omitempty"`
-	// answering says that it is the server which answers.
-	Answering     bool `protobuf:"varint,6,opt,name=answering,proto3" json:"answering,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Workspace) Reset() {
-	*x = Workspace{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Workspace) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Workspace) ProtoMessage() {}
-
-func (x *Workspace) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Workspace.ProtoReflect.Descriptor instead.
-func (*Workspace) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *Workspace) GetServer() string {
-	if x != nil {
-		return x.Server
-	}
-	return ""
-}
-
-func (x *Workspace) GetAddress() string {
-	if x != nil {
-		return x.Address
-	}
-	return ""
-}
-
-func (x *Workspace) GetFolder() string {
-	if x != nil {
-		return x.Folder
-	}
-	return ""
-}
-
-func (x *Workspace) GetAway() bool {
-	if x != nil {
-		return x.Away
-	}
-	return false
-}
-
-func (x *Workspace) GetAnswering() bool {
-	if x != nil {
-		return x.Answering
-	}
-	return false
-}
-
 // MoveWorkspaceRequest says which workspace goes where.
 type MoveWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -269,7 +93,7 @@ type MoveWorkspaceRequest struct {
 
 func (x *MoveWorkspaceRequest) Reset() {
 	*x = MoveWorkspaceRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -281,7 +105,7 @@ func (x *MoveWorkspaceRequest) String() string {
 func (*MoveWorkspaceRequest) ProtoMessage() {}
 
 func (x *MoveWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -294,7 +118,7 @@ func (x *MoveWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*MoveWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *MoveWorkspaceRequest) GetAgentId() string {
@@ -315,14 +139,14 @@ func (x *MoveWorkspaceRequest) GetServer() string {
 type MoveWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// after is who has it.
-	After         *Workspace `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
+	After         *BridgeStatus `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *MoveWorkspaceResponse) Reset() {
 	*x = MoveWorkspaceResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -334,7 +158,7 @@ func (x *MoveWorkspaceResponse) String() string {
 func (*MoveWorkspaceResponse) ProtoMessage() {}
 
 func (x *MoveWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -347,26 +171,30 @@ func (x *MoveWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*MoveWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *MoveWorkspaceResponse) GetAfter() *Workspace {
+func (x *MoveWorkspaceResponse) GetAfter() *BridgeStatus {
 	if x != nil {
 		return x.After
 	}
 	return nil
 }
 
-// GetStatusRequest has no fields.
+// GetStatusRequest may name an agent.
 type GetStatusRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose workspace is asked for, too. All agents of a tenant have one, unless the
+	// servers run with `--own-workspace`. Default: none; the metadata of a call does not fill
+	// it in.
+	AgentId       string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +206,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +219,14 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *GetStatusRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
 }
 
 // GetStatusResponse describes the running server.
@@ -426,14 +261,18 @@ type GetStatusResponse struct {
 	// none where one server has it for itself, as every store of RocksDB.
 	Bridges []*BridgeStatus `protobuf:"bytes,180,rep,name=bridges,proto3" json:"bridges,omitempty"`
 	// retention says what this server deletes for its age, and has deleted.
-	Retention     *RetentionStatus `protobuf:"bytes,80,opt,name=retention,proto3" json:"retention,omitempty"`
+	Retention *RetentionStatus `protobuf:"bytes,80,opt,name=retention,proto3" json:"retention,omitempty"`
+	// workspace is the server that has the workspace of the agent, with the name and address
+	// that it had when it was given the workspace; unset before the first call that touches
+	// it, whose server gets it, and where no agent was named.
+	Workspace     *BridgeStatus `protobuf:"bytes,181,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -445,7 +284,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +297,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -552,6 +391,13 @@ func (x *GetStatusResponse) GetRetention() *RetentionStatus {
 	return nil
 }
 
+func (x *GetStatusResponse) GetWorkspace() *BridgeStatus {
+	if x != nil {
+		return x.Workspace
+	}
+	return nil
+}
+
 // RetentionStatus reports deletions by age. Servers on one store count separately: each
 // counts only its own deletions.
 type RetentionStatus struct {
@@ -572,7 +418,7 @@ type RetentionStatus struct {
 
 func (x *RetentionStatus) Reset() {
 	*x = RetentionStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +430,7 @@ func (x *RetentionStatus) String() string {
 func (*RetentionStatus) ProtoMessage() {}
 
 func (x *RetentionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +443,7 @@ func (x *RetentionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetentionStatus.ProtoReflect.Descriptor instead.
 func (*RetentionStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RetentionStatus) GetDeletedRecords() int64 {
@@ -635,7 +481,7 @@ type BridgeStatus struct {
 	// name is what its operator calls it (`--bridge-name`).
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// epoch counts the registrations at the store: no two servers have the same, and one that
-	// was taken for dead and lives comes back with another.
+	// was taken for dead and lives comes back with another. 0 of the server that has a workspace.
 	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// address is where the others reach it (`--bridge-addr`).
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
@@ -643,14 +489,17 @@ type BridgeStatus struct {
 	Answering bool `protobuf:"varint,5,opt,name=answering,proto3" json:"answering,omitempty"`
 	// workspace is the folder that its tools work in: its name or that of its machine, a colon
 	// and the path. Empty where all servers have one folder (`--workspace-shared`).
-	Workspace     string `protobuf:"bytes,120,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Workspace string `protobuf:"bytes,120,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// away says of the server that has a workspace that no server which is registered has that
+	// folder: calls that touch it are refused as WORKSPACE_AWAY.
+	Away          bool `protobuf:"varint,121,opt,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *BridgeStatus) Reset() {
 	*x = BridgeStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +511,7 @@ func (x *BridgeStatus) String() string {
 func (*BridgeStatus) ProtoMessage() {}
 
 func (x *BridgeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +524,7 @@ func (x *BridgeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BridgeStatus.ProtoReflect.Descriptor instead.
 func (*BridgeStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *BridgeStatus) GetName() string {
@@ -713,6 +562,13 @@ func (x *BridgeStatus) GetWorkspace() string {
 	return ""
 }
 
+func (x *BridgeStatus) GetAway() bool {
+	if x != nil {
+		return x.Away
+	}
+	return false
+}
+
 // CreateBackupRequest says how the backup is made.
 type CreateBackupRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -725,7 +581,7 @@ type CreateBackupRequest struct {
 
 func (x *CreateBackupRequest) Reset() {
 	*x = CreateBackupRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +593,7 @@ func (x *CreateBackupRequest) String() string {
 func (*CreateBackupRequest) ProtoMessage() {}
 
 func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +606,7 @@ func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupRequest.ProtoReflect.Descriptor instead.
 func (*CreateBackupRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateBackupRequest) GetFull() bool {
@@ -775,7 +631,7 @@ type CreateBackupResponse struct {
 
 func (x *CreateBackupResponse) Reset() {
 	*x = CreateBackupResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -787,7 +643,7 @@ func (x *CreateBackupResponse) String() string {
 func (*CreateBackupResponse) ProtoMessage() {}
 
 func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -800,7 +656,7 @@ func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupResponse.ProtoReflect.Descriptor instead.
 func (*CreateBackupResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CreateBackupResponse) GetBytesDone() int64 {
@@ -837,7 +693,7 @@ type ListBackupsRequest struct {
 
 func (x *ListBackupsRequest) Reset() {
 	*x = ListBackupsRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -849,7 +705,7 @@ func (x *ListBackupsRequest) String() string {
 func (*ListBackupsRequest) ProtoMessage() {}
 
 func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -862,7 +718,7 @@ func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListBackupsRequest) GetPageSize() int32 {
@@ -892,7 +748,7 @@ type ListBackupsResponse struct {
 
 func (x *ListBackupsResponse) Reset() {
 	*x = ListBackupsResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -904,7 +760,7 @@ func (x *ListBackupsResponse) String() string {
 func (*ListBackupsResponse) ProtoMessage() {}
 
 func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -917,7 +773,7 @@ func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackupsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListBackupsResponse) GetBackups() []*Backup {
@@ -959,7 +815,7 @@ type ListScopesRequest struct {
 
 func (x *ListScopesRequest) Reset() {
 	*x = ListScopesRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +827,7 @@ func (x *ListScopesRequest) String() string {
 func (*ListScopesRequest) ProtoMessage() {}
 
 func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +840,7 @@ func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScopesRequest.ProtoReflect.Descriptor instead.
 func (*ListScopesRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListScopesRequest) GetTenant() string {
@@ -1042,7 +898,7 @@ type ListScopesResponse struct {
 
 func (x *ListScopesResponse) Reset() {
 	*x = ListScopesResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1054,7 +910,7 @@ func (x *ListScopesResponse) String() string {
 func (*ListScopesResponse) ProtoMessage() {}
 
 func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1067,7 +923,7 @@ func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScopesResponse.ProtoReflect.Descriptor instead.
 func (*ListScopesResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListScopesResponse) GetScopes() []*MemoryScope {
@@ -1103,7 +959,7 @@ type MemoryScope struct {
 
 func (x *MemoryScope) Reset() {
 	*x = MemoryScope{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1115,7 +971,7 @@ func (x *MemoryScope) String() string {
 func (*MemoryScope) ProtoMessage() {}
 
 func (x *MemoryScope) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1128,7 +984,7 @@ func (x *MemoryScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryScope.ProtoReflect.Descriptor instead.
 func (*MemoryScope) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MemoryScope) GetOwner() *MemoryOwner {
@@ -1176,7 +1032,7 @@ type Backup struct {
 
 func (x *Backup) Reset() {
 	*x = Backup{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1188,7 +1044,7 @@ func (x *Backup) String() string {
 func (*Backup) ProtoMessage() {}
 
 func (x *Backup) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1201,7 +1057,7 @@ func (x *Backup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backup.ProtoReflect.Descriptor instead.
 func (*Backup) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Backup) GetName() string {
@@ -1245,7 +1101,7 @@ type BackupStatus struct {
 
 func (x *BackupStatus) Reset() {
 	*x = BackupStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1113,7 @@ func (x *BackupStatus) String() string {
 func (*BackupStatus) ProtoMessage() {}
 
 func (x *BackupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[17]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1126,7 @@ func (x *BackupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
 func (*BackupStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BackupStatus) GetLast() *Backup {
@@ -1308,7 +1164,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[18]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1320,7 +1176,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[18]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1333,7 +1189,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SandboxStatus) GetSetting() string {
@@ -1395,7 +1251,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[19]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1263,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[19]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1276,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -1455,23 +1311,14 @@ var File_loombridge_v1_admin_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"0\n" +
-	"\x13GetWorkspaceRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\"N\n" +
-	"\x14GetWorkspaceResponse\x126\n" +
-	"\tworkspace\x18\x01 \x01(\v2\x18.loombridge.v1.WorkspaceR\tworkspace\"\x87\x01\n" +
-	"\tWorkspace\x12\x16\n" +
-	"\x06server\x18\x01 \x01(\tR\x06server\x12\x18\n" +
-	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x16\n" +
-	"\x06folder\x18\x03 \x01(\tR\x06folder\x12\x12\n" +
-	"\x04away\x18\x05 \x01(\bR\x04away\x12\x1c\n" +
-	"\tanswering\x18\x06 \x01(\bR\tanswering\"I\n" +
+	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"I\n" +
 	"\x14MoveWorkspaceRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +
-	"\x06server\x18\x02 \x01(\tR\x06server\"G\n" +
-	"\x15MoveWorkspaceResponse\x12.\n" +
-	"\x05after\x18\x02 \x01(\v2\x18.loombridge.v1.WorkspaceR\x05after\"\x12\n" +
-	"\x10GetStatusRequest\"\x98\x06\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\"J\n" +
+	"\x15MoveWorkspaceResponse\x121\n" +
+	"\x05after\x18\x02 \x01(\v2\x1b.loombridge.v1.BridgeStatusR\x05after\"3\n" +
+	"\x10GetStatusRequest\x12\x1f\n" +
+	"\bagent_id\x18\x01 \x01(\tB\x04\xa0\xa8\x19\x01R\aagentId\"\xd4\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x129\n" +
 	"\n" +
@@ -1490,7 +1337,8 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"tool_calls\x18\xaa\x01 \x03(\v2/.loombridge.v1.GetStatusResponse.ToolCallsEntryR\ttoolCalls\x12J\n" +
 	"\bredacted\x182 \x03(\v2..loombridge.v1.GetStatusResponse.RedactedEntryR\bredacted\x126\n" +
 	"\abridges\x18\xb4\x01 \x03(\v2\x1b.loombridge.v1.BridgeStatusR\abridges\x12<\n" +
-	"\tretention\x18P \x01(\v2\x1e.loombridge.v1.RetentionStatusR\tretention\x1a<\n" +
+	"\tretention\x18P \x01(\v2\x1e.loombridge.v1.RetentionStatusR\tretention\x12:\n" +
+	"\tworkspace\x18\xb5\x01 \x01(\v2\x1b.loombridge.v1.BridgeStatusR\tworkspace\x1a<\n" +
 	"\x0eToolCallsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +
@@ -1502,13 +1350,14 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"sweep_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsweepTime\x12)\n" +
 	"\x10deleted_sessions\x18\a \x01(\x03R\x0fdeletedSessions\x12\x18\n" +
-	"\afailing\x18\x05 \x01(\bR\afailing\"\x8e\x01\n" +
+	"\afailing\x18\x05 \x01(\bR\afailing\"\xa2\x01\n" +
 	"\fBridgeStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1c\n" +
 	"\tanswering\x18\x05 \x01(\bR\tanswering\x12\x1c\n" +
-	"\tworkspace\x18x \x01(\tR\tworkspace\")\n" +
+	"\tworkspace\x18x \x01(\tR\tworkspace\x12\x12\n" +
+	"\x04away\x18y \x01(\bR\x04away\")\n" +
 	"\x13CreateBackupRequest\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\"\x85\x01\n" +
 	"\x14CreateBackupResponse\x12\x1d\n" +
@@ -1565,14 +1414,13 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n" +
 	"\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n" +
-	"\x10SCOPE_KIND_SPACE\x10\x032\xd7\x04\n" +
+	"\x10SCOPE_KIND_SPACE\x10\x032\xf3\x03\n" +
 	"\fAdminService\x12Y\n" +
 	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12a\n" +
 	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12a\n" +
 	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12^\n" +
 	"\n" +
 	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12b\n" +
-	"\fGetWorkspace\x12\".loombridge.v1.GetWorkspaceRequest\x1a#.loombridge.v1.GetWorkspaceResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12b\n" +
 	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponse\"\x06\x9a\xa8\x19\x02\b\x03B^\n" +
 	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
@@ -1589,68 +1437,63 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(ScopeKind)(0),                // 0: loombridge.v1.ScopeKind
-	(*GetWorkspaceRequest)(nil),   // 1: loombridge.v1.GetWorkspaceRequest
-	(*GetWorkspaceResponse)(nil),  // 2: loombridge.v1.GetWorkspaceResponse
-	(*Workspace)(nil),             // 3: loombridge.v1.Workspace
-	(*MoveWorkspaceRequest)(nil),  // 4: loombridge.v1.MoveWorkspaceRequest
-	(*MoveWorkspaceResponse)(nil), // 5: loombridge.v1.MoveWorkspaceResponse
-	(*GetStatusRequest)(nil),      // 6: loombridge.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 7: loombridge.v1.GetStatusResponse
-	(*RetentionStatus)(nil),       // 8: loombridge.v1.RetentionStatus
-	(*BridgeStatus)(nil),          // 9: loombridge.v1.BridgeStatus
-	(*CreateBackupRequest)(nil),   // 10: loombridge.v1.CreateBackupRequest
-	(*CreateBackupResponse)(nil),  // 11: loombridge.v1.CreateBackupResponse
-	(*ListBackupsRequest)(nil),    // 12: loombridge.v1.ListBackupsRequest
-	(*ListBackupsResponse)(nil),   // 13: loombridge.v1.ListBackupsResponse
-	(*ListScopesRequest)(nil),     // 14: loombridge.v1.ListScopesRequest
-	(*ListScopesResponse)(nil),    // 15: loombridge.v1.ListScopesResponse
-	(*MemoryScope)(nil),           // 16: loombridge.v1.MemoryScope
-	(*Backup)(nil),                // 17: loombridge.v1.Backup
-	(*BackupStatus)(nil),          // 18: loombridge.v1.BackupStatus
-	(*SandboxStatus)(nil),         // 19: loombridge.v1.SandboxStatus
-	(*StoreStatus)(nil),           // 20: loombridge.v1.StoreStatus
-	nil,                           // 21: loombridge.v1.GetStatusResponse.ToolCallsEntry
-	nil,                           // 22: loombridge.v1.GetStatusResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(*MemoryOwner)(nil),           // 24: loombridge.v1.MemoryOwner
+	(*MoveWorkspaceRequest)(nil),  // 1: loombridge.v1.MoveWorkspaceRequest
+	(*MoveWorkspaceResponse)(nil), // 2: loombridge.v1.MoveWorkspaceResponse
+	(*GetStatusRequest)(nil),      // 3: loombridge.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 4: loombridge.v1.GetStatusResponse
+	(*RetentionStatus)(nil),       // 5: loombridge.v1.RetentionStatus
+	(*BridgeStatus)(nil),          // 6: loombridge.v1.BridgeStatus
+	(*CreateBackupRequest)(nil),   // 7: loombridge.v1.CreateBackupRequest
+	(*CreateBackupResponse)(nil),  // 8: loombridge.v1.CreateBackupResponse
+	(*ListBackupsRequest)(nil),    // 9: loombridge.v1.ListBackupsRequest
+	(*ListBackupsResponse)(nil),   // 10: loombridge.v1.ListBackupsResponse
+	(*ListScopesRequest)(nil),     // 11: loombridge.v1.ListScopesRequest
+	(*ListScopesResponse)(nil),    // 12: loombridge.v1.ListScopesResponse
+	(*MemoryScope)(nil),           // 13: loombridge.v1.MemoryScope
+	(*Backup)(nil),                // 14: loombridge.v1.Backup
+	(*BackupStatus)(nil),          // 15: loombridge.v1.BackupStatus
+	(*SandboxStatus)(nil),         // 16: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 17: loombridge.v1.StoreStatus
+	nil,                           // 18: loombridge.v1.GetStatusResponse.ToolCallsEntry
+	nil,                           // 19: loombridge.v1.GetStatusResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*MemoryOwner)(nil),           // 21: loombridge.v1.MemoryOwner
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	3,  // 0: loombridge.v1.GetWorkspaceResponse.workspace:type_name -> loombridge.v1.Workspace
-	3,  // 1: loombridge.v1.MoveWorkspaceResponse.after:type_name -> loombridge.v1.Workspace
-	23, // 2: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	20, // 3: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	19, // 4: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
-	18, // 5: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
-	21, // 6: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.GetStatusResponse.ToolCallsEntry
-	22, // 7: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
-	9,  // 8: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
-	8,  // 9: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
-	23, // 10: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
-	17, // 11: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
-	17, // 12: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	6,  // 0: loombridge.v1.MoveWorkspaceResponse.after:type_name -> loombridge.v1.BridgeStatus
+	20, // 1: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	17, // 2: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	16, // 3: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	15, // 4: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
+	18, // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.GetStatusResponse.ToolCallsEntry
+	19, // 6: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
+	6,  // 7: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
+	5,  // 8: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
+	6,  // 9: loombridge.v1.GetStatusResponse.workspace:type_name -> loombridge.v1.BridgeStatus
+	20, // 10: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
+	14, // 11: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	14, // 12: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
 	0,  // 13: loombridge.v1.ListScopesRequest.kind:type_name -> loombridge.v1.ScopeKind
-	16, // 14: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
-	24, // 15: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
-	23, // 16: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	17, // 17: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
-	23, // 18: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	6,  // 19: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	10, // 20: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
-	12, // 21: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
-	14, // 22: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
-	1,  // 23: loombridge.v1.AdminService.GetWorkspace:input_type -> loombridge.v1.GetWorkspaceRequest
-	4,  // 24: loombridge.v1.AdminService.MoveWorkspace:input_type -> loombridge.v1.MoveWorkspaceRequest
-	7,  // 25: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	11, // 26: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
-	13, // 27: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
-	15, // 28: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
-	2,  // 29: loombridge.v1.AdminService.GetWorkspace:output_type -> loombridge.v1.GetWorkspaceResponse
-	5,  // 30: loombridge.v1.AdminService.MoveWorkspace:output_type -> loombridge.v1.MoveWorkspaceResponse
-	25, // [25:31] is the sub-list for method output_type
-	19, // [19:25] is the sub-list for method input_type
+	13, // 14: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
+	21, // 15: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
+	20, // 16: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	14, // 17: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	20, // 18: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	3,  // 19: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	7,  // 20: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	9,  // 21: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	11, // 22: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
+	1,  // 23: loombridge.v1.AdminService.MoveWorkspace:input_type -> loombridge.v1.MoveWorkspaceRequest
+	4,  // 24: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	8,  // 25: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	10, // 26: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	12, // 27: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
+	2,  // 28: loombridge.v1.AdminService.MoveWorkspace:output_type -> loombridge.v1.MoveWorkspaceResponse
+	24, // [24:29] is the sub-list for method output_type
+	19, // [19:24] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
 	19, // [19:19] is the sub-list for extension extendee
 	0,  // [0:19] is the sub-list for field type_name
@@ -1669,7 +1512,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

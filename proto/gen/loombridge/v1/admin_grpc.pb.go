@@ -23,7 +23,6 @@ const (
 	AdminService_CreateBackup_FullMethodName  = "/loombridge.v1.AdminService/CreateBackup"
 	AdminService_ListBackups_FullMethodName   = "/loombridge.v1.AdminService/ListBackups"
 	AdminService_ListScopes_FullMethodName    = "/loombridge.v1.AdminService/ListScopes"
-	AdminService_GetWorkspace_FullMethodName  = "/loombridge.v1.AdminService/GetWorkspace"
 	AdminService_MoveWorkspace_FullMethodName = "/loombridge.v1.AdminService/MoveWorkspace"
 )
 
@@ -33,7 +32,11 @@ const (
 //
 // AdminService reports the state of the server, and lets its operator maintain the store.
 type AdminServiceClient interface {
-	// GetStatus returns what the server is and how it stores.
+	// GetStatus returns what the server is and how it stores, and of an agent that is named
+	// which server, of those on one store, has its workspace. Calls of tools that touch it run
+	// there, wherever they are made. Errors, of an agent that is named: AGENT_NOT_OWNED;
+	// WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
+	// alone or all share one folder.
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 	// CreateBackup makes a backup of the whole store, of all tenants, in the server's own
 	// folder (`--backup-dir`) while it serves. It streams how far it is, and the backup at
@@ -52,15 +55,10 @@ type AdminServiceClient interface {
 	// agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another tenant than the caller's;
 	// AGENT_NOT_OWNED.
 	ListScopes(ctx context.Context, in *ListScopesRequest, opts ...grpc.CallOption) (*ListScopesResponse, error)
-	// GetWorkspace returns the server, of those on one store, that has the workspace of an
-	// agent. Calls of tools that touch it run there, wherever they are made. Errors:
-	// WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
-	// alone or all share one folder.
-	GetWorkspace(ctx context.Context, in *GetWorkspaceRequest, opts ...grpc.CallOption) (*GetWorkspaceResponse, error)
 	// MoveWorkspace gives the workspace of an agent to another server. It copies no files: the
 	// agent goes on with what lies in that server's folder. Calls and background jobs that run
 	// end where they run. With authentication the credential must say `operates`.
-	// Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetWorkspace.
+	// Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetStatus.
 	MoveWorkspace(ctx context.Context, in *MoveWorkspaceRequest, opts ...grpc.CallOption) (*MoveWorkspaceResponse, error)
 }
 
@@ -121,16 +119,6 @@ func (c *adminServiceClient) ListScopes(ctx context.Context, in *ListScopesReque
 	return out, nil
 }
 
-func (c *adminServiceClient) GetWorkspace(ctx context.Context, in *GetWorkspaceRequest, opts ...grpc.CallOption) (*GetWorkspaceResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetWorkspaceResponse)
-	err := c.cc.Invoke(ctx, AdminService_GetWorkspace_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *adminServiceClient) MoveWorkspace(ctx context.Context, in *MoveWorkspaceRequest, opts ...grpc.CallOption) (*MoveWorkspaceResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MoveWorkspaceResponse)
@@ -147,7 +135,11 @@ func (c *adminServiceClient) MoveWorkspace(ctx context.Context, in *MoveWorkspac
 //
 // AdminService reports the state of the server, and lets its operator maintain the store.
 type AdminServiceServer interface {
-	// GetStatus returns what the server is and how it stores.
+	// GetStatus returns what the server is and how it stores, and of an agent that is named
+	// which server, of those on one store, has its workspace. Calls of tools that touch it run
+	// there, wherever they are made. Errors, of an agent that is named: AGENT_NOT_OWNED;
+	// WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
+	// alone or all share one folder.
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	// CreateBackup makes a backup of the whole store, of all tenants, in the server's own
 	// folder (`--backup-dir`) while it serves. It streams how far it is, and the backup at
@@ -166,15 +158,10 @@ type AdminServiceServer interface {
 	// agents = ["*"] sees all agents and spaces. Errors: OPERATOR_REQUIRED for another tenant than the caller's;
 	// AGENT_NOT_OWNED.
 	ListScopes(context.Context, *ListScopesRequest) (*ListScopesResponse, error)
-	// GetWorkspace returns the server, of those on one store, that has the workspace of an
-	// agent. Calls of tools that touch it run there, wherever they are made. Errors:
-	// WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
-	// alone or all share one folder.
-	GetWorkspace(context.Context, *GetWorkspaceRequest) (*GetWorkspaceResponse, error)
 	// MoveWorkspace gives the workspace of an agent to another server. It copies no files: the
 	// agent goes on with what lies in that server's folder. Calls and background jobs that run
 	// end where they run. With authentication the credential must say `operates`.
-	// Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetWorkspace.
+	// Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetStatus.
 	MoveWorkspace(context.Context, *MoveWorkspaceRequest) (*MoveWorkspaceResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
@@ -197,9 +184,6 @@ func (UnimplementedAdminServiceServer) ListBackups(context.Context, *ListBackups
 }
 func (UnimplementedAdminServiceServer) ListScopes(context.Context, *ListScopesRequest) (*ListScopesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListScopes not implemented")
-}
-func (UnimplementedAdminServiceServer) GetWorkspace(context.Context, *GetWorkspaceRequest) (*GetWorkspaceResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetWorkspace not implemented")
 }
 func (UnimplementedAdminServiceServer) MoveWorkspace(context.Context, *MoveWorkspaceRequest) (*MoveWorkspaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MoveWorkspace not implemented")
@@ -290,24 +274,6 @@ func _AdminService_ListScopes_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
-func _AdminService_GetWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetWorkspaceRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AdminServiceServer).GetWorkspace(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AdminService_GetWorkspace_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AdminServiceServer).GetWorkspace(ctx, req.(*GetWorkspaceRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _AdminService_MoveWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(MoveWorkspaceRequest)
 	if err := dec(in); err != nil {
@@ -344,10 +310,6 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListScopes",
 			Handler:    _AdminService_ListScopes_Handler,
-		},
-		{
-			MethodName: "GetWorkspace",
-			Handler:    _AdminService_GetWorkspace_Handler,
 		},
 		{
 			MethodName: "MoveWorkspace",

@@ -196,7 +196,7 @@ type AttachHello struct {
 	// tools are what the agent can do for others: at most 256, with names,
 	// descriptions and schemas of 256 KiB together; all agents of a tenant share 4 MiB
 	// (settings).
-	Tools []*ProvidedTool `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
+	Tools []*ToolDescriptor `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
 	// metadata describes the agent in the directory: at most 32 pairs, together
 	// at most 8 KiB.
 	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
@@ -264,7 +264,7 @@ func (x *AttachHello) GetTopics() []*TopicPosition {
 	return nil
 }
 
-func (x *AttachHello) GetTools() []*ProvidedTool {
+func (x *AttachHello) GetTools() []*ToolDescriptor {
 	if x != nil {
 		return x.Tools
 	}
@@ -299,139 +299,6 @@ func (x *AttachHello) GetHeartbeatInterval() *durationpb.Duration {
 	return nil
 }
 
-// ProvidedTool describes a tool that an agent runs for others.
-type ProvidedTool struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is what to call it by: at most 128 letters, digits and `_ : . - /`. It
-	// belongs to the agent while it is attached, and for a while after its stream broke
-	// (10 minutes, a setting), but not after it closed its side. A name that a tool of
-	// the server or of another agent has, or that models would call like one (`a:b`
-	// and `a_b`), is TOOL_NAME_TAKEN. Required.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// description says what it does, for a model. At most 16 KiB.
-	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// parameters_schema_form is the JSON Schema of its arguments: of an object,
-	// valid by itself, at most 64 KiB, 4,096 values and 64 levels. Those of all
-	// tools of an agent have at most 16,384 values together. The server does not
-	// check arguments against it: the agent does. Default: any object.
-	//
-	// Types that are valid to be assigned to ParametersSchemaForm:
-	//
-	//	*ProvidedTool_ParametersSchema
-	//	*ProvidedTool_ParametersSchemaJson
-	ParametersSchemaForm isProvidedTool_ParametersSchemaForm `protobuf_oneof:"parameters_schema_form"`
-	// level is 1 for a tool that stands in the prompts of every agent of the tenant, 2
-	// or 3 for one that can be called and stands in none, as of ToolDescriptor.
-	// Default 1.
-	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
-	// requires_approval says that a person must agree to each call: the server then
-	// refuses all with PERMISSION_DENIED, as it can't ask anybody.
-	RequiresApproval bool `protobuf:"varint,6,opt,name=requires_approval,json=requiresApproval,proto3" json:"requires_approval,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
-}
-
-func (x *ProvidedTool) Reset() {
-	*x = ProvidedTool{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ProvidedTool) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ProvidedTool) ProtoMessage() {}
-
-func (x *ProvidedTool) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ProvidedTool.ProtoReflect.Descriptor instead.
-func (*ProvidedTool) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *ProvidedTool) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ProvidedTool) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
-}
-
-func (x *ProvidedTool) GetParametersSchemaForm() isProvidedTool_ParametersSchemaForm {
-	if x != nil {
-		return x.ParametersSchemaForm
-	}
-	return nil
-}
-
-func (x *ProvidedTool) GetParametersSchema() *structpb.Struct {
-	if x != nil {
-		if x, ok := x.ParametersSchemaForm.(*ProvidedTool_ParametersSchema); ok {
-			return x.ParametersSchema
-		}
-	}
-	return nil
-}
-
-func (x *ProvidedTool) GetParametersSchemaJson() string {
-	if x != nil {
-		if x, ok := x.ParametersSchemaForm.(*ProvidedTool_ParametersSchemaJson); ok {
-			return x.ParametersSchemaJson
-		}
-	}
-	return ""
-}
-
-func (x *ProvidedTool) GetLevel() int32 {
-	if x != nil {
-		return x.Level
-	}
-	return 0
-}
-
-func (x *ProvidedTool) GetRequiresApproval() bool {
-	if x != nil {
-		return x.RequiresApproval
-	}
-	return false
-}
-
-type isProvidedTool_ParametersSchemaForm interface {
-	isProvidedTool_ParametersSchemaForm()
-}
-
-type ProvidedTool_ParametersSchema struct {
-	// parameters_schema as protobuf JSON: at most 4,096 values.
-	ParametersSchema *structpb.Struct `protobuf:"bytes,3,opt,name=parameters_schema,json=parametersSchema,proto3,oneof"`
-}
-
-type ProvidedTool_ParametersSchemaJson struct {
-	// parameters_schema_json as exact JSON text.
-	ParametersSchemaJson string `protobuf:"bytes,4,opt,name=parameters_schema_json,json=parametersSchemaJson,proto3,oneof"`
-}
-
-func (*ProvidedTool_ParametersSchema) isProvidedTool_ParametersSchemaForm() {}
-
-func (*ProvidedTool_ParametersSchemaJson) isProvidedTool_ParametersSchemaForm() {}
-
 // AttachPublish emits one event. Events of one stream keep their order, and so
 // do the answers to them; heartbeats and tool results do not wait for them. With
 // 1,024 publishes unanswered, or 8 MiB of them waiting to be emitted, the stream
@@ -449,7 +316,7 @@ type AttachPublish struct {
 
 func (x *AttachPublish) Reset() {
 	*x = AttachPublish{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[3]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -461,7 +328,7 @@ func (x *AttachPublish) String() string {
 func (*AttachPublish) ProtoMessage() {}
 
 func (x *AttachPublish) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[3]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -474,7 +341,7 @@ func (x *AttachPublish) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachPublish.ProtoReflect.Descriptor instead.
 func (*AttachPublish) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *AttachPublish) GetRef() int64 {
@@ -505,7 +372,7 @@ type AttachSubscribe struct {
 
 func (x *AttachSubscribe) Reset() {
 	*x = AttachSubscribe{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[4]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +384,7 @@ func (x *AttachSubscribe) String() string {
 func (*AttachSubscribe) ProtoMessage() {}
 
 func (x *AttachSubscribe) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[4]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +397,7 @@ func (x *AttachSubscribe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachSubscribe.ProtoReflect.Descriptor instead.
 func (*AttachSubscribe) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AttachSubscribe) GetRef() int64 {
@@ -562,7 +429,7 @@ type AttachUnsubscribe struct {
 
 func (x *AttachUnsubscribe) Reset() {
 	*x = AttachUnsubscribe{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[5]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +441,7 @@ func (x *AttachUnsubscribe) String() string {
 func (*AttachUnsubscribe) ProtoMessage() {}
 
 func (x *AttachUnsubscribe) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[5]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +454,7 @@ func (x *AttachUnsubscribe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachUnsubscribe.ProtoReflect.Descriptor instead.
 func (*AttachUnsubscribe) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AttachUnsubscribe) GetRef() int64 {
@@ -631,7 +498,7 @@ type AttachToolResult struct {
 
 func (x *AttachToolResult) Reset() {
 	*x = AttachToolResult{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +510,7 @@ func (x *AttachToolResult) String() string {
 func (*AttachToolResult) ProtoMessage() {}
 
 func (x *AttachToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +523,7 @@ func (x *AttachToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachToolResult.ProtoReflect.Descriptor instead.
 func (*AttachToolResult) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AttachToolResult) GetCallId() string {
@@ -779,7 +646,7 @@ type AttachHeartbeat struct {
 
 func (x *AttachHeartbeat) Reset() {
 	*x = AttachHeartbeat{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -791,7 +658,7 @@ func (x *AttachHeartbeat) String() string {
 func (*AttachHeartbeat) ProtoMessage() {}
 
 func (x *AttachHeartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -804,7 +671,7 @@ func (x *AttachHeartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachHeartbeat.ProtoReflect.Descriptor instead.
 func (*AttachHeartbeat) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AttachHeartbeat) GetRef() int64 {
@@ -839,7 +706,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +718,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +731,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AttachResponse) GetItem() isAttachResponse_Item {
@@ -961,7 +828,7 @@ type AttachReady struct {
 
 func (x *AttachReady) Reset() {
 	*x = AttachReady{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +840,7 @@ func (x *AttachReady) String() string {
 func (*AttachReady) ProtoMessage() {}
 
 func (x *AttachReady) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +853,7 @@ func (x *AttachReady) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachReady.ProtoReflect.Descriptor instead.
 func (*AttachReady) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AttachReady) GetPositions() []*TopicPosition {
@@ -1031,7 +898,7 @@ type AttachEvent struct {
 
 func (x *AttachEvent) Reset() {
 	*x = AttachEvent{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +910,7 @@ func (x *AttachEvent) String() string {
 func (*AttachEvent) ProtoMessage() {}
 
 func (x *AttachEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +923,7 @@ func (x *AttachEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachEvent.ProtoReflect.Descriptor instead.
 func (*AttachEvent) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AttachEvent) GetEvent() *Event {
@@ -1095,7 +962,7 @@ type AttachAnswer struct {
 
 func (x *AttachAnswer) Reset() {
 	*x = AttachAnswer{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[11]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1107,7 +974,7 @@ func (x *AttachAnswer) String() string {
 func (*AttachAnswer) ProtoMessage() {}
 
 func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[11]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1120,7 +987,7 @@ func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachAnswer.ProtoReflect.Descriptor instead.
 func (*AttachAnswer) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AttachAnswer) GetRef() int64 {
@@ -1180,7 +1047,7 @@ type AttachError struct {
 
 func (x *AttachError) Reset() {
 	*x = AttachError{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[12]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1059,7 @@ func (x *AttachError) String() string {
 func (*AttachError) ProtoMessage() {}
 
 func (x *AttachError) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[12]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1072,7 @@ func (x *AttachError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachError.ProtoReflect.Descriptor instead.
 func (*AttachError) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AttachError) GetReason() ErrorReason {
@@ -1242,7 +1109,7 @@ type AttachFieldViolation struct {
 
 func (x *AttachFieldViolation) Reset() {
 	*x = AttachFieldViolation{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[13]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1254,7 +1121,7 @@ func (x *AttachFieldViolation) String() string {
 func (*AttachFieldViolation) ProtoMessage() {}
 
 func (x *AttachFieldViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[13]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1267,7 +1134,7 @@ func (x *AttachFieldViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachFieldViolation.ProtoReflect.Descriptor instead.
 func (*AttachFieldViolation) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AttachFieldViolation) GetField() string {
@@ -1310,7 +1177,7 @@ type AttachToolCall struct {
 
 func (x *AttachToolCall) Reset() {
 	*x = AttachToolCall{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[14]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1322,7 +1189,7 @@ func (x *AttachToolCall) String() string {
 func (*AttachToolCall) ProtoMessage() {}
 
 func (x *AttachToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[14]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1335,7 +1202,7 @@ func (x *AttachToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachToolCall.ProtoReflect.Descriptor instead.
 func (*AttachToolCall) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AttachToolCall) GetCallId() string {
@@ -1420,7 +1287,7 @@ var File_loombridge_v1_attach_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\x8f\x03\n" +
+	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\x8f\x03\n" +
 	"\rAttachRequest\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachHelloH\x00R\x05hello\x128\n" +
 	"\apublish\x18\x02 \x01(\v2\x1c.loombridge.v1.AttachPublishH\x00R\apublish\x12>\n" +
@@ -1429,28 +1296,20 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\vtool_result\x18\x05 \x01(\v2\x1f.loombridge.v1.AttachToolResultH\x00R\n" +
 	"toolResult\x12>\n" +
 	"\theartbeat\x18\x06 \x01(\v2\x1e.loombridge.v1.AttachHeartbeatH\x00R\theartbeatB\x06\n" +
-	"\x04item\"\xbe\x03\n" +
+	"\x04item\"\xc0\x03\n" +
 	"\vAttachHello\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x124\n" +
-	"\x06topics\x18\x03 \x03(\v2\x1c.loombridge.v1.TopicPositionR\x06topics\x121\n" +
-	"\x05tools\x18\x04 \x03(\v2\x1b.loombridge.v1.ProvidedToolR\x05tools\x12D\n" +
+	"\x06topics\x18\x03 \x03(\v2\x1c.loombridge.v1.TopicPositionR\x06topics\x123\n" +
+	"\x05tools\x18\x04 \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\x12D\n" +
 	"\bmetadata\x18\x05 \x03(\v2(.loombridge.v1.AttachHello.MetadataEntryR\bmetadata\x12\"\n" +
 	"\fcapabilities\x18\x06 \x03(\tR\fcapabilities\x12\x1b\n" +
 	"\tparent_id\x18\a \x01(\tR\bparentId\x12H\n" +
 	"\x12heartbeat_interval\x18\b \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa1\x02\n" +
-	"\fProvidedTool\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
-	"\x11parameters_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructH\x00R\x10parametersSchema\x126\n" +
-	"\x16parameters_schema_json\x18\x04 \x01(\tH\x00R\x14parametersSchemaJson\x12\x14\n" +
-	"\x05level\x18\x05 \x01(\x05R\x05level\x12+\n" +
-	"\x11requires_approval\x18\x06 \x01(\bR\x10requiresApprovalB\x18\n" +
-	"\x16parameters_schema_form\"S\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"S\n" +
 	"\rAttachPublish\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\x03R\x03ref\x120\n" +
 	"\x05event\x18\x02 \x01(\v2\x1a.loombridge.v1.EmitRequestR\x05event\"Y\n" +
@@ -1534,78 +1393,77 @@ func file_loombridge_v1_attach_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_attach_proto_rawDescData
 }
 
-var file_loombridge_v1_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_loombridge_v1_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_loombridge_v1_attach_proto_goTypes = []any{
 	(*AttachRequest)(nil),         // 0: loombridge.v1.AttachRequest
 	(*AttachHello)(nil),           // 1: loombridge.v1.AttachHello
-	(*ProvidedTool)(nil),          // 2: loombridge.v1.ProvidedTool
-	(*AttachPublish)(nil),         // 3: loombridge.v1.AttachPublish
-	(*AttachSubscribe)(nil),       // 4: loombridge.v1.AttachSubscribe
-	(*AttachUnsubscribe)(nil),     // 5: loombridge.v1.AttachUnsubscribe
-	(*AttachToolResult)(nil),      // 6: loombridge.v1.AttachToolResult
-	(*AttachHeartbeat)(nil),       // 7: loombridge.v1.AttachHeartbeat
-	(*AttachResponse)(nil),        // 8: loombridge.v1.AttachResponse
-	(*AttachReady)(nil),           // 9: loombridge.v1.AttachReady
-	(*AttachEvent)(nil),           // 10: loombridge.v1.AttachEvent
-	(*AttachAnswer)(nil),          // 11: loombridge.v1.AttachAnswer
-	(*AttachError)(nil),           // 12: loombridge.v1.AttachError
-	(*AttachFieldViolation)(nil),  // 13: loombridge.v1.AttachFieldViolation
-	(*AttachToolCall)(nil),        // 14: loombridge.v1.AttachToolCall
-	nil,                           // 15: loombridge.v1.AttachHello.MetadataEntry
-	nil,                           // 16: loombridge.v1.AttachToolCall.HeadersEntry
-	(*TopicPosition)(nil),         // 17: loombridge.v1.TopicPosition
+	(*AttachPublish)(nil),         // 2: loombridge.v1.AttachPublish
+	(*AttachSubscribe)(nil),       // 3: loombridge.v1.AttachSubscribe
+	(*AttachUnsubscribe)(nil),     // 4: loombridge.v1.AttachUnsubscribe
+	(*AttachToolResult)(nil),      // 5: loombridge.v1.AttachToolResult
+	(*AttachHeartbeat)(nil),       // 6: loombridge.v1.AttachHeartbeat
+	(*AttachResponse)(nil),        // 7: loombridge.v1.AttachResponse
+	(*AttachReady)(nil),           // 8: loombridge.v1.AttachReady
+	(*AttachEvent)(nil),           // 9: loombridge.v1.AttachEvent
+	(*AttachAnswer)(nil),          // 10: loombridge.v1.AttachAnswer
+	(*AttachError)(nil),           // 11: loombridge.v1.AttachError
+	(*AttachFieldViolation)(nil),  // 12: loombridge.v1.AttachFieldViolation
+	(*AttachToolCall)(nil),        // 13: loombridge.v1.AttachToolCall
+	nil,                           // 14: loombridge.v1.AttachHello.MetadataEntry
+	nil,                           // 15: loombridge.v1.AttachToolCall.HeadersEntry
+	(*TopicPosition)(nil),         // 16: loombridge.v1.TopicPosition
+	(*ToolDescriptor)(nil),        // 17: loombridge.v1.ToolDescriptor
 	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(*structpb.Struct)(nil),       // 19: google.protobuf.Struct
-	(*EmitRequest)(nil),           // 20: loombridge.v1.EmitRequest
-	(*structpb.Value)(nil),        // 21: google.protobuf.Value
-	(*ResultBytes)(nil),           // 22: loombridge.v1.ResultBytes
-	(ToolErrorCode)(0),            // 23: loombridge.v1.ToolErrorCode
-	(*Signal)(nil),                // 24: loombridge.v1.Signal
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*Event)(nil),                 // 26: loombridge.v1.Event
-	(*EmitResponse)(nil),          // 27: loombridge.v1.EmitResponse
-	(ErrorReason)(0),              // 28: loombridge.v1.ErrorReason
+	(*EmitRequest)(nil),           // 19: loombridge.v1.EmitRequest
+	(*structpb.Value)(nil),        // 20: google.protobuf.Value
+	(*ResultBytes)(nil),           // 21: loombridge.v1.ResultBytes
+	(ToolErrorCode)(0),            // 22: loombridge.v1.ToolErrorCode
+	(*Signal)(nil),                // 23: loombridge.v1.Signal
+	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
+	(*Event)(nil),                 // 25: loombridge.v1.Event
+	(*EmitResponse)(nil),          // 26: loombridge.v1.EmitResponse
+	(ErrorReason)(0),              // 27: loombridge.v1.ErrorReason
+	(*structpb.Struct)(nil),       // 28: google.protobuf.Struct
 }
 var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	1,  // 0: loombridge.v1.AttachRequest.hello:type_name -> loombridge.v1.AttachHello
-	3,  // 1: loombridge.v1.AttachRequest.publish:type_name -> loombridge.v1.AttachPublish
-	4,  // 2: loombridge.v1.AttachRequest.subscribe:type_name -> loombridge.v1.AttachSubscribe
-	5,  // 3: loombridge.v1.AttachRequest.unsubscribe:type_name -> loombridge.v1.AttachUnsubscribe
-	6,  // 4: loombridge.v1.AttachRequest.tool_result:type_name -> loombridge.v1.AttachToolResult
-	7,  // 5: loombridge.v1.AttachRequest.heartbeat:type_name -> loombridge.v1.AttachHeartbeat
-	17, // 6: loombridge.v1.AttachHello.topics:type_name -> loombridge.v1.TopicPosition
-	2,  // 7: loombridge.v1.AttachHello.tools:type_name -> loombridge.v1.ProvidedTool
-	15, // 8: loombridge.v1.AttachHello.metadata:type_name -> loombridge.v1.AttachHello.MetadataEntry
+	2,  // 1: loombridge.v1.AttachRequest.publish:type_name -> loombridge.v1.AttachPublish
+	3,  // 2: loombridge.v1.AttachRequest.subscribe:type_name -> loombridge.v1.AttachSubscribe
+	4,  // 3: loombridge.v1.AttachRequest.unsubscribe:type_name -> loombridge.v1.AttachUnsubscribe
+	5,  // 4: loombridge.v1.AttachRequest.tool_result:type_name -> loombridge.v1.AttachToolResult
+	6,  // 5: loombridge.v1.AttachRequest.heartbeat:type_name -> loombridge.v1.AttachHeartbeat
+	16, // 6: loombridge.v1.AttachHello.topics:type_name -> loombridge.v1.TopicPosition
+	17, // 7: loombridge.v1.AttachHello.tools:type_name -> loombridge.v1.ToolDescriptor
+	14, // 8: loombridge.v1.AttachHello.metadata:type_name -> loombridge.v1.AttachHello.MetadataEntry
 	18, // 9: loombridge.v1.AttachHello.heartbeat_interval:type_name -> google.protobuf.Duration
-	19, // 10: loombridge.v1.ProvidedTool.parameters_schema:type_name -> google.protobuf.Struct
-	20, // 11: loombridge.v1.AttachPublish.event:type_name -> loombridge.v1.EmitRequest
-	17, // 12: loombridge.v1.AttachSubscribe.topics:type_name -> loombridge.v1.TopicPosition
-	21, // 13: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
-	22, // 14: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
-	23, // 15: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
-	24, // 16: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
-	9,  // 17: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
-	10, // 18: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
-	11, // 19: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
-	14, // 20: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
-	17, // 21: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
-	18, // 22: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
-	25, // 23: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
-	26, // 24: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
-	12, // 25: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
-	27, // 26: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
-	17, // 27: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
-	25, // 28: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
-	28, // 29: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
-	13, // 30: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
-	19, // 31: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
-	18, // 32: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
-	16, // 33: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	19, // 10: loombridge.v1.AttachPublish.event:type_name -> loombridge.v1.EmitRequest
+	16, // 11: loombridge.v1.AttachSubscribe.topics:type_name -> loombridge.v1.TopicPosition
+	20, // 12: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
+	21, // 13: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
+	22, // 14: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
+	23, // 15: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
+	8,  // 16: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
+	9,  // 17: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
+	10, // 18: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
+	13, // 19: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
+	16, // 20: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
+	18, // 21: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
+	24, // 22: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
+	25, // 23: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
+	11, // 24: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
+	26, // 25: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
+	16, // 26: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
+	24, // 27: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
+	27, // 28: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
+	12, // 29: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
+	28, // 30: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
+	18, // 31: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
+	15, // 32: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_attach_proto_init() }
@@ -1616,6 +1474,7 @@ func file_loombridge_v1_attach_proto_init() {
 	file_loombridge_v1_context_proto_init()
 	file_loombridge_v1_errors_proto_init()
 	file_loombridge_v1_events_proto_init()
+	file_loombridge_v1_prompt_proto_init()
 	file_loombridge_v1_tools_proto_init()
 	file_loombridge_v1_working_proto_init()
 	file_loombridge_v1_attach_proto_msgTypes[0].OneofWrappers = []any{
@@ -1626,23 +1485,19 @@ func file_loombridge_v1_attach_proto_init() {
 		(*AttachRequest_ToolResult)(nil),
 		(*AttachRequest_Heartbeat)(nil),
 	}
-	file_loombridge_v1_attach_proto_msgTypes[2].OneofWrappers = []any{
-		(*ProvidedTool_ParametersSchema)(nil),
-		(*ProvidedTool_ParametersSchemaJson)(nil),
-	}
-	file_loombridge_v1_attach_proto_msgTypes[6].OneofWrappers = []any{
+	file_loombridge_v1_attach_proto_msgTypes[5].OneofWrappers = []any{
 		(*AttachToolResult_Output)(nil),
 		(*AttachToolResult_OutputJson)(nil),
 		(*AttachToolResult_OutputText)(nil),
 		(*AttachToolResult_OutputBytes)(nil),
 	}
-	file_loombridge_v1_attach_proto_msgTypes[8].OneofWrappers = []any{
+	file_loombridge_v1_attach_proto_msgTypes[7].OneofWrappers = []any{
 		(*AttachResponse_Ready)(nil),
 		(*AttachResponse_Event)(nil),
 		(*AttachResponse_Answer)(nil),
 		(*AttachResponse_ToolCall)(nil),
 	}
-	file_loombridge_v1_attach_proto_msgTypes[14].OneofWrappers = []any{
+	file_loombridge_v1_attach_proto_msgTypes[13].OneofWrappers = []any{
 		(*AttachToolCall_Arguments)(nil),
 		(*AttachToolCall_ArgumentsJson)(nil),
 	}
@@ -1652,7 +1507,7 @@ func file_loombridge_v1_attach_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_attach_proto_rawDesc), len(file_loombridge_v1_attach_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

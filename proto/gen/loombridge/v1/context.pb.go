@@ -1662,7 +1662,7 @@ type AssembleRequest struct {
 	// tools are the caller's own tools, offered in addition to the served ones: at most 256,
 	// with names that are valid and distinct in the format. A tool with the name of a served
 	// one replaces it.
-	Tools []*ToolDefinition `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
+	Tools []*ToolDescriptor `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
 	// turn_id names the turn of the model that the prompt is for: the same one gets the
 	// same variation. At most 128 bytes. Default: counted by the user messages of the
 	// session.
@@ -1787,7 +1787,7 @@ func (x *AssembleRequest) GetSettings() *PromptSettings {
 	return nil
 }
 
-func (x *AssembleRequest) GetTools() []*ToolDefinition {
+func (x *AssembleRequest) GetTools() []*ToolDescriptor {
 	if x != nil {
 		return x.Tools
 	}
@@ -6562,7 +6562,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\ahistory\x18\n" +
 	" \x01(\v2\x1e.loombridge.v1.HistorySettingsR\ahistory\x129\n" +
 	"\bsettings\x18\v \x01(\v2\x1d.loombridge.v1.PromptSettingsR\bsettings\x123\n" +
-	"\x05tools\x18\f \x03(\v2\x1d.loombridge.v1.ToolDefinitionR\x05tools\x12\x17\n" +
+	"\x05tools\x18\f \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\x12\x17\n" +
 	"\aturn_id\x18\r \x01(\tR\x06turnId\x12#\n" +
 	"\ras_of_step_id\x18\x0e \x01(\tH\x00R\n" +
 	"asOfStepId\x12'\n" +
@@ -7192,7 +7192,7 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*structpb.Struct)(nil),          // 75: google.protobuf.Struct
 	(*timestamppb.Timestamp)(nil),    // 76: google.protobuf.Timestamp
 	(*PromptSettings)(nil),           // 77: loombridge.v1.PromptSettings
-	(*ToolDefinition)(nil),           // 78: loombridge.v1.ToolDefinition
+	(*ToolDescriptor)(nil),           // 78: loombridge.v1.ToolDescriptor
 	(*CacheMark)(nil),                // 79: loombridge.v1.CacheMark
 	(*FoldBatch)(nil),                // 80: loombridge.v1.FoldBatch
 	(PromptLayout)(0),                // 81: loombridge.v1.PromptLayout
@@ -7229,7 +7229,7 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	3,   // 11: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	24,  // 12: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
 	77,  // 13: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	78,  // 14: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDefinition
+	78,  // 14: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDescriptor
 	12,  // 15: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
 	3,   // 16: loombridge.v1.AssembleResponse.format:type_name -> loombridge.v1.PromptFormat
 	40,  // 17: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount

@@ -191,8 +191,8 @@ var file_loombridge_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 
 // Extension fields to descriptorpb.FieldOptions.
 var (
-	// selects says that a session_id chooses among what there is, and that without one all is
-	// meant: the metadata of a call does not fill it in.
+	// selects says that a session_id or agent_id chooses among what there is, and that without
+	// one all or nothing is meant: the metadata of a call does not fill it in.
 	//
 	// optional bool selects = 51844;
 	E_Selects = &file_loombridge_v1_options_proto_extTypes[0]

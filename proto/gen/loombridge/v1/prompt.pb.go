@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -1282,71 +1283,6 @@ func (x *Injection) GetContent() string {
 	return ""
 }
 
-// ToolDefinition is a tool of the caller's own, which the server does not run.
-type ToolDefinition struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is 1 to 128 letters, digits and `_ : . - /`. Required.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// description says what it does, for a model. At most 16 KiB.
-	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// parameters_schema_json is the JSON Schema of its arguments, a JSON object of at
-	// most 256 KiB. Default: no arguments.
-	ParametersSchemaJson string `protobuf:"bytes,3,opt,name=parameters_schema_json,json=parametersSchemaJson,proto3" json:"parameters_schema_json,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
-}
-
-func (x *ToolDefinition) Reset() {
-	*x = ToolDefinition{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolDefinition) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolDefinition) ProtoMessage() {}
-
-func (x *ToolDefinition) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolDefinition.ProtoReflect.Descriptor instead.
-func (*ToolDefinition) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *ToolDefinition) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ToolDefinition) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
-}
-
-func (x *ToolDefinition) GetParametersSchemaJson() string {
-	if x != nil {
-		return x.ParametersSchemaJson
-	}
-	return ""
-}
-
 // PlanItem is a step of a plan.
 type PlanItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1360,7 +1296,7 @@ type PlanItem struct {
 
 func (x *PlanItem) Reset() {
 	*x = PlanItem{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1308,7 @@ func (x *PlanItem) String() string {
 func (*PlanItem) ProtoMessage() {}
 
 func (x *PlanItem) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1321,7 @@ func (x *PlanItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanItem.ProtoReflect.Descriptor instead.
 func (*PlanItem) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PlanItem) GetText() string {
@@ -1413,7 +1349,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1425,7 +1361,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1438,7 +1374,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Plan) GetItems() []*PlanItem {
@@ -1482,7 +1418,7 @@ type Working struct {
 
 func (x *Working) Reset() {
 	*x = Working{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1430,7 @@ func (x *Working) String() string {
 func (*Working) ProtoMessage() {}
 
 func (x *Working) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1443,7 @@ func (x *Working) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Working.ProtoReflect.Descriptor instead.
 func (*Working) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Working) GetGoal() string {
@@ -1632,7 +1568,7 @@ type UpdateWorkingRequest struct {
 
 func (x *UpdateWorkingRequest) Reset() {
 	*x = UpdateWorkingRequest{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1580,7 @@ func (x *UpdateWorkingRequest) String() string {
 func (*UpdateWorkingRequest) ProtoMessage() {}
 
 func (x *UpdateWorkingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1593,7 @@ func (x *UpdateWorkingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateWorkingRequest.ProtoReflect.Descriptor instead.
 func (*UpdateWorkingRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *UpdateWorkingRequest) GetAgentId() string {
@@ -1769,7 +1705,7 @@ type UpdateWorkingResponse struct {
 
 func (x *UpdateWorkingResponse) Reset() {
 	*x = UpdateWorkingResponse{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1717,7 @@ func (x *UpdateWorkingResponse) String() string {
 func (*UpdateWorkingResponse) ProtoMessage() {}
 
 func (x *UpdateWorkingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1730,7 @@ func (x *UpdateWorkingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateWorkingResponse.ProtoReflect.Descriptor instead.
 func (*UpdateWorkingResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *UpdateWorkingResponse) GetWorking() *Working {
@@ -1835,7 +1771,7 @@ type SectionInfo struct {
 
 func (x *SectionInfo) Reset() {
 	*x = SectionInfo{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1847,7 +1783,7 @@ func (x *SectionInfo) String() string {
 func (*SectionInfo) ProtoMessage() {}
 
 func (x *SectionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1860,7 +1796,7 @@ func (x *SectionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionInfo.ProtoReflect.Descriptor instead.
 func (*SectionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SectionInfo) GetName() string {
@@ -1945,7 +1881,7 @@ type CacheMark struct {
 
 func (x *CacheMark) Reset() {
 	*x = CacheMark{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +1893,7 @@ func (x *CacheMark) String() string {
 func (*CacheMark) ProtoMessage() {}
 
 func (x *CacheMark) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +1906,7 @@ func (x *CacheMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheMark.ProtoReflect.Descriptor instead.
 func (*CacheMark) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CacheMark) GetWhat() string {
@@ -2017,7 +1953,7 @@ type PromptDifference struct {
 
 func (x *PromptDifference) Reset() {
 	*x = PromptDifference{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +1965,7 @@ func (x *PromptDifference) String() string {
 func (*PromptDifference) ProtoMessage() {}
 
 func (x *PromptDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +1978,7 @@ func (x *PromptDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptDifference.ProtoReflect.Descriptor instead.
 func (*PromptDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PromptDifference) GetSection() string {
@@ -2089,7 +2025,7 @@ type FoldBatch struct {
 
 func (x *FoldBatch) Reset() {
 	*x = FoldBatch{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +2037,7 @@ func (x *FoldBatch) String() string {
 func (*FoldBatch) ProtoMessage() {}
 
 func (x *FoldBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +2050,7 @@ func (x *FoldBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
 func (*FoldBatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FoldBatch) GetNumber() int64 {
@@ -2159,11 +2095,305 @@ func (x *FoldBatch) GetLevel() PressureLevel {
 	return PressureLevel_PRESSURE_LEVEL_UNSPECIFIED
 }
 
+// ToolDescriptor describes one tool. Those that agents provide, and a caller's own in a
+// prompt, have name, description and parameters_schema_json, and provided ones level and
+// requires_approval; what else there is the server alone sets.
+type ToolDescriptor struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// name is what to call it by, such as `fs:read_file`: at most 128 letters, digits and
+	// `_ : . - /`. The same name with `_` for `:` is accepted too. It belongs to the agent that
+	// provides it while that is attached, and for a while after its stream broke (10 minutes, a
+	// setting), but not after it closed its side. A name that a tool of the server or of another
+	// agent has, or that models would call like one (`a:b` and `a_b`), is TOOL_NAME_TAKEN.
+	// Required.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// description says what it does, for a model. At most 16 KiB.
+	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	// parameters_schema_json is the JSON Schema of its arguments, a JSON object: of a tool that
+	// an agent provides valid by itself, at most 64 KiB, 4,096 values and 64 levels, and those of
+	// all tools of an agent at most 16,384 values together; of a caller's own at most 256 KiB.
+	// The server does not check arguments against it: the agent does. Default: any object.
+	ParametersSchemaJson string `protobuf:"bytes,3,opt,name=parameters_schema_json,json=parametersSchemaJson,proto3" json:"parameters_schema_json,omitempty"`
+	// level is 1 for functions listed in prompts, 2 for shell utilities, 3 for scripts. An
+	// agent's tool of level 1 stands in the prompts of every agent of the tenant; one of 2 or 3
+	// can be called and stands in none. Default 1.
+	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
+	// requires_approval says that a person must agree to each call, by ApproveCall. Calls of
+	// an agent's tool are then refused with PERMISSION_DENIED, as it can't ask anybody.
+	RequiresApproval bool `protobuf:"varint,6,opt,name=requires_approval,json=requiresApproval,proto3" json:"requires_approval,omitempty"`
+	// category groups tools in summaries: `file`, `search` and others.
+	Category string `protobuf:"bytes,7,opt,name=category,proto3" json:"category,omitempty"`
+	// mutates says that the tool changes something outside the log. Assumed of
+	// every tool that an agent provides.
+	Mutates bool `protobuf:"varint,8,opt,name=mutates,proto3" json:"mutates,omitempty"`
+	// agent_id is the agent that provides the tool; empty for the server's own.
+	AgentId string `protobuf:"bytes,9,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// cli_equivalents are commands that do the like, such as `cat` for `fs:read_file`, by
+	// which a model may know it. Those of agents have none.
+	CliEquivalents []string `protobuf:"bytes,10,rep,name=cli_equivalents,json=cliEquivalents,proto3" json:"cli_equivalents,omitempty"`
+	// tokens is about what its definition takes in a prompt; 0 for tools that are of no
+	// server of the Model Context Protocol.
+	Tokens int32 `protobuf:"varint,11,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// profile is what calls of the tool may do; only where a request names the tool.
+	Profile       *ToolProfile `protobuf:"bytes,12,opt,name=profile,proto3" json:"profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolDescriptor) Reset() {
+	*x = ToolDescriptor{}
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolDescriptor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolDescriptor) ProtoMessage() {}
+
+func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
+func (*ToolDescriptor) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ToolDescriptor) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ToolDescriptor) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *ToolDescriptor) GetParametersSchemaJson() string {
+	if x != nil {
+		return x.ParametersSchemaJson
+	}
+	return ""
+}
+
+func (x *ToolDescriptor) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *ToolDescriptor) GetRequiresApproval() bool {
+	if x != nil {
+		return x.RequiresApproval
+	}
+	return false
+}
+
+func (x *ToolDescriptor) GetCategory() string {
+	if x != nil {
+		return x.Category
+	}
+	return ""
+}
+
+func (x *ToolDescriptor) GetMutates() bool {
+	if x != nil {
+		return x.Mutates
+	}
+	return false
+}
+
+func (x *ToolDescriptor) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *ToolDescriptor) GetCliEquivalents() []string {
+	if x != nil {
+		return x.CliEquivalents
+	}
+	return nil
+}
+
+func (x *ToolDescriptor) GetTokens() int32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *ToolDescriptor) GetProfile() *ToolProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+// ToolProfile is what calls of an agent's tool may do: the operator's profile, bounded by the
+// profiles of the agent's ancestors, narrowed by the workspace's own file,
+// `.loom/sandbox.toml`.
+type ToolProfile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// rules are what calls may do now. `name` is that of the profile, as audit records have it;
+	// `mode` is `read`, `work`, `net`, `open` or `off`; `approval` says which calls need a
+	// person: `never`, `on-leave`, `tool`, `always` or `level:1` to `level:3`, those of the agents
+	// above behind it, each behind an &, as all of them count. `read` and `write` are absolute
+	// paths outside of the workspace, `protect` and `hide` paths of the workspace that can't be
+	// changed, and can't be seen. `hosts` are the rules of mode net, which in mode open give
+	// secrets alone: each has `host`, a name or `*.` and the end of names, and perhaps `ports`,
+	// `paths`, `methods`, `secret_variable` and `address`. `environment` has the names of further
+	// variables of programs. `limits` bound one program: `cpu` and `wall` in seconds; `memory`,
+	// `file`, `scratch`, `disk_floor` and `output` in bytes; `processes` and `open_files`. Without
+	// `wall` it may run as long as its call.
+	Rules *structpb.Struct `protobuf:"bytes,1,opt,name=rules,proto3" json:"rules,omitempty"`
+	// refused are the keys of the workspace's file that give more than the operator.
+	// They change nothing.
+	Refused []*RefusedKey `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
+	// problem says why the workspace's file can't be used, for people; empty when it can.
+	// Until it is mended all calls of the server's own tools are denied.
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolProfile) Reset() {
+	*x = ToolProfile{}
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolProfile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolProfile) ProtoMessage() {}
+
+func (x *ToolProfile) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
+func (*ToolProfile) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ToolProfile) GetRules() *structpb.Struct {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetRefused() []*RefusedKey {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// RefusedKey is a key of a workspace's file that would give more.
+type RefusedKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// key is the key.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// line is where it stands, from 1.
+	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	// reason says what it would have given.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefusedKey) Reset() {
+	*x = RefusedKey{}
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefusedKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefusedKey) ProtoMessage() {}
+
+func (x *RefusedKey) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
+func (*RefusedKey) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *RefusedKey) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *RefusedKey) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *RefusedKey) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 var File_loombridge_v1_prompt_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/working.proto\"\xcf\x05\n" +
+	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/working.proto\"\xcf\x05\n" +
 	"\x0ePromptSettings\x123\n" +
 	"\x06layout\x18\x01 \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x12\x16\n" +
 	"\x06system\x18\x02 \x01(\tR\x06system\x12C\n" +
@@ -2223,11 +2453,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"max_tokens\x18\x05 \x01(\x05R\tmaxTokens\x12\x17\n" +
 	"\axml_tag\x18\x06 \x01(\tR\x06xmlTag\x12\x18\n" +
 	"\acontent\x18\a \x01(\tR\acontentB\v\n" +
-	"\t_priority\"|\n" +
-	"\x0eToolDefinition\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\x124\n" +
-	"\x16parameters_schema_json\x18\x03 \x01(\tR\x14parametersSchemaJson\"Q\n" +
+	"\t_priority\"Q\n" +
 	"\bPlanItem\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x121\n" +
 	"\x06status\x18\x02 \x01(\x0e2\x19.loombridge.v1.PlanStatusR\x06status\"5\n" +
@@ -2303,7 +2529,29 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
 	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
 	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x122\n" +
-	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level*\xa4\x01\n" +
+	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\x87\x03\n" +
+	"\x0eToolDescriptor\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x124\n" +
+	"\x16parameters_schema_json\x18\x03 \x01(\tR\x14parametersSchemaJson\x12\x14\n" +
+	"\x05level\x18\x05 \x01(\x05R\x05level\x12+\n" +
+	"\x11requires_approval\x18\x06 \x01(\bR\x10requiresApproval\x12\x1a\n" +
+	"\bcategory\x18\a \x01(\tR\bcategory\x12\x18\n" +
+	"\amutates\x18\b \x01(\bR\amutates\x12\x19\n" +
+	"\bagent_id\x18\t \x01(\tR\aagentId\x12'\n" +
+	"\x0fcli_equivalents\x18\n" +
+	" \x03(\tR\x0ecliEquivalents\x12\x16\n" +
+	"\x06tokens\x18\v \x01(\x05R\x06tokens\x124\n" +
+	"\aprofile\x18\f \x01(\v2\x1a.loombridge.v1.ToolProfileR\aprofile\"\x8b\x01\n" +
+	"\vToolProfile\x12-\n" +
+	"\x05rules\x18\x01 \x01(\v2\x17.google.protobuf.StructR\x05rules\x123\n" +
+	"\arefused\x18\x02 \x03(\v2\x19.loombridge.v1.RefusedKeyR\arefused\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"J\n" +
+	"\n" +
+	"RefusedKey\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason*\xa4\x01\n" +
 	"\fPromptLayout\x12\x1d\n" +
 	"\x19PROMPT_LAYOUT_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19PROMPT_LAYOUT_THREE_PHASE\x10\x01\x12\x1e\n" +
@@ -2372,7 +2620,7 @@ func file_loombridge_v1_prompt_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(PromptLayout)(0),             // 0: loombridge.v1.PromptLayout
 	(ToolRendering)(0),            // 1: loombridge.v1.ToolRendering
@@ -2391,23 +2639,26 @@ var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(*InjectionLimits)(nil),       // 14: loombridge.v1.InjectionLimits
 	(*VariationSettings)(nil),     // 15: loombridge.v1.VariationSettings
 	(*Injection)(nil),             // 16: loombridge.v1.Injection
-	(*ToolDefinition)(nil),        // 17: loombridge.v1.ToolDefinition
-	(*PlanItem)(nil),              // 18: loombridge.v1.PlanItem
-	(*Plan)(nil),                  // 19: loombridge.v1.Plan
-	(*Working)(nil),               // 20: loombridge.v1.Working
-	(*UpdateWorkingRequest)(nil),  // 21: loombridge.v1.UpdateWorkingRequest
-	(*UpdateWorkingResponse)(nil), // 22: loombridge.v1.UpdateWorkingResponse
-	(*SectionInfo)(nil),           // 23: loombridge.v1.SectionInfo
-	(*CacheMark)(nil),             // 24: loombridge.v1.CacheMark
-	(*PromptDifference)(nil),      // 25: loombridge.v1.PromptDifference
-	(*FoldBatch)(nil),             // 26: loombridge.v1.FoldBatch
-	nil,                           // 27: loombridge.v1.InjectionLimits.SectionsEntry
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
-	(*Dashboard)(nil),             // 29: loombridge.v1.Dashboard
-	(*PendingEvent)(nil),          // 30: loombridge.v1.PendingEvent
-	(*Acknowledgement)(nil),       // 31: loombridge.v1.Acknowledgement
-	(*Evidence)(nil),              // 32: loombridge.v1.Evidence
-	(*Signal)(nil),                // 33: loombridge.v1.Signal
+	(*PlanItem)(nil),              // 17: loombridge.v1.PlanItem
+	(*Plan)(nil),                  // 18: loombridge.v1.Plan
+	(*Working)(nil),               // 19: loombridge.v1.Working
+	(*UpdateWorkingRequest)(nil),  // 20: loombridge.v1.UpdateWorkingRequest
+	(*UpdateWorkingResponse)(nil), // 21: loombridge.v1.UpdateWorkingResponse
+	(*SectionInfo)(nil),           // 22: loombridge.v1.SectionInfo
+	(*CacheMark)(nil),             // 23: loombridge.v1.CacheMark
+	(*PromptDifference)(nil),      // 24: loombridge.v1.PromptDifference
+	(*FoldBatch)(nil),             // 25: loombridge.v1.FoldBatch
+	(*ToolDescriptor)(nil),        // 26: loombridge.v1.ToolDescriptor
+	(*ToolProfile)(nil),           // 27: loombridge.v1.ToolProfile
+	(*RefusedKey)(nil),            // 28: loombridge.v1.RefusedKey
+	nil,                           // 29: loombridge.v1.InjectionLimits.SectionsEntry
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(*Dashboard)(nil),             // 31: loombridge.v1.Dashboard
+	(*PendingEvent)(nil),          // 32: loombridge.v1.PendingEvent
+	(*Acknowledgement)(nil),       // 33: loombridge.v1.Acknowledgement
+	(*Evidence)(nil),              // 34: loombridge.v1.Evidence
+	(*Signal)(nil),                // 35: loombridge.v1.Signal
+	(*structpb.Struct)(nil),       // 36: google.protobuf.Struct
 }
 var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.PromptSettings.layout:type_name -> loombridge.v1.PromptLayout
@@ -2420,30 +2671,33 @@ var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	14, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
 	15, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
 	16, // 9: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
-	28, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
-	27, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
+	30, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
+	29, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
 	3,  // 12: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
 	4,  // 13: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
 	5,  // 14: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
-	18, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
-	19, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
-	29, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
-	30, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
-	31, // 19: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
-	32, // 20: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
-	19, // 21: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
-	33, // 22: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
-	31, // 23: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
-	32, // 24: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
-	20, // 25: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
+	17, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
+	18, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
+	31, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
+	32, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
+	33, // 19: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
+	34, // 20: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
+	18, // 21: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
+	35, // 22: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
+	33, // 23: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
+	34, // 24: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
+	19, // 25: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
 	6,  // 26: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
 	7,  // 27: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
 	8,  // 28: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	27, // 29: loombridge.v1.ToolDescriptor.profile:type_name -> loombridge.v1.ToolProfile
+	36, // 30: loombridge.v1.ToolProfile.rules:type_name -> google.protobuf.Struct
+	28, // 31: loombridge.v1.ToolProfile.refused:type_name -> loombridge.v1.RefusedKey
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_prompt_proto_init() }
@@ -2454,14 +2708,14 @@ func file_loombridge_v1_prompt_proto_init() {
 	file_loombridge_v1_working_proto_init()
 	file_loombridge_v1_prompt_proto_msgTypes[6].OneofWrappers = []any{}
 	file_loombridge_v1_prompt_proto_msgTypes[7].OneofWrappers = []any{}
-	file_loombridge_v1_prompt_proto_msgTypes[12].OneofWrappers = []any{}
+	file_loombridge_v1_prompt_proto_msgTypes[11].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_prompt_proto_rawDesc), len(file_loombridge_v1_prompt_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

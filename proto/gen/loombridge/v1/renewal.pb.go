@@ -258,9 +258,11 @@ type ListSnapshotsRequest struct {
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token is next_page_token of the page before.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// sprint lists that snapshot alone, from 1; -1 is the last one. SNAPSHOT_NOT_FOUND where
-	// there is none. Default: all.
-	Sprint        int32 `protobuf:"varint,5,opt,name=sprint,proto3" json:"sprint,omitempty"`
+	// sprint lists that snapshot alone, from 1. SNAPSHOT_NOT_FOUND where there is none. Default:
+	// all.
+	Sprint int32 `protobuf:"varint,5,opt,name=sprint,proto3" json:"sprint,omitempty"`
+	// last lists the last snapshot alone. SNAPSHOT_NOT_FOUND where there is none.
+	Last          bool `protobuf:"varint,6,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -328,6 +330,13 @@ func (x *ListSnapshotsRequest) GetSprint() int32 {
 		return x.Sprint
 	}
 	return 0
+}
+
+func (x *ListSnapshotsRequest) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
 }
 
 // ListSnapshotsResponse is a page of snapshots, the oldest first.
@@ -406,7 +415,7 @@ const file_loombridge_v1_renewal_proto_rawDesc = "" +
 	"request_id\x18\x05 \x01(\tR\trequestId\"^\n" +
 	"\rRenewResponse\x12\x18\n" +
 	"\arenewed\x18\x01 \x01(\bR\arenewed\x123\n" +
-	"\bsnapshot\x18\x02 \x01(\v2\x17.loombridge.v1.SnapshotR\bsnapshot\"\xa4\x01\n" +
+	"\bsnapshot\x18\x02 \x01(\v2\x17.loombridge.v1.SnapshotR\bsnapshot\"\xb8\x01\n" +
 	"\x14ListSnapshotsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -414,7 +423,8 @@ const file_loombridge_v1_renewal_proto_rawDesc = "" +
 	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x16\n" +
-	"\x06sprint\x18\x05 \x01(\x05R\x06sprint\"v\n" +
+	"\x06sprint\x18\x05 \x01(\x05R\x06sprint\x12\x12\n" +
+	"\x04last\x18\x06 \x01(\bR\x04last\"v\n" +
 	"\x15ListSnapshotsResponse\x125\n" +
 	"\tsnapshots\x18\x01 \x03(\v2\x17.loombridge.v1.SnapshotR\tsnapshots\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageTokenB^\n" +

@@ -213,7 +213,7 @@ type McpServer struct {
 	// tokens is about what all its tools would take in a prompt.
 	Tokens int32 `protobuf:"varint,9,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// changed are tools of which the server said something else when they were seen first: their
-	// description, schema or hints. They are held back until RefreshMcpServer accepts them.
+	// description, schema or hints. They are held back until ConnectMcpServer accepts them.
 	Changed       []string `protobuf:"bytes,11,rep,name=changed,proto3" json:"changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -408,98 +408,6 @@ func (x *ListMcpServersResponse) GetNextPageToken() string {
 	return ""
 }
 
-// AddMcpServerRequest adds a server.
-type AddMcpServerRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// definition is the server, described by at most 64 KiB. Required.
-	Definition    *McpServerDefinition `protobuf:"bytes,1,opt,name=definition,proto3" json:"definition,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AddMcpServerRequest) Reset() {
-	*x = AddMcpServerRequest{}
-	mi := &file_loombridge_v1_servers_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AddMcpServerRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AddMcpServerRequest) ProtoMessage() {}
-
-func (x *AddMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_servers_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AddMcpServerRequest.ProtoReflect.Descriptor instead.
-func (*AddMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *AddMcpServerRequest) GetDefinition() *McpServerDefinition {
-	if x != nil {
-		return x.Definition
-	}
-	return nil
-}
-
-// AddMcpServerResponse has the server.
-type AddMcpServerResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// server is how it is: it is still being connected to.
-	Server        *McpServer `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AddMcpServerResponse) Reset() {
-	*x = AddMcpServerResponse{}
-	mi := &file_loombridge_v1_servers_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AddMcpServerResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AddMcpServerResponse) ProtoMessage() {}
-
-func (x *AddMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_servers_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AddMcpServerResponse.ProtoReflect.Descriptor instead.
-func (*AddMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *AddMcpServerResponse) GetServer() *McpServer {
-	if x != nil {
-		return x.Server
-	}
-	return nil
-}
-
 // RemoveMcpServerRequest removes a server.
 type RemoveMcpServerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -511,7 +419,7 @@ type RemoveMcpServerRequest struct {
 
 func (x *RemoveMcpServerRequest) Reset() {
 	*x = RemoveMcpServerRequest{}
-	mi := &file_loombridge_v1_servers_proto_msgTypes[6]
+	mi := &file_loombridge_v1_servers_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -523,7 +431,7 @@ func (x *RemoveMcpServerRequest) String() string {
 func (*RemoveMcpServerRequest) ProtoMessage() {}
 
 func (x *RemoveMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_servers_proto_msgTypes[6]
+	mi := &file_loombridge_v1_servers_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -536,7 +444,7 @@ func (x *RemoveMcpServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMcpServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *RemoveMcpServerRequest) GetName() string {
@@ -555,7 +463,7 @@ type RemoveMcpServerResponse struct {
 
 func (x *RemoveMcpServerResponse) Reset() {
 	*x = RemoveMcpServerResponse{}
-	mi := &file_loombridge_v1_servers_proto_msgTypes[7]
+	mi := &file_loombridge_v1_servers_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -567,7 +475,7 @@ func (x *RemoveMcpServerResponse) String() string {
 func (*RemoveMcpServerResponse) ProtoMessage() {}
 
 func (x *RemoveMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_servers_proto_msgTypes[7]
+	mi := &file_loombridge_v1_servers_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -580,36 +488,40 @@ func (x *RemoveMcpServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMcpServerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{5}
 }
 
-// RefreshMcpServerRequest connects anew.
-type RefreshMcpServerRequest struct {
+// ConnectMcpServerRequest says which server to connect to: a new one by its definition, or one
+// that is there by its name.
+type ConnectMcpServerRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// name of the server. Required, at most 48 bytes.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// definition is the new server, described by at most 64 KiB. Exactly one of definition and
+	// name is given.
+	Definition *McpServerDefinition `protobuf:"bytes,1,opt,name=definition,proto3" json:"definition,omitempty"`
+	// name of a server that is there, at most 48 bytes.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// accept_changed accepts the server's current descriptions of its tools: the caller has
-	// reviewed the tools that are held back (McpServer.changed).
-	AcceptChanged bool `protobuf:"varint,2,opt,name=accept_changed,json=acceptChanged,proto3" json:"accept_changed,omitempty"`
+	// reviewed the tools that are held back (McpServer.changed). Only with name.
+	AcceptChanged bool `protobuf:"varint,3,opt,name=accept_changed,json=acceptChanged,proto3" json:"accept_changed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RefreshMcpServerRequest) Reset() {
-	*x = RefreshMcpServerRequest{}
-	mi := &file_loombridge_v1_servers_proto_msgTypes[8]
+func (x *ConnectMcpServerRequest) Reset() {
+	*x = ConnectMcpServerRequest{}
+	mi := &file_loombridge_v1_servers_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RefreshMcpServerRequest) String() string {
+func (x *ConnectMcpServerRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RefreshMcpServerRequest) ProtoMessage() {}
+func (*ConnectMcpServerRequest) ProtoMessage() {}
 
-func (x *RefreshMcpServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_servers_proto_msgTypes[8]
+func (x *ConnectMcpServerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_servers_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,49 +532,56 @@ func (x *RefreshMcpServerRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RefreshMcpServerRequest.ProtoReflect.Descriptor instead.
-func (*RefreshMcpServerRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{8}
+// Deprecated: Use ConnectMcpServerRequest.ProtoReflect.Descriptor instead.
+func (*ConnectMcpServerRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *RefreshMcpServerRequest) GetName() string {
+func (x *ConnectMcpServerRequest) GetDefinition() *McpServerDefinition {
+	if x != nil {
+		return x.Definition
+	}
+	return nil
+}
+
+func (x *ConnectMcpServerRequest) GetName() string {
 	if x != nil {
 		return x.Name
 	}
 	return ""
 }
 
-func (x *RefreshMcpServerRequest) GetAcceptChanged() bool {
+func (x *ConnectMcpServerRequest) GetAcceptChanged() bool {
 	if x != nil {
 		return x.AcceptChanged
 	}
 	return false
 }
 
-// RefreshMcpServerResponse has the server.
-type RefreshMcpServerResponse struct {
+// ConnectMcpServerResponse has the server.
+type ConnectMcpServerResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// server is how it is now: ready, or away.
+	// server is how it is: a new one is still being connected to, another one ready or away.
 	Server        *McpServer `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RefreshMcpServerResponse) Reset() {
-	*x = RefreshMcpServerResponse{}
-	mi := &file_loombridge_v1_servers_proto_msgTypes[9]
+func (x *ConnectMcpServerResponse) Reset() {
+	*x = ConnectMcpServerResponse{}
+	mi := &file_loombridge_v1_servers_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RefreshMcpServerResponse) String() string {
+func (x *ConnectMcpServerResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RefreshMcpServerResponse) ProtoMessage() {}
+func (*ConnectMcpServerResponse) ProtoMessage() {}
 
-func (x *RefreshMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_servers_proto_msgTypes[9]
+func (x *ConnectMcpServerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_servers_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -673,12 +592,12 @@ func (x *RefreshMcpServerResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RefreshMcpServerResponse.ProtoReflect.Descriptor instead.
-func (*RefreshMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{9}
+// Deprecated: Use ConnectMcpServerResponse.ProtoReflect.Descriptor instead.
+func (*ConnectMcpServerResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *RefreshMcpServerResponse) GetServer() *McpServer {
+func (x *ConnectMcpServerResponse) GetServer() *McpServer {
 	if x != nil {
 		return x.Server
 	}
@@ -723,20 +642,17 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\"t\n" +
 	"\x16ListMcpServersResponse\x122\n" +
 	"\aservers\x18\x01 \x03(\v2\x18.loombridge.v1.McpServerR\aservers\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"Y\n" +
-	"\x13AddMcpServerRequest\x12B\n" +
-	"\n" +
-	"definition\x18\x01 \x01(\v2\".loombridge.v1.McpServerDefinitionR\n" +
-	"definition\"H\n" +
-	"\x14AddMcpServerResponse\x120\n" +
-	"\x06server\x18\x01 \x01(\v2\x18.loombridge.v1.McpServerR\x06server\",\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\",\n" +
 	"\x16RemoveMcpServerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x19\n" +
-	"\x17RemoveMcpServerResponse\"T\n" +
-	"\x17RefreshMcpServerRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
-	"\x0eaccept_changed\x18\x02 \x01(\bR\racceptChanged\"L\n" +
-	"\x18RefreshMcpServerResponse\x120\n" +
+	"\x17RemoveMcpServerResponse\"\x98\x01\n" +
+	"\x17ConnectMcpServerRequest\x12B\n" +
+	"\n" +
+	"definition\x18\x01 \x01(\v2\".loombridge.v1.McpServerDefinitionR\n" +
+	"definition\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
+	"\x0eaccept_changed\x18\x03 \x01(\bR\racceptChanged\"L\n" +
+	"\x18ConnectMcpServerResponse\x120\n" +
 	"\x06server\x18\x01 \x01(\v2\x18.loombridge.v1.McpServerR\x06server*\x8a\x01\n" +
 	"\x0eMcpServerState\x12 \n" +
 	"\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n" +
@@ -758,36 +674,33 @@ func file_loombridge_v1_servers_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_servers_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_servers_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_loombridge_v1_servers_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_loombridge_v1_servers_proto_goTypes = []any{
 	(McpServerState)(0),              // 0: loombridge.v1.McpServerState
 	(*McpServerDefinition)(nil),      // 1: loombridge.v1.McpServerDefinition
 	(*McpServer)(nil),                // 2: loombridge.v1.McpServer
 	(*ListMcpServersRequest)(nil),    // 3: loombridge.v1.ListMcpServersRequest
 	(*ListMcpServersResponse)(nil),   // 4: loombridge.v1.ListMcpServersResponse
-	(*AddMcpServerRequest)(nil),      // 5: loombridge.v1.AddMcpServerRequest
-	(*AddMcpServerResponse)(nil),     // 6: loombridge.v1.AddMcpServerResponse
-	(*RemoveMcpServerRequest)(nil),   // 7: loombridge.v1.RemoveMcpServerRequest
-	(*RemoveMcpServerResponse)(nil),  // 8: loombridge.v1.RemoveMcpServerResponse
-	(*RefreshMcpServerRequest)(nil),  // 9: loombridge.v1.RefreshMcpServerRequest
-	(*RefreshMcpServerResponse)(nil), // 10: loombridge.v1.RefreshMcpServerResponse
-	nil,                              // 11: loombridge.v1.McpServerDefinition.EnvEntry
-	nil,                              // 12: loombridge.v1.McpServerDefinition.HeadersEntry
+	(*RemoveMcpServerRequest)(nil),   // 5: loombridge.v1.RemoveMcpServerRequest
+	(*RemoveMcpServerResponse)(nil),  // 6: loombridge.v1.RemoveMcpServerResponse
+	(*ConnectMcpServerRequest)(nil),  // 7: loombridge.v1.ConnectMcpServerRequest
+	(*ConnectMcpServerResponse)(nil), // 8: loombridge.v1.ConnectMcpServerResponse
+	nil,                              // 9: loombridge.v1.McpServerDefinition.EnvEntry
+	nil,                              // 10: loombridge.v1.McpServerDefinition.HeadersEntry
 }
 var file_loombridge_v1_servers_proto_depIdxs = []int32{
-	11, // 0: loombridge.v1.McpServerDefinition.env:type_name -> loombridge.v1.McpServerDefinition.EnvEntry
-	12, // 1: loombridge.v1.McpServerDefinition.headers:type_name -> loombridge.v1.McpServerDefinition.HeadersEntry
+	9,  // 0: loombridge.v1.McpServerDefinition.env:type_name -> loombridge.v1.McpServerDefinition.EnvEntry
+	10, // 1: loombridge.v1.McpServerDefinition.headers:type_name -> loombridge.v1.McpServerDefinition.HeadersEntry
 	1,  // 2: loombridge.v1.McpServer.definition:type_name -> loombridge.v1.McpServerDefinition
 	0,  // 3: loombridge.v1.McpServer.state:type_name -> loombridge.v1.McpServerState
 	2,  // 4: loombridge.v1.ListMcpServersResponse.servers:type_name -> loombridge.v1.McpServer
-	1,  // 5: loombridge.v1.AddMcpServerRequest.definition:type_name -> loombridge.v1.McpServerDefinition
-	2,  // 6: loombridge.v1.AddMcpServerResponse.server:type_name -> loombridge.v1.McpServer
-	2,  // 7: loombridge.v1.RefreshMcpServerResponse.server:type_name -> loombridge.v1.McpServer
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	1,  // 5: loombridge.v1.ConnectMcpServerRequest.definition:type_name -> loombridge.v1.McpServerDefinition
+	2,  // 6: loombridge.v1.ConnectMcpServerResponse.server:type_name -> loombridge.v1.McpServer
+	7,  // [7:7] is the sub-list for method output_type
+	7,  // [7:7] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_servers_proto_init() }
@@ -801,7 +714,7 @@ func file_loombridge_v1_servers_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_servers_proto_rawDesc), len(file_loombridge_v1_servers_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1084,704 +1084,6 @@ func (*RevokeApprovalResponse) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{11}
 }
 
-// GetProfileRequest asks what calls may do.
-type GetProfileRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose calls. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// tool is the registered name of the tool. Required, at most 128 bytes.
-	Tool          string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetProfileRequest) Reset() {
-	*x = GetProfileRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetProfileRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetProfileRequest) ProtoMessage() {}
-
-func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetProfileRequest.ProtoReflect.Descriptor instead.
-func (*GetProfileRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *GetProfileRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *GetProfileRequest) GetTool() string {
-	if x != nil {
-		return x.Tool
-	}
-	return ""
-}
-
-// GetProfileResponse says what calls may do.
-type GetProfileResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// profile is what they may do now.
-	Profile *ToolProfile `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
-	// refused are the keys of the workspace's file that give more than the operator.
-	// They change nothing.
-	Refused []*RefusedKey `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
-	// problem says why the workspace's file can't be used, for people; empty when it can.
-	// Until it is mended all calls of the server's own tools are denied.
-	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetProfileResponse) Reset() {
-	*x = GetProfileResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetProfileResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetProfileResponse) ProtoMessage() {}
-
-func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
-func (*GetProfileResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *GetProfileResponse) GetProfile() *ToolProfile {
-	if x != nil {
-		return x.Profile
-	}
-	return nil
-}
-
-func (x *GetProfileResponse) GetRefused() []*RefusedKey {
-	if x != nil {
-		return x.Refused
-	}
-	return nil
-}
-
-func (x *GetProfileResponse) GetProblem() string {
-	if x != nil {
-		return x.Problem
-	}
-	return ""
-}
-
-// RefusedKey is a key of a workspace's file that would give more.
-type RefusedKey struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// key is the key.
-	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// line is where it stands, from 1.
-	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
-	// reason says what it would have given.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RefusedKey) Reset() {
-	*x = RefusedKey{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RefusedKey) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RefusedKey) ProtoMessage() {}
-
-func (x *RefusedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
-func (*RefusedKey) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *RefusedKey) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-func (x *RefusedKey) GetLine() int32 {
-	if x != nil {
-		return x.Line
-	}
-	return 0
-}
-
-func (x *RefusedKey) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
-// ToolProfile is what calls may do.
-type ToolProfile struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is that of the profile, as audit records have it.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// mode is `read`, `work`, `net`, `open` or `off`.
-	Mode string `protobuf:"bytes,2,opt,name=mode,proto3" json:"mode,omitempty"`
-	// approval says which calls need a person: `never`, `on-leave`, `tool`, `always` or
-	// `level:1` to `level:3`. Those of the agents above stand behind it, each behind an &:
-	// all of them count.
-	Approval string `protobuf:"bytes,3,opt,name=approval,proto3" json:"approval,omitempty"`
-	// read are absolute paths outside of the workspace that can be read.
-	Read []string `protobuf:"bytes,4,rep,name=read,proto3" json:"read,omitempty"`
-	// write are absolute paths outside of the workspace that can be changed.
-	Write []string `protobuf:"bytes,5,rep,name=write,proto3" json:"write,omitempty"`
-	// protect are paths of the workspace that can't be changed.
-	Protect []string `protobuf:"bytes,6,rep,name=protect,proto3" json:"protect,omitempty"`
-	// hide are paths of the workspace that can't be seen.
-	Hide []string `protobuf:"bytes,7,rep,name=hide,proto3" json:"hide,omitempty"`
-	// hosts are the rules of mode net; in mode open they give secrets alone.
-	Hosts []*HostRule `protobuf:"bytes,8,rep,name=hosts,proto3" json:"hosts,omitempty"`
-	// environment are the names of further variables of programs.
-	Environment []string `protobuf:"bytes,9,rep,name=environment,proto3" json:"environment,omitempty"`
-	// limits bound one program.
-	Limits        *ProgramLimits `protobuf:"bytes,10,opt,name=limits,proto3" json:"limits,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolProfile) Reset() {
-	*x = ToolProfile{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolProfile) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolProfile) ProtoMessage() {}
-
-func (x *ToolProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
-func (*ToolProfile) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *ToolProfile) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ToolProfile) GetMode() string {
-	if x != nil {
-		return x.Mode
-	}
-	return ""
-}
-
-func (x *ToolProfile) GetApproval() string {
-	if x != nil {
-		return x.Approval
-	}
-	return ""
-}
-
-func (x *ToolProfile) GetRead() []string {
-	if x != nil {
-		return x.Read
-	}
-	return nil
-}
-
-func (x *ToolProfile) GetWrite() []string {
-	if x != nil {
-		return x.Write
-	}
-	return nil
-}
-
-func (x *ToolProfile) GetProtect() []string {
-	if x != nil {
-		return x.Protect
-	}
-	return nil
-}
-
-func (x *ToolProfile) GetHide() []string {
-	if x != nil {
-		return x.Hide
-	}
-	return nil
-}
-
-func (x *ToolProfile) GetHosts() []*HostRule {
-	if x != nil {
-		return x.Hosts
-	}
-	return nil
-}
-
-func (x *ToolProfile) GetEnvironment() []string {
-	if x != nil {
-		return x.Environment
-	}
-	return nil
-}
-
-func (x *ToolProfile) GetLimits() *ProgramLimits {
-	if x != nil {
-		return x.Limits
-	}
-	return nil
-}
-
-// HostRule is a rule about requests to hosts.
-type HostRule struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// host is a name, or `*.` and the end of names.
-	Host string `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
-	// ports can be reached; empty: 80 and 443.
-	Ports []int32 `protobuf:"varint,2,rep,packed,name=ports,proto3" json:"ports,omitempty"`
-	// paths are the beginnings of paths that may be asked for; empty: all.
-	Paths []string `protobuf:"bytes,3,rep,name=paths,proto3" json:"paths,omitempty"`
-	// methods may be used; empty: all.
-	Methods []string `protobuf:"bytes,4,rep,name=methods,proto3" json:"methods,omitempty"`
-	// secret_variable is the variable in which programs find what stands for a secret;
-	// empty for none.
-	SecretVariable string `protobuf:"bytes,5,opt,name=secret_variable,json=secretVariable,proto3" json:"secret_variable,omitempty"`
-	// address is where to connect to in place of what the name is looked up as, such as
-	// 10.1.2.3 or 10.1.2.3:8443; empty: what the name leads to, if that is public.
-	Address       string `protobuf:"bytes,6,opt,name=address,proto3" json:"address,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *HostRule) Reset() {
-	*x = HostRule{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *HostRule) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*HostRule) ProtoMessage() {}
-
-func (x *HostRule) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use HostRule.ProtoReflect.Descriptor instead.
-func (*HostRule) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *HostRule) GetHost() string {
-	if x != nil {
-		return x.Host
-	}
-	return ""
-}
-
-func (x *HostRule) GetPorts() []int32 {
-	if x != nil {
-		return x.Ports
-	}
-	return nil
-}
-
-func (x *HostRule) GetPaths() []string {
-	if x != nil {
-		return x.Paths
-	}
-	return nil
-}
-
-func (x *HostRule) GetMethods() []string {
-	if x != nil {
-		return x.Methods
-	}
-	return nil
-}
-
-func (x *HostRule) GetSecretVariable() string {
-	if x != nil {
-		return x.SecretVariable
-	}
-	return ""
-}
-
-func (x *HostRule) GetAddress() string {
-	if x != nil {
-		return x.Address
-	}
-	return ""
-}
-
-// ProgramLimits bound one program that a tool starts.
-type ProgramLimits struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// cpu is the time of one process.
-	Cpu *durationpb.Duration `protobuf:"bytes,1,opt,name=cpu,proto3" json:"cpu,omitempty"`
-	// wall is how long it may run; unset: as long as its call.
-	Wall *durationpb.Duration `protobuf:"bytes,2,opt,name=wall,proto3" json:"wall,omitempty"`
-	// memory is in bytes.
-	Memory int64 `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"`
-	// processes is how many there may be.
-	Processes int32 `protobuf:"varint,4,opt,name=processes,proto3" json:"processes,omitempty"`
-	// file is the longest file that it may write, in bytes.
-	File int64 `protobuf:"varint,5,opt,name=file,proto3" json:"file,omitempty"`
-	// scratch is for temporary files, in bytes.
-	Scratch int64 `protobuf:"varint,6,opt,name=scratch,proto3" json:"scratch,omitempty"`
-	// disk_floor stays free on the workspace's disk, in bytes.
-	DiskFloor int64 `protobuf:"varint,7,opt,name=disk_floor,json=diskFloor,proto3" json:"disk_floor,omitempty"`
-	// open_files is the limit for one process.
-	OpenFiles int32 `protobuf:"varint,8,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
-	// output is that of stdout and stderr together, in bytes.
-	Output        int64 `protobuf:"varint,9,opt,name=output,proto3" json:"output,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ProgramLimits) Reset() {
-	*x = ProgramLimits{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ProgramLimits) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ProgramLimits) ProtoMessage() {}
-
-func (x *ProgramLimits) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ProgramLimits.ProtoReflect.Descriptor instead.
-func (*ProgramLimits) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *ProgramLimits) GetCpu() *durationpb.Duration {
-	if x != nil {
-		return x.Cpu
-	}
-	return nil
-}
-
-func (x *ProgramLimits) GetWall() *durationpb.Duration {
-	if x != nil {
-		return x.Wall
-	}
-	return nil
-}
-
-func (x *ProgramLimits) GetMemory() int64 {
-	if x != nil {
-		return x.Memory
-	}
-	return 0
-}
-
-func (x *ProgramLimits) GetProcesses() int32 {
-	if x != nil {
-		return x.Processes
-	}
-	return 0
-}
-
-func (x *ProgramLimits) GetFile() int64 {
-	if x != nil {
-		return x.File
-	}
-	return 0
-}
-
-func (x *ProgramLimits) GetScratch() int64 {
-	if x != nil {
-		return x.Scratch
-	}
-	return 0
-}
-
-func (x *ProgramLimits) GetDiskFloor() int64 {
-	if x != nil {
-		return x.DiskFloor
-	}
-	return 0
-}
-
-func (x *ProgramLimits) GetOpenFiles() int32 {
-	if x != nil {
-		return x.OpenFiles
-	}
-	return 0
-}
-
-func (x *ProgramLimits) GetOutput() int64 {
-	if x != nil {
-		return x.Output
-	}
-	return 0
-}
-
-// ToolDescriptor describes one tool.
-type ToolDescriptor struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is what to call it by, such as `fs:read_file`. The same name with `_`
-	// for `:` is accepted too.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// description says what it does, for a model.
-	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// parameters_schema is the JSON Schema of its arguments.
-	//
-	// Types that are valid to be assigned to ParametersSchemaForm:
-	//
-	//	*ToolDescriptor_ParametersSchema
-	//	*ToolDescriptor_ParametersSchemaJson
-	ParametersSchemaForm isToolDescriptor_ParametersSchemaForm `protobuf_oneof:"parameters_schema_form"`
-	// level is 1 for functions listed in prompts, 2 for shell utilities, 3 for scripts;
-	// agents' tools declare it themselves.
-	Level int32 `protobuf:"varint,5,opt,name=level,proto3" json:"level,omitempty"`
-	// requires_approval says that a person must agree to each call, by ApproveCall.
-	RequiresApproval bool `protobuf:"varint,6,opt,name=requires_approval,json=requiresApproval,proto3" json:"requires_approval,omitempty"`
-	// category groups tools in summaries: `file`, `search` and others.
-	Category string `protobuf:"bytes,7,opt,name=category,proto3" json:"category,omitempty"`
-	// mutates says that the tool changes something outside the log. Assumed of
-	// every tool that an agent provides.
-	Mutates bool `protobuf:"varint,8,opt,name=mutates,proto3" json:"mutates,omitempty"`
-	// agent_id is the agent that provides the tool; empty for the server's own.
-	AgentId string `protobuf:"bytes,9,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// cli_equivalents are commands that do the like, such as `cat` for `fs:read_file`, by
-	// which a model may know it. Those of agents have none.
-	CliEquivalents []string `protobuf:"bytes,10,rep,name=cli_equivalents,json=cliEquivalents,proto3" json:"cli_equivalents,omitempty"`
-	// tokens is about what its definition takes in a prompt; 0 for tools that are of no
-	// server of the Model Context Protocol.
-	Tokens        int32 `protobuf:"varint,11,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolDescriptor) Reset() {
-	*x = ToolDescriptor{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolDescriptor) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolDescriptor) ProtoMessage() {}
-
-func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
-func (*ToolDescriptor) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *ToolDescriptor) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ToolDescriptor) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
-}
-
-func (x *ToolDescriptor) GetParametersSchemaForm() isToolDescriptor_ParametersSchemaForm {
-	if x != nil {
-		return x.ParametersSchemaForm
-	}
-	return nil
-}
-
-func (x *ToolDescriptor) GetParametersSchema() *structpb.Struct {
-	if x != nil {
-		if x, ok := x.ParametersSchemaForm.(*ToolDescriptor_ParametersSchema); ok {
-			return x.ParametersSchema
-		}
-	}
-	return nil
-}
-
-func (x *ToolDescriptor) GetParametersSchemaJson() string {
-	if x != nil {
-		if x, ok := x.ParametersSchemaForm.(*ToolDescriptor_ParametersSchemaJson); ok {
-			return x.ParametersSchemaJson
-		}
-	}
-	return ""
-}
-
-func (x *ToolDescriptor) GetLevel() int32 {
-	if x != nil {
-		return x.Level
-	}
-	return 0
-}
-
-func (x *ToolDescriptor) GetRequiresApproval() bool {
-	if x != nil {
-		return x.RequiresApproval
-	}
-	return false
-}
-
-func (x *ToolDescriptor) GetCategory() string {
-	if x != nil {
-		return x.Category
-	}
-	return ""
-}
-
-func (x *ToolDescriptor) GetMutates() bool {
-	if x != nil {
-		return x.Mutates
-	}
-	return false
-}
-
-func (x *ToolDescriptor) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ToolDescriptor) GetCliEquivalents() []string {
-	if x != nil {
-		return x.CliEquivalents
-	}
-	return nil
-}
-
-func (x *ToolDescriptor) GetTokens() int32 {
-	if x != nil {
-		return x.Tokens
-	}
-	return 0
-}
-
-type isToolDescriptor_ParametersSchemaForm interface {
-	isToolDescriptor_ParametersSchemaForm()
-}
-
-type ToolDescriptor_ParametersSchema struct {
-	// parameters_schema in JSON_FORM_STRUCT.
-	ParametersSchema *structpb.Struct `protobuf:"bytes,3,opt,name=parameters_schema,json=parametersSchema,proto3,oneof"`
-}
-
-type ToolDescriptor_ParametersSchemaJson struct {
-	// parameters_schema_json in JSON_FORM_TEXT.
-	ParametersSchemaJson string `protobuf:"bytes,4,opt,name=parameters_schema_json,json=parametersSchemaJson,proto3,oneof"`
-}
-
-func (*ToolDescriptor_ParametersSchema) isToolDescriptor_ParametersSchemaForm() {}
-
-func (*ToolDescriptor_ParametersSchemaJson) isToolDescriptor_ParametersSchemaForm() {}
-
 // ListToolsRequest asks for tools.
 type ListToolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1794,14 +1096,17 @@ type ListToolsRequest struct {
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token continues where a page with the same other fields ended. Default:
 	// from the start.
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// tool is the name of the one tool to list, at most 128 bytes. Not with levels or a page.
+	// Default: all.
+	Tool          string `protobuf:"bytes,6,opt,name=tool,proto3" json:"tool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1118,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1131,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListToolsRequest) GetAgentId() string {
@@ -1857,6 +1162,13 @@ func (x *ListToolsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListToolsRequest) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
 // ListToolsResponse holds the tools.
 type ListToolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1870,7 +1182,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1882,7 +1194,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1895,7 +1207,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDescriptor {
@@ -1941,7 +1253,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +1265,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[21]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +1278,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListAuditRequest) GetAgentId() string {
@@ -2046,7 +1358,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +1370,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[22]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +1383,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -2136,7 +1448,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +1460,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[23]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +1473,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AuditRecord) GetNumber() int64 {
@@ -2318,7 +1630,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2330,7 +1642,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[24]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2343,7 +1655,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -2493,7 +1805,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +1817,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[25]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +1830,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -2668,7 +1980,7 @@ var File_loombridge_v1_tools_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\n" +
-	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1bloombridge/v1/servers.proto\"4\n" +
+	"\x19loombridge/v1/tools.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x1bloombridge/v1/servers.proto\"4\n" +
 	"\n" +
 	"Capability\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
@@ -2733,70 +2045,14 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x15RevokeApprovalRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"\x18\n" +
-	"\x16RevokeApprovalResponse\"B\n" +
-	"\x11GetProfileRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
-	"\x04tool\x18\x02 \x01(\tR\x04tool\"\x99\x01\n" +
-	"\x12GetProfileResponse\x124\n" +
-	"\aprofile\x18\x01 \x01(\v2\x1a.loombridge.v1.ToolProfileR\aprofile\x123\n" +
-	"\arefused\x18\x02 \x03(\v2\x19.loombridge.v1.RefusedKeyR\arefused\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"J\n" +
-	"\n" +
-	"RefusedKey\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
-	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xb0\x02\n" +
-	"\vToolProfile\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04mode\x18\x02 \x01(\tR\x04mode\x12\x1a\n" +
-	"\bapproval\x18\x03 \x01(\tR\bapproval\x12\x12\n" +
-	"\x04read\x18\x04 \x03(\tR\x04read\x12\x14\n" +
-	"\x05write\x18\x05 \x03(\tR\x05write\x12\x18\n" +
-	"\aprotect\x18\x06 \x03(\tR\aprotect\x12\x12\n" +
-	"\x04hide\x18\a \x03(\tR\x04hide\x12-\n" +
-	"\x05hosts\x18\b \x03(\v2\x17.loombridge.v1.HostRuleR\x05hosts\x12 \n" +
-	"\venvironment\x18\t \x03(\tR\venvironment\x124\n" +
-	"\x06limits\x18\n" +
-	" \x01(\v2\x1c.loombridge.v1.ProgramLimitsR\x06limits\"\xa7\x01\n" +
-	"\bHostRule\x12\x12\n" +
-	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
-	"\x05ports\x18\x02 \x03(\x05R\x05ports\x12\x14\n" +
-	"\x05paths\x18\x03 \x03(\tR\x05paths\x12\x18\n" +
-	"\amethods\x18\x04 \x03(\tR\amethods\x12'\n" +
-	"\x0fsecret_variable\x18\x05 \x01(\tR\x0esecretVariable\x12\x18\n" +
-	"\aaddress\x18\x06 \x01(\tR\aaddress\"\xa5\x02\n" +
-	"\rProgramLimits\x12+\n" +
-	"\x03cpu\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03cpu\x12-\n" +
-	"\x04wall\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04wall\x12\x16\n" +
-	"\x06memory\x18\x03 \x01(\x03R\x06memory\x12\x1c\n" +
-	"\tprocesses\x18\x04 \x01(\x05R\tprocesses\x12\x12\n" +
-	"\x04file\x18\x05 \x01(\x03R\x04file\x12\x18\n" +
-	"\ascratch\x18\x06 \x01(\x03R\ascratch\x12\x1d\n" +
-	"\n" +
-	"disk_floor\x18\a \x01(\x03R\tdiskFloor\x12\x1d\n" +
-	"\n" +
-	"open_files\x18\b \x01(\x05R\topenFiles\x12\x16\n" +
-	"\x06output\x18\t \x01(\x03R\x06output\"\xb5\x03\n" +
-	"\x0eToolDescriptor\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\x12F\n" +
-	"\x11parameters_schema\x18\x03 \x01(\v2\x17.google.protobuf.StructH\x00R\x10parametersSchema\x126\n" +
-	"\x16parameters_schema_json\x18\x04 \x01(\tH\x00R\x14parametersSchemaJson\x12\x14\n" +
-	"\x05level\x18\x05 \x01(\x05R\x05level\x12+\n" +
-	"\x11requires_approval\x18\x06 \x01(\bR\x10requiresApproval\x12\x1a\n" +
-	"\bcategory\x18\a \x01(\tR\bcategory\x12\x18\n" +
-	"\amutates\x18\b \x01(\bR\amutates\x12\x19\n" +
-	"\bagent_id\x18\t \x01(\tR\aagentId\x12'\n" +
-	"\x0fcli_equivalents\x18\n" +
-	" \x03(\tR\x0ecliEquivalents\x12\x16\n" +
-	"\x06tokens\x18\v \x01(\x05R\x06tokensB\x18\n" +
-	"\x16parameters_schema_form\"\x81\x01\n" +
+	"\x16RevokeApprovalResponse\"\x95\x01\n" +
 	"\x10ListToolsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\"p\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x12\n" +
+	"\x04tool\x18\x06 \x01(\tR\x04tool\"p\n" +
 	"\x11ListToolsResponse\x123\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe8\x02\n" +
@@ -2902,20 +2158,17 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
 	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
 	"\x17TOOL_ERROR_CODE_REFUSED\x10\b\x12!\n" +
-	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xe5\b\n" +
+	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xa6\a\n" +
 	"\vToolService\x12[\n" +
 	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12[\n" +
 	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12j\n" +
 	"\x0eWatchApprovals\x12$.loombridge.v1.WatchApprovalsRequest\x1a%.loombridge.v1.WatchApprovalsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12\\\n" +
 	"\vApproveCall\x12!.loombridge.v1.ApproveCallRequest\x1a\".loombridge.v1.ApproveCallResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12g\n" +
 	"\rListApprovals\x12#.loombridge.v1.ListApprovalsRequest\x1a$.loombridge.v1.ListApprovalsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
-	"\x0eRevokeApproval\x12$.loombridge.v1.RevokeApprovalRequest\x1a%.loombridge.v1.RevokeApprovalResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12\\\n" +
-	"\n" +
-	"GetProfile\x12 .loombridge.v1.GetProfileRequest\x1a!.loombridge.v1.GetProfileResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12j\n" +
-	"\x0eListMcpServers\x12$.loombridge.v1.ListMcpServersRequest\x1a%.loombridge.v1.ListMcpServersResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12_\n" +
-	"\fAddMcpServer\x12\".loombridge.v1.AddMcpServerRequest\x1a#.loombridge.v1.AddMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
-	"\x0fRemoveMcpServer\x12%.loombridge.v1.RemoveMcpServerRequest\x1a&.loombridge.v1.RemoveMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12k\n" +
-	"\x10RefreshMcpServer\x12&.loombridge.v1.RefreshMcpServerRequest\x1a'.loombridge.v1.RefreshMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03B^\n" +
+	"\x0eRevokeApproval\x12$.loombridge.v1.RevokeApprovalRequest\x1a%.loombridge.v1.RevokeApprovalResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12j\n" +
+	"\x0eListMcpServers\x12$.loombridge.v1.ListMcpServersRequest\x1a%.loombridge.v1.ListMcpServersResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12k\n" +
+	"\x10ConnectMcpServer\x12&.loombridge.v1.ConnectMcpServerRequest\x1a'.loombridge.v1.ConnectMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
+	"\x0fRemoveMcpServer\x12%.loombridge.v1.RemoveMcpServerRequest\x1a&.loombridge.v1.RemoveMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03B^\n" +
 	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
@@ -2931,7 +2184,7 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_loombridge_v1_tools_proto_goTypes = []any{
 	(ApprovalDecision)(0),            // 0: loombridge.v1.ApprovalDecision
 	(AuditOutcome)(0),                // 1: loombridge.v1.AuditOutcome
@@ -2948,98 +2201,79 @@ var file_loombridge_v1_tools_proto_goTypes = []any{
 	(*ListApprovalsResponse)(nil),    // 12: loombridge.v1.ListApprovalsResponse
 	(*RevokeApprovalRequest)(nil),    // 13: loombridge.v1.RevokeApprovalRequest
 	(*RevokeApprovalResponse)(nil),   // 14: loombridge.v1.RevokeApprovalResponse
-	(*GetProfileRequest)(nil),        // 15: loombridge.v1.GetProfileRequest
-	(*GetProfileResponse)(nil),       // 16: loombridge.v1.GetProfileResponse
-	(*RefusedKey)(nil),               // 17: loombridge.v1.RefusedKey
-	(*ToolProfile)(nil),              // 18: loombridge.v1.ToolProfile
-	(*HostRule)(nil),                 // 19: loombridge.v1.HostRule
-	(*ProgramLimits)(nil),            // 20: loombridge.v1.ProgramLimits
-	(*ToolDescriptor)(nil),           // 21: loombridge.v1.ToolDescriptor
-	(*ListToolsRequest)(nil),         // 22: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),        // 23: loombridge.v1.ListToolsResponse
-	(*ListAuditRequest)(nil),         // 24: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 25: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),              // 26: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),              // 27: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),             // 28: loombridge.v1.ToolResponse
-	nil,                              // 29: loombridge.v1.ToolResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),    // 30: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 31: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 32: google.protobuf.Struct
-	(*structpb.Value)(nil),           // 33: google.protobuf.Value
-	(*ResultBytes)(nil),              // 34: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),                 // 35: loombridge.v1.BlobInfo
-	(*Step)(nil),                     // 36: loombridge.v1.Step
-	(*ListMcpServersRequest)(nil),    // 37: loombridge.v1.ListMcpServersRequest
-	(*AddMcpServerRequest)(nil),      // 38: loombridge.v1.AddMcpServerRequest
-	(*RemoveMcpServerRequest)(nil),   // 39: loombridge.v1.RemoveMcpServerRequest
-	(*RefreshMcpServerRequest)(nil),  // 40: loombridge.v1.RefreshMcpServerRequest
-	(*ListMcpServersResponse)(nil),   // 41: loombridge.v1.ListMcpServersResponse
-	(*AddMcpServerResponse)(nil),     // 42: loombridge.v1.AddMcpServerResponse
-	(*RemoveMcpServerResponse)(nil),  // 43: loombridge.v1.RemoveMcpServerResponse
-	(*RefreshMcpServerResponse)(nil), // 44: loombridge.v1.RefreshMcpServerResponse
+	(*ListToolsRequest)(nil),         // 15: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),        // 16: loombridge.v1.ListToolsResponse
+	(*ListAuditRequest)(nil),         // 17: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 18: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),              // 19: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),              // 20: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),             // 21: loombridge.v1.ToolResponse
+	nil,                              // 22: loombridge.v1.ToolResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
+	(*ToolDescriptor)(nil),           // 24: loombridge.v1.ToolDescriptor
+	(*durationpb.Duration)(nil),      // 25: google.protobuf.Duration
+	(*structpb.Struct)(nil),          // 26: google.protobuf.Struct
+	(*structpb.Value)(nil),           // 27: google.protobuf.Value
+	(*ResultBytes)(nil),              // 28: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                 // 29: loombridge.v1.BlobInfo
+	(*Step)(nil),                     // 30: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),    // 31: loombridge.v1.ListMcpServersRequest
+	(*ConnectMcpServerRequest)(nil),  // 32: loombridge.v1.ConnectMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),   // 33: loombridge.v1.RemoveMcpServerRequest
+	(*ListMcpServersResponse)(nil),   // 34: loombridge.v1.ListMcpServersResponse
+	(*ConnectMcpServerResponse)(nil), // 35: loombridge.v1.ConnectMcpServerResponse
+	(*RemoveMcpServerResponse)(nil),  // 36: loombridge.v1.RemoveMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
-	30, // 1: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	23, // 1: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
 	5,  // 2: loombridge.v1.PendingApproval.parts:type_name -> loombridge.v1.ApprovalPart
 	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
 	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
 	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
 	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
 	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
-	30, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	23, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
 	10, // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
-	18, // 10: loombridge.v1.GetProfileResponse.profile:type_name -> loombridge.v1.ToolProfile
-	17, // 11: loombridge.v1.GetProfileResponse.refused:type_name -> loombridge.v1.RefusedKey
-	19, // 12: loombridge.v1.ToolProfile.hosts:type_name -> loombridge.v1.HostRule
-	20, // 13: loombridge.v1.ToolProfile.limits:type_name -> loombridge.v1.ProgramLimits
-	31, // 14: loombridge.v1.ProgramLimits.cpu:type_name -> google.protobuf.Duration
-	31, // 15: loombridge.v1.ProgramLimits.wall:type_name -> google.protobuf.Duration
-	32, // 16: loombridge.v1.ToolDescriptor.parameters_schema:type_name -> google.protobuf.Struct
-	21, // 17: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	1,  // 18: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	30, // 19: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	30, // 20: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	26, // 21: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	1,  // 22: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	30, // 23: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	31, // 24: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	32, // 25: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	31, // 26: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	33, // 27: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	34, // 28: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	2,  // 29: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	35, // 30: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	36, // 31: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	29, // 32: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
-	22, // 33: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	24, // 34: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	6,  // 35: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	8,  // 36: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	11, // 37: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	13, // 38: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	15, // 39: loombridge.v1.ToolService.GetProfile:input_type -> loombridge.v1.GetProfileRequest
-	37, // 40: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
-	38, // 41: loombridge.v1.ToolService.AddMcpServer:input_type -> loombridge.v1.AddMcpServerRequest
-	39, // 42: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
-	40, // 43: loombridge.v1.ToolService.RefreshMcpServer:input_type -> loombridge.v1.RefreshMcpServerRequest
-	23, // 44: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	25, // 45: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	7,  // 46: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	9,  // 47: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	12, // 48: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	14, // 49: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	16, // 50: loombridge.v1.ToolService.GetProfile:output_type -> loombridge.v1.GetProfileResponse
-	41, // 51: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
-	42, // 52: loombridge.v1.ToolService.AddMcpServer:output_type -> loombridge.v1.AddMcpServerResponse
-	43, // 53: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
-	44, // 54: loombridge.v1.ToolService.RefreshMcpServer:output_type -> loombridge.v1.RefreshMcpServerResponse
-	44, // [44:55] is the sub-list for method output_type
-	33, // [33:44] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	24, // 10: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	1,  // 11: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	23, // 12: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	23, // 13: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	19, // 14: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 15: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	23, // 16: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	25, // 17: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	26, // 18: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	25, // 19: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	27, // 20: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	28, // 21: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 22: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	29, // 23: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	30, // 24: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	22, // 25: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
+	15, // 26: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	17, // 27: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	6,  // 28: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	8,  // 29: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	11, // 30: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	13, // 31: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	31, // 32: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	32, // 33: loombridge.v1.ToolService.ConnectMcpServer:input_type -> loombridge.v1.ConnectMcpServerRequest
+	33, // 34: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	16, // 35: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	18, // 36: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	7,  // 37: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	9,  // 38: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	12, // 39: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	14, // 40: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	34, // 41: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	35, // 42: loombridge.v1.ToolService.ConnectMcpServer:output_type -> loombridge.v1.ConnectMcpServerResponse
+	36, // 43: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	35, // [35:44] is the sub-list for method output_type
+	26, // [26:35] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -3049,20 +2283,17 @@ func file_loombridge_v1_tools_proto_init() {
 	}
 	file_loombridge_v1_context_proto_init()
 	file_loombridge_v1_options_proto_init()
+	file_loombridge_v1_prompt_proto_init()
 	file_loombridge_v1_servers_proto_init()
 	file_loombridge_v1_tools_proto_msgTypes[4].OneofWrappers = []any{
 		(*WatchApprovalsResponse_Pending)(nil),
 		(*WatchApprovalsResponse_ClosedId)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
-		(*ToolDescriptor_ParametersSchema)(nil),
-		(*ToolDescriptor_ParametersSchemaJson)(nil),
-	}
-	file_loombridge_v1_tools_proto_msgTypes[24].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[17].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[25].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -3073,7 +2304,7 @@ func file_loombridge_v1_tools_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   27,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,11 +25,9 @@ const (
 	ToolService_ApproveCall_FullMethodName      = "/loombridge.v1.ToolService/ApproveCall"
 	ToolService_ListApprovals_FullMethodName    = "/loombridge.v1.ToolService/ListApprovals"
 	ToolService_RevokeApproval_FullMethodName   = "/loombridge.v1.ToolService/RevokeApproval"
-	ToolService_GetProfile_FullMethodName       = "/loombridge.v1.ToolService/GetProfile"
 	ToolService_ListMcpServers_FullMethodName   = "/loombridge.v1.ToolService/ListMcpServers"
-	ToolService_AddMcpServer_FullMethodName     = "/loombridge.v1.ToolService/AddMcpServer"
+	ToolService_ConnectMcpServer_FullMethodName = "/loombridge.v1.ToolService/ConnectMcpServer"
 	ToolService_RemoveMcpServer_FullMethodName  = "/loombridge.v1.ToolService/RemoveMcpServer"
-	ToolService_RefreshMcpServer_FullMethodName = "/loombridge.v1.ToolService/RefreshMcpServer"
 )
 
 // ToolServiceClient is the client API for ToolService service.
@@ -40,7 +38,8 @@ const (
 type ToolServiceClient interface {
 	// ListTools returns the tools an agent may call, sorted by name: the server's own, and
 	// the tools of attached agents. Where not all fit in one message, the answer has a token
-	// for the next page.
+	// for the next page. A tool that is named comes alone, with what calls of it may do.
+	// Errors: TOOL_NOT_FOUND for a name that the agent may call no tool by.
 	ListTools(ctx context.Context, in *ListToolsRequest, opts ...grpc.CallOption) (*ListToolsResponse, error)
 	// ListAudit returns the records of tool calls, last ended first: the caller, the tool,
 	// the approval and the outcome. Denied and refused calls are included.
@@ -55,29 +54,22 @@ type ToolServiceClient interface {
 	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
 	// RevokeApproval takes a remembered answer back.
 	RevokeApproval(ctx context.Context, in *RevokeApprovalRequest, opts ...grpc.CallOption) (*RevokeApprovalResponse, error)
-	// GetProfile returns what calls of an agent's tool may do: the operator's profile,
-	// bounded by the profiles of the agent's ancestors, narrowed by the workspace's own file,
-	// `.loom/sandbox.toml`.
-	GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error)
 	// ListMcpServers returns the servers of the Model Context Protocol whose tools the
 	// tenant's agents call, how each is, and what its tools would cost a prompt.
 	ListMcpServers(ctx context.Context, in *ListMcpServersRequest, opts ...grpc.CallOption) (*ListMcpServersResponse, error)
-	// AddMcpServer adds a server for the agents of the tenant, under the same rules as in
-	// the settings. It is kept: a server that is started again connects to it. Its tools
-	// appear as `name:tool` when it is ready. The same definition again changes nothing.
-	// With authentication the credential must say `operates`. Errors: OPERATOR_REQUIRED;
-	// MCP_SERVER_EXISTS; QUOTA_EXCEEDED beyond 64 servers.
-	AddMcpServer(ctx context.Context, in *AddMcpServerRequest, opts ...grpc.CallOption) (*AddMcpServerResponse, error)
+	// ConnectMcpServer connects to a server. One that is defined is added for the agents of the
+	// tenant, under the same rules as in the settings, and kept: a server that is started again
+	// connects to it. Its tools appear as `name:tool` when it is ready. The same definition again
+	// changes nothing. One that is named is connected to anew, and the call answers when it is
+	// ready or can't be reached; calls of its tools that are under way fail. With authentication
+	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_EXISTS;
+	// QUOTA_EXCEEDED beyond 64 servers; MCP_SERVER_NOT_FOUND.
+	ConnectMcpServer(ctx context.Context, in *ConnectMcpServerRequest, opts ...grpc.CallOption) (*ConnectMcpServerResponse, error)
 	// RemoveMcpServer ends the connection to a server that was added, and forgets it. Calls
 	// of its tools that are under way fail. With authentication the credential must say
 	// `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND; MCP_SERVER_CONFIGURED for
 	// one that stands in the settings.
 	RemoveMcpServer(ctx context.Context, in *RemoveMcpServerRequest, opts ...grpc.CallOption) (*RemoveMcpServerResponse, error)
-	// RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
-	// reached. It says yes, if asked to, to tools that are held back because the server says
-	// something else of them than before. Calls of its tools that are under way fail. With authentication the
-	// credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
-	RefreshMcpServer(ctx context.Context, in *RefreshMcpServerRequest, opts ...grpc.CallOption) (*RefreshMcpServerResponse, error)
 }
 
 type toolServiceClient struct {
@@ -157,16 +149,6 @@ func (c *toolServiceClient) RevokeApproval(ctx context.Context, in *RevokeApprov
 	return out, nil
 }
 
-func (c *toolServiceClient) GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetProfileResponse)
-	err := c.cc.Invoke(ctx, ToolService_GetProfile_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *toolServiceClient) ListMcpServers(ctx context.Context, in *ListMcpServersRequest, opts ...grpc.CallOption) (*ListMcpServersResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListMcpServersResponse)
@@ -177,10 +159,10 @@ func (c *toolServiceClient) ListMcpServers(ctx context.Context, in *ListMcpServe
 	return out, nil
 }
 
-func (c *toolServiceClient) AddMcpServer(ctx context.Context, in *AddMcpServerRequest, opts ...grpc.CallOption) (*AddMcpServerResponse, error) {
+func (c *toolServiceClient) ConnectMcpServer(ctx context.Context, in *ConnectMcpServerRequest, opts ...grpc.CallOption) (*ConnectMcpServerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AddMcpServerResponse)
-	err := c.cc.Invoke(ctx, ToolService_AddMcpServer_FullMethodName, in, out, cOpts...)
+	out := new(ConnectMcpServerResponse)
+	err := c.cc.Invoke(ctx, ToolService_ConnectMcpServer_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -197,16 +179,6 @@ func (c *toolServiceClient) RemoveMcpServer(ctx context.Context, in *RemoveMcpSe
 	return out, nil
 }
 
-func (c *toolServiceClient) RefreshMcpServer(ctx context.Context, in *RefreshMcpServerRequest, opts ...grpc.CallOption) (*RefreshMcpServerResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(RefreshMcpServerResponse)
-	err := c.cc.Invoke(ctx, ToolService_RefreshMcpServer_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // ToolServiceServer is the server API for ToolService service.
 // All implementations must embed UnimplementedToolServiceServer
 // for forward compatibility.
@@ -215,7 +187,8 @@ func (c *toolServiceClient) RefreshMcpServer(ctx context.Context, in *RefreshMcp
 type ToolServiceServer interface {
 	// ListTools returns the tools an agent may call, sorted by name: the server's own, and
 	// the tools of attached agents. Where not all fit in one message, the answer has a token
-	// for the next page.
+	// for the next page. A tool that is named comes alone, with what calls of it may do.
+	// Errors: TOOL_NOT_FOUND for a name that the agent may call no tool by.
 	ListTools(context.Context, *ListToolsRequest) (*ListToolsResponse, error)
 	// ListAudit returns the records of tool calls, last ended first: the caller, the tool,
 	// the approval and the outcome. Denied and refused calls are included.
@@ -230,29 +203,22 @@ type ToolServiceServer interface {
 	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
 	// RevokeApproval takes a remembered answer back.
 	RevokeApproval(context.Context, *RevokeApprovalRequest) (*RevokeApprovalResponse, error)
-	// GetProfile returns what calls of an agent's tool may do: the operator's profile,
-	// bounded by the profiles of the agent's ancestors, narrowed by the workspace's own file,
-	// `.loom/sandbox.toml`.
-	GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error)
 	// ListMcpServers returns the servers of the Model Context Protocol whose tools the
 	// tenant's agents call, how each is, and what its tools would cost a prompt.
 	ListMcpServers(context.Context, *ListMcpServersRequest) (*ListMcpServersResponse, error)
-	// AddMcpServer adds a server for the agents of the tenant, under the same rules as in
-	// the settings. It is kept: a server that is started again connects to it. Its tools
-	// appear as `name:tool` when it is ready. The same definition again changes nothing.
-	// With authentication the credential must say `operates`. Errors: OPERATOR_REQUIRED;
-	// MCP_SERVER_EXISTS; QUOTA_EXCEEDED beyond 64 servers.
-	AddMcpServer(context.Context, *AddMcpServerRequest) (*AddMcpServerResponse, error)
+	// ConnectMcpServer connects to a server. One that is defined is added for the agents of the
+	// tenant, under the same rules as in the settings, and kept: a server that is started again
+	// connects to it. Its tools appear as `name:tool` when it is ready. The same definition again
+	// changes nothing. One that is named is connected to anew, and the call answers when it is
+	// ready or can't be reached; calls of its tools that are under way fail. With authentication
+	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_EXISTS;
+	// QUOTA_EXCEEDED beyond 64 servers; MCP_SERVER_NOT_FOUND.
+	ConnectMcpServer(context.Context, *ConnectMcpServerRequest) (*ConnectMcpServerResponse, error)
 	// RemoveMcpServer ends the connection to a server that was added, and forgets it. Calls
 	// of its tools that are under way fail. With authentication the credential must say
 	// `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND; MCP_SERVER_CONFIGURED for
 	// one that stands in the settings.
 	RemoveMcpServer(context.Context, *RemoveMcpServerRequest) (*RemoveMcpServerResponse, error)
-	// RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
-	// reached. It says yes, if asked to, to tools that are held back because the server says
-	// something else of them than before. Calls of its tools that are under way fail. With authentication the
-	// credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
-	RefreshMcpServer(context.Context, *RefreshMcpServerRequest) (*RefreshMcpServerResponse, error)
 	mustEmbedUnimplementedToolServiceServer()
 }
 
@@ -281,20 +247,14 @@ func (UnimplementedToolServiceServer) ListApprovals(context.Context, *ListApprov
 func (UnimplementedToolServiceServer) RevokeApproval(context.Context, *RevokeApprovalRequest) (*RevokeApprovalResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeApproval not implemented")
 }
-func (UnimplementedToolServiceServer) GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetProfile not implemented")
-}
 func (UnimplementedToolServiceServer) ListMcpServers(context.Context, *ListMcpServersRequest) (*ListMcpServersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListMcpServers not implemented")
 }
-func (UnimplementedToolServiceServer) AddMcpServer(context.Context, *AddMcpServerRequest) (*AddMcpServerResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method AddMcpServer not implemented")
+func (UnimplementedToolServiceServer) ConnectMcpServer(context.Context, *ConnectMcpServerRequest) (*ConnectMcpServerResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ConnectMcpServer not implemented")
 }
 func (UnimplementedToolServiceServer) RemoveMcpServer(context.Context, *RemoveMcpServerRequest) (*RemoveMcpServerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveMcpServer not implemented")
-}
-func (UnimplementedToolServiceServer) RefreshMcpServer(context.Context, *RefreshMcpServerRequest) (*RefreshMcpServerResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method RefreshMcpServer not implemented")
 }
 func (UnimplementedToolServiceServer) mustEmbedUnimplementedToolServiceServer() {}
 func (UnimplementedToolServiceServer) testEmbeddedByValue()                     {}
@@ -418,24 +378,6 @@ func _ToolService_RevokeApproval_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ToolService_GetProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetProfileRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ToolServiceServer).GetProfile(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ToolService_GetProfile_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ToolServiceServer).GetProfile(ctx, req.(*GetProfileRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _ToolService_ListMcpServers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListMcpServersRequest)
 	if err := dec(in); err != nil {
@@ -454,20 +396,20 @@ func _ToolService_ListMcpServers_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
-func _ToolService_AddMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AddMcpServerRequest)
+func _ToolService_ConnectMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ConnectMcpServerRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(ToolServiceServer).AddMcpServer(ctx, in)
+		return srv.(ToolServiceServer).ConnectMcpServer(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: ToolService_AddMcpServer_FullMethodName,
+		FullMethod: ToolService_ConnectMcpServer_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ToolServiceServer).AddMcpServer(ctx, req.(*AddMcpServerRequest))
+		return srv.(ToolServiceServer).ConnectMcpServer(ctx, req.(*ConnectMcpServerRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -486,24 +428,6 @@ func _ToolService_RemoveMcpServer_Handler(srv interface{}, ctx context.Context, 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ToolServiceServer).RemoveMcpServer(ctx, req.(*RemoveMcpServerRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _ToolService_RefreshMcpServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(RefreshMcpServerRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(ToolServiceServer).RefreshMcpServer(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: ToolService_RefreshMcpServer_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(ToolServiceServer).RefreshMcpServer(ctx, req.(*RefreshMcpServerRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -536,24 +460,16 @@ var ToolService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _ToolService_RevokeApproval_Handler,
 		},
 		{
-			MethodName: "GetProfile",
-			Handler:    _ToolService_GetProfile_Handler,
-		},
-		{
 			MethodName: "ListMcpServers",
 			Handler:    _ToolService_ListMcpServers_Handler,
 		},
 		{
-			MethodName: "AddMcpServer",
-			Handler:    _ToolService_AddMcpServer_Handler,
+			MethodName: "ConnectMcpServer",
+			Handler:    _ToolService_ConnectMcpServer_Handler,
 		},
 		{
 			MethodName: "RemoveMcpServer",
 			Handler:    _ToolService_RemoveMcpServer_Handler,
-		},
-		{
-			MethodName: "RefreshMcpServer",
-			Handler:    _ToolService_RefreshMcpServer_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

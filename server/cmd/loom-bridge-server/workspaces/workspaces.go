@@ -29,7 +29,7 @@ func Command(o Options) *cobra.Command {
 	var agent, to string
 	command.PersistentFlags().StringVar(&agent, "agent", "operator", "`id` of whose workspace; all agents of a tenant have one, unless the servers run with --own-workspace")
 	move := o.sub("move", "Give it to another server that runs; its files are not copied", func(ctx context.Context, s loombridgev1.AdminServiceClient) error {
-		before, err := s.GetWorkspace(ctx, &loombridgev1.GetWorkspaceRequest{AgentId: agent})
+		before, err := s.GetStatus(ctx, &loombridgev1.GetStatusRequest{AgentId: agent})
 		if err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ func Command(o Options) *cobra.Command {
 	move.Flags().StringVar(&to, "to", "", "`name` of the server, or its folder as printed by show, if several have one name")
 	_ = move.MarkFlagRequired("to") // it is there
 	command.AddCommand(move, o.sub("show", "Show which server has it", func(ctx context.Context, s loombridgev1.AdminServiceClient) error {
-		got, err := s.GetWorkspace(ctx, &loombridgev1.GetWorkspaceRequest{AgentId: agent})
+		got, err := s.GetStatus(ctx, &loombridgev1.GetStatusRequest{AgentId: agent})
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (o Options) sub(use, short string, run func(ctx context.Context, s loombrid
 }
 
 // line describes a workspace. Names are quoted: what others wrote must not steer a terminal.
-func line(w *loombridgev1.Workspace) string {
+func line(w *loombridgev1.BridgeStatus) string {
 	if w == nil {
 		return "none; the server of the first call that touches it gets it"
 	}
@@ -74,5 +74,5 @@ func line(w *loombridgev1.Workspace) string {
 	if w.GetAway() {
 		state = "away"
 	}
-	return fmt.Sprintf("%q at %q, folder %q, %s", w.GetServer(), w.GetAddress(), w.GetFolder(), state)
+	return fmt.Sprintf("%q at %q, folder %q, %s", w.GetName(), w.GetAddress(), w.GetWorkspace(), state)
 }

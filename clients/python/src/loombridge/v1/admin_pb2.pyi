@@ -23,32 +23,6 @@ SCOPE_KIND_AGENT: ScopeKind
 SCOPE_KIND_USER: ScopeKind
 SCOPE_KIND_SPACE: ScopeKind
 
-class GetWorkspaceRequest(_message.Message):
-    __slots__ = ("agent_id",)
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    def __init__(self, agent_id: _Optional[str] = ...) -> None: ...
-
-class GetWorkspaceResponse(_message.Message):
-    __slots__ = ("workspace",)
-    WORKSPACE_FIELD_NUMBER: _ClassVar[int]
-    workspace: Workspace
-    def __init__(self, workspace: _Optional[_Union[Workspace, _Mapping]] = ...) -> None: ...
-
-class Workspace(_message.Message):
-    __slots__ = ("server", "address", "folder", "away", "answering")
-    SERVER_FIELD_NUMBER: _ClassVar[int]
-    ADDRESS_FIELD_NUMBER: _ClassVar[int]
-    FOLDER_FIELD_NUMBER: _ClassVar[int]
-    AWAY_FIELD_NUMBER: _ClassVar[int]
-    ANSWERING_FIELD_NUMBER: _ClassVar[int]
-    server: str
-    address: str
-    folder: str
-    away: bool
-    answering: bool
-    def __init__(self, server: _Optional[str] = ..., address: _Optional[str] = ..., folder: _Optional[str] = ..., away: bool = ..., answering: bool = ...) -> None: ...
-
 class MoveWorkspaceRequest(_message.Message):
     __slots__ = ("agent_id", "server")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -60,15 +34,17 @@ class MoveWorkspaceRequest(_message.Message):
 class MoveWorkspaceResponse(_message.Message):
     __slots__ = ("after",)
     AFTER_FIELD_NUMBER: _ClassVar[int]
-    after: Workspace
-    def __init__(self, after: _Optional[_Union[Workspace, _Mapping]] = ...) -> None: ...
+    after: BridgeStatus
+    def __init__(self, after: _Optional[_Union[BridgeStatus, _Mapping]] = ...) -> None: ...
 
 class GetStatusRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("agent_id",)
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    def __init__(self, agent_id: _Optional[str] = ...) -> None: ...
 
 class GetStatusResponse(_message.Message):
-    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_calls", "redacted", "bridges", "retention")
+    __slots__ = ("version", "start_time", "durability", "store_format", "authentication", "tools", "store", "sandbox", "backups", "tool_calls", "redacted", "bridges", "retention", "workspace")
     class ToolCallsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -96,6 +72,7 @@ class GetStatusResponse(_message.Message):
     REDACTED_FIELD_NUMBER: _ClassVar[int]
     BRIDGES_FIELD_NUMBER: _ClassVar[int]
     RETENTION_FIELD_NUMBER: _ClassVar[int]
+    WORKSPACE_FIELD_NUMBER: _ClassVar[int]
     version: str
     start_time: _timestamp_pb2.Timestamp
     durability: str
@@ -109,7 +86,8 @@ class GetStatusResponse(_message.Message):
     redacted: _containers.ScalarMap[str, int]
     bridges: _containers.RepeatedCompositeFieldContainer[BridgeStatus]
     retention: RetentionStatus
-    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_calls: _Optional[_Mapping[str, int]] = ..., redacted: _Optional[_Mapping[str, int]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ..., retention: _Optional[_Union[RetentionStatus, _Mapping]] = ...) -> None: ...
+    workspace: BridgeStatus
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., durability: _Optional[str] = ..., store_format: _Optional[int] = ..., authentication: bool = ..., tools: _Optional[int] = ..., store: _Optional[_Union[StoreStatus, _Mapping]] = ..., sandbox: _Optional[_Union[SandboxStatus, _Mapping]] = ..., backups: _Optional[_Union[BackupStatus, _Mapping]] = ..., tool_calls: _Optional[_Mapping[str, int]] = ..., redacted: _Optional[_Mapping[str, int]] = ..., bridges: _Optional[_Iterable[_Union[BridgeStatus, _Mapping]]] = ..., retention: _Optional[_Union[RetentionStatus, _Mapping]] = ..., workspace: _Optional[_Union[BridgeStatus, _Mapping]] = ...) -> None: ...
 
 class RetentionStatus(_message.Message):
     __slots__ = ("deleted_records", "sweep_time", "deleted_sessions", "failing")
@@ -124,18 +102,20 @@ class RetentionStatus(_message.Message):
     def __init__(self, deleted_records: _Optional[int] = ..., sweep_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deleted_sessions: _Optional[int] = ..., failing: bool = ...) -> None: ...
 
 class BridgeStatus(_message.Message):
-    __slots__ = ("name", "epoch", "address", "answering", "workspace")
+    __slots__ = ("name", "epoch", "address", "answering", "workspace", "away")
     NAME_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ANSWERING_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_FIELD_NUMBER: _ClassVar[int]
+    AWAY_FIELD_NUMBER: _ClassVar[int]
     name: str
     epoch: int
     address: str
     answering: bool
     workspace: str
-    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., address: _Optional[str] = ..., answering: bool = ..., workspace: _Optional[str] = ...) -> None: ...
+    away: bool
+    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., address: _Optional[str] = ..., answering: bool = ..., workspace: _Optional[str] = ..., away: bool = ...) -> None: ...
 
 class CreateBackupRequest(_message.Message):
     __slots__ = ("full",)

@@ -55,11 +55,6 @@ class AdminServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.FromString,
                 _registered_method=True)
-        self.GetWorkspace = channel.unary_unary(
-                '/loombridge.v1.AdminService/GetWorkspace',
-                request_serializer=loombridge_dot_v1_dot_admin__pb2.GetWorkspaceRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_admin__pb2.GetWorkspaceResponse.FromString,
-                _registered_method=True)
         self.MoveWorkspace = channel.unary_unary(
                 '/loombridge.v1.AdminService/MoveWorkspace',
                 request_serializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceRequest.SerializeToString,
@@ -72,7 +67,11 @@ class AdminServiceServicer(object):
     """
 
     def GetStatus(self, request, context):
-        """GetStatus returns what the server is and how it stores.
+        """GetStatus returns what the server is and how it stores, and of an agent that is named
+        which server, of those on one store, has its workspace. Calls of tools that touch it run
+        there, wherever they are made. Errors, of an agent that is named: AGENT_NOT_OWNED;
+        WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
+        alone or all share one folder.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -110,21 +109,11 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetWorkspace(self, request, context):
-        """GetWorkspace returns the server, of those on one store, that has the workspace of an
-        agent. Calls of tools that touch it run there, wherever they are made. Errors:
-        WORKSPACE_ELSEWHERE where workspaces belong to no server, because this one has its store
-        alone or all share one folder.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def MoveWorkspace(self, request, context):
         """MoveWorkspace gives the workspace of an agent to another server. It copies no files: the
         agent goes on with what lies in that server's folder. Calls and background jobs that run
         end where they run. With authentication the credential must say `operates`.
-        Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetWorkspace.
+        Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetStatus.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -152,11 +141,6 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListScopes,
                     request_deserializer=loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.SerializeToString,
-            ),
-            'GetWorkspace': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetWorkspace,
-                    request_deserializer=loombridge_dot_v1_dot_admin__pb2.GetWorkspaceRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_admin__pb2.GetWorkspaceResponse.SerializeToString,
             ),
             'MoveWorkspace': grpc.unary_unary_rpc_method_handler(
                     servicer.MoveWorkspace,
@@ -273,33 +257,6 @@ class AdminService(object):
             '/loombridge.v1.AdminService/ListScopes',
             loombridge_dot_v1_dot_admin__pb2.ListScopesRequest.SerializeToString,
             loombridge_dot_v1_dot_admin__pb2.ListScopesResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetWorkspace(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.AdminService/GetWorkspace',
-            loombridge_dot_v1_dot_admin__pb2.GetWorkspaceRequest.SerializeToString,
-            loombridge_dot_v1_dot_admin__pb2.GetWorkspaceResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import context_pb2 as _context_pb2
 from loombridge.v1 import errors_pb2 as _errors_pb2
 from loombridge.v1 import events_pb2 as _events_pb2
+from loombridge.v1 import prompt_pb2 as _prompt_pb2
 from loombridge.v1 import tools_pb2 as _tools_pb2
 from loombridge.v1 import working_pb2 as _working_pb2
 from google.protobuf.internal import containers as _containers
@@ -52,28 +53,12 @@ class AttachHello(_message.Message):
     agent_id: str
     session_id: str
     topics: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
-    tools: _containers.RepeatedCompositeFieldContainer[ProvidedTool]
+    tools: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.ToolDescriptor]
     metadata: _containers.ScalarMap[str, str]
     capabilities: _containers.RepeatedScalarFieldContainer[str]
     parent_id: str
     heartbeat_interval: _duration_pb2.Duration
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[ProvidedTool, _Mapping]]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., parent_id: _Optional[str] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
-
-class ProvidedTool(_message.Message):
-    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
-    PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
-    PARAMETERS_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
-    LEVEL_FIELD_NUMBER: _ClassVar[int]
-    REQUIRES_APPROVAL_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    description: str
-    parameters_schema: _struct_pb2.Struct
-    parameters_schema_json: str
-    level: int
-    requires_approval: bool
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDescriptor, _Mapping]]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., parent_id: _Optional[str] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class AttachPublish(_message.Message):
     __slots__ = ("ref", "event")

@@ -327,11 +327,11 @@ class AssembleRequest(_message.Message):
     dry_run: bool
     history: HistorySettings
     settings: _prompt_pb2.PromptSettings
-    tools: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.ToolDefinition]
+    tools: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.ToolDescriptor]
     turn_id: str
     as_of_step_id: str
     as_of_prompt_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., system: _Optional[str] = ..., without_tools: bool = ..., format: _Optional[_Union[PromptFormat, str]] = ..., dry_run: bool = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ..., settings: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDefinition, _Mapping]]] = ..., turn_id: _Optional[str] = ..., as_of_step_id: _Optional[str] = ..., as_of_prompt_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., model: _Optional[str] = ..., max_tokens: _Optional[int] = ..., system: _Optional[str] = ..., without_tools: bool = ..., format: _Optional[_Union[PromptFormat, str]] = ..., dry_run: bool = ..., history: _Optional[_Union[HistorySettings, _Mapping]] = ..., settings: _Optional[_Union[_prompt_pb2.PromptSettings, _Mapping]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDescriptor, _Mapping]]] = ..., turn_id: _Optional[str] = ..., as_of_step_id: _Optional[str] = ..., as_of_prompt_id: _Optional[str] = ...) -> None: ...
 
 class AssembleResponse(_message.Message):
     __slots__ = ("messages", "tools_json", "prompt_json", "format", "tokens", "parts", "prefix_sha256", "receipt", "cache_marks")

@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import struct_pb2 as _struct_pb2
 from loombridge.v1 import working_pb2 as _working_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -245,16 +246,6 @@ class Injection(_message.Message):
     content: str
     def __init__(self, name: _Optional[str] = ..., phase: _Optional[_Union[InjectionPhase, str]] = ..., cache: _Optional[_Union[CacheStrategy, str]] = ..., priority: _Optional[int] = ..., max_tokens: _Optional[int] = ..., xml_tag: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
 
-class ToolDefinition(_message.Message):
-    __slots__ = ("name", "description", "parameters_schema_json")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
-    PARAMETERS_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    description: str
-    parameters_schema_json: str
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema_json: _Optional[str] = ...) -> None: ...
-
 class PlanItem(_message.Message):
     __slots__ = ("text", "status")
     TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -392,3 +383,49 @@ class FoldBatch(_message.Message):
     after_tokens: int
     level: PressureLevel
     def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
+
+class ToolDescriptor(_message.Message):
+    __slots__ = ("name", "description", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id", "cli_equivalents", "tokens", "profile")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    PARAMETERS_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
+    LEVEL_FIELD_NUMBER: _ClassVar[int]
+    REQUIRES_APPROVAL_FIELD_NUMBER: _ClassVar[int]
+    CATEGORY_FIELD_NUMBER: _ClassVar[int]
+    MUTATES_FIELD_NUMBER: _ClassVar[int]
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    CLI_EQUIVALENTS_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    description: str
+    parameters_schema_json: str
+    level: int
+    requires_approval: bool
+    category: str
+    mutates: bool
+    agent_id: str
+    cli_equivalents: _containers.RepeatedScalarFieldContainer[str]
+    tokens: int
+    profile: ToolProfile
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ..., cli_equivalents: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., profile: _Optional[_Union[ToolProfile, _Mapping]] = ...) -> None: ...
+
+class ToolProfile(_message.Message):
+    __slots__ = ("rules", "refused", "problem")
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    rules: _struct_pb2.Struct
+    refused: _containers.RepeatedCompositeFieldContainer[RefusedKey]
+    problem: str
+    def __init__(self, rules: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class RefusedKey(_message.Message):
+    __slots__ = ("key", "line", "reason")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    line: int
+    reason: str
+    def __init__(self, key: _Optional[str] = ..., line: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from loombridge.v1 import prompt_pb2 as loombridge_dot_v1_dot_prompt__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/renewal.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/prompt.proto\"\xa3\x01\n\x08Snapshot\x12\x0e\n\x06sprint\x18\x01 \x01(\x05\x12\x31\n\rsnapshot_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x07working\x18\x03 \x01(\x0b\x32\x16.loombridge.v1.Working\x12\x0f\n\x07handoff\x18\x04 \x01(\t\x12\x1a\n\x12produced_artifacts\x18\x05 \x03(\t\"g\n\x0cRenewRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0f\n\x07turn_id\x18\x03 \x01(\t\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"K\n\rRenewResponse\x12\x0f\n\x07renewed\x18\x01 \x01(\x08\x12)\n\x08snapshot\x18\x02 \x01(\x0b\x32\x17.loombridge.v1.Snapshot\"s\n\x14ListSnapshotsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x0e\n\x06sprint\x18\x05 \x01(\x05\"\\\n\x15ListSnapshotsResponse\x12*\n\tsnapshots\x18\x01 \x03(\x0b\x32\x17.loombridge.v1.Snapshot\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/renewal.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/prompt.proto\"\xa3\x01\n\x08Snapshot\x12\x0e\n\x06sprint\x18\x01 \x01(\x05\x12\x31\n\rsnapshot_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x07working\x18\x03 \x01(\x0b\x32\x16.loombridge.v1.Working\x12\x0f\n\x07handoff\x18\x04 \x01(\t\x12\x1a\n\x12produced_artifacts\x18\x05 \x03(\t\"g\n\x0cRenewRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x0f\n\x07turn_id\x18\x03 \x01(\t\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"K\n\rRenewResponse\x12\x0f\n\x07renewed\x18\x01 \x01(\x08\x12)\n\x08snapshot\x18\x02 \x01(\x0b\x32\x17.loombridge.v1.Snapshot\"\x81\x01\n\x14ListSnapshotsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\x12\x0e\n\x06sprint\x18\x05 \x01(\x05\x12\x0c\n\x04last\x18\x06 \x01(\x08\"\\\n\x15ListSnapshotsResponse\x12*\n\tsnapshots\x18\x01 \x03(\x0b\x32\x17.loombridge.v1.Snapshot\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\tB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,8 +40,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RENEWREQUEST']._serialized_end=376
   _globals['_RENEWRESPONSE']._serialized_start=378
   _globals['_RENEWRESPONSE']._serialized_end=453
-  _globals['_LISTSNAPSHOTSREQUEST']._serialized_start=455
-  _globals['_LISTSNAPSHOTSREQUEST']._serialized_end=570
-  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_start=572
-  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_end=664
+  _globals['_LISTSNAPSHOTSREQUEST']._serialized_start=456
+  _globals['_LISTSNAPSHOTSREQUEST']._serialized_end=585
+  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_start=587
+  _globals['_LISTSNAPSHOTSRESPONSE']._serialized_end=679
 # @@protoc_insertion_point(module_scope)

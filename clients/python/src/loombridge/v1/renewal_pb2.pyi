@@ -47,18 +47,20 @@ class RenewResponse(_message.Message):
     def __init__(self, renewed: bool = ..., snapshot: _Optional[_Union[Snapshot, _Mapping]] = ...) -> None: ...
 
 class ListSnapshotsRequest(_message.Message):
-    __slots__ = ("agent_id", "session_id", "page_size", "page_token", "sprint")
+    __slots__ = ("agent_id", "session_id", "page_size", "page_token", "sprint", "last")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     SPRINT_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     session_id: str
     page_size: int
     page_token: str
     sprint: int
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., sprint: _Optional[int] = ...) -> None: ...
+    last: bool
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., sprint: _Optional[int] = ..., last: bool = ...) -> None: ...
 
 class ListSnapshotsResponse(_message.Message):
     __slots__ = ("snapshots", "next_page_token")

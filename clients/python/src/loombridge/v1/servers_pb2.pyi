@@ -86,18 +86,6 @@ class ListMcpServersResponse(_message.Message):
     next_page_token: str
     def __init__(self, servers: _Optional[_Iterable[_Union[McpServer, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
-class AddMcpServerRequest(_message.Message):
-    __slots__ = ("definition",)
-    DEFINITION_FIELD_NUMBER: _ClassVar[int]
-    definition: McpServerDefinition
-    def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ...) -> None: ...
-
-class AddMcpServerResponse(_message.Message):
-    __slots__ = ("server",)
-    SERVER_FIELD_NUMBER: _ClassVar[int]
-    server: McpServer
-    def __init__(self, server: _Optional[_Union[McpServer, _Mapping]] = ...) -> None: ...
-
 class RemoveMcpServerRequest(_message.Message):
     __slots__ = ("name",)
     NAME_FIELD_NUMBER: _ClassVar[int]
@@ -108,15 +96,17 @@ class RemoveMcpServerResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class RefreshMcpServerRequest(_message.Message):
-    __slots__ = ("name", "accept_changed")
+class ConnectMcpServerRequest(_message.Message):
+    __slots__ = ("definition", "name", "accept_changed")
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_CHANGED_FIELD_NUMBER: _ClassVar[int]
+    definition: McpServerDefinition
     name: str
     accept_changed: bool
-    def __init__(self, name: _Optional[str] = ..., accept_changed: bool = ...) -> None: ...
+    def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ..., name: _Optional[str] = ..., accept_changed: bool = ...) -> None: ...
 
-class RefreshMcpServerResponse(_message.Message):
+class ConnectMcpServerResponse(_message.Message):
     __slots__ = ("server",)
     SERVER_FIELD_NUMBER: _ClassVar[int]
     server: McpServer

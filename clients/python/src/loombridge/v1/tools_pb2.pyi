@@ -5,6 +5,7 @@ from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import context_pb2 as _context_pb2
 from loombridge.v1 import options_pb2 as _options_pb2
+from loombridge.v1 import prompt_pb2 as _prompt_pb2
 from loombridge.v1 import servers_pb2 as _servers_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -196,141 +197,27 @@ class RevokeApprovalResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class GetProfileRequest(_message.Message):
-    __slots__ = ("agent_id", "tool")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    TOOL_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    tool: str
-    def __init__(self, agent_id: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
-
-class GetProfileResponse(_message.Message):
-    __slots__ = ("profile", "refused", "problem")
-    PROFILE_FIELD_NUMBER: _ClassVar[int]
-    REFUSED_FIELD_NUMBER: _ClassVar[int]
-    PROBLEM_FIELD_NUMBER: _ClassVar[int]
-    profile: ToolProfile
-    refused: _containers.RepeatedCompositeFieldContainer[RefusedKey]
-    problem: str
-    def __init__(self, profile: _Optional[_Union[ToolProfile, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ...) -> None: ...
-
-class RefusedKey(_message.Message):
-    __slots__ = ("key", "line", "reason")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    LINE_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    key: str
-    line: int
-    reason: str
-    def __init__(self, key: _Optional[str] = ..., line: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
-
-class ToolProfile(_message.Message):
-    __slots__ = ("name", "mode", "approval", "read", "write", "protect", "hide", "hosts", "environment", "limits")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    MODE_FIELD_NUMBER: _ClassVar[int]
-    APPROVAL_FIELD_NUMBER: _ClassVar[int]
-    READ_FIELD_NUMBER: _ClassVar[int]
-    WRITE_FIELD_NUMBER: _ClassVar[int]
-    PROTECT_FIELD_NUMBER: _ClassVar[int]
-    HIDE_FIELD_NUMBER: _ClassVar[int]
-    HOSTS_FIELD_NUMBER: _ClassVar[int]
-    ENVIRONMENT_FIELD_NUMBER: _ClassVar[int]
-    LIMITS_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    mode: str
-    approval: str
-    read: _containers.RepeatedScalarFieldContainer[str]
-    write: _containers.RepeatedScalarFieldContainer[str]
-    protect: _containers.RepeatedScalarFieldContainer[str]
-    hide: _containers.RepeatedScalarFieldContainer[str]
-    hosts: _containers.RepeatedCompositeFieldContainer[HostRule]
-    environment: _containers.RepeatedScalarFieldContainer[str]
-    limits: ProgramLimits
-    def __init__(self, name: _Optional[str] = ..., mode: _Optional[str] = ..., approval: _Optional[str] = ..., read: _Optional[_Iterable[str]] = ..., write: _Optional[_Iterable[str]] = ..., protect: _Optional[_Iterable[str]] = ..., hide: _Optional[_Iterable[str]] = ..., hosts: _Optional[_Iterable[_Union[HostRule, _Mapping]]] = ..., environment: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[ProgramLimits, _Mapping]] = ...) -> None: ...
-
-class HostRule(_message.Message):
-    __slots__ = ("host", "ports", "paths", "methods", "secret_variable", "address")
-    HOST_FIELD_NUMBER: _ClassVar[int]
-    PORTS_FIELD_NUMBER: _ClassVar[int]
-    PATHS_FIELD_NUMBER: _ClassVar[int]
-    METHODS_FIELD_NUMBER: _ClassVar[int]
-    SECRET_VARIABLE_FIELD_NUMBER: _ClassVar[int]
-    ADDRESS_FIELD_NUMBER: _ClassVar[int]
-    host: str
-    ports: _containers.RepeatedScalarFieldContainer[int]
-    paths: _containers.RepeatedScalarFieldContainer[str]
-    methods: _containers.RepeatedScalarFieldContainer[str]
-    secret_variable: str
-    address: str
-    def __init__(self, host: _Optional[str] = ..., ports: _Optional[_Iterable[int]] = ..., paths: _Optional[_Iterable[str]] = ..., methods: _Optional[_Iterable[str]] = ..., secret_variable: _Optional[str] = ..., address: _Optional[str] = ...) -> None: ...
-
-class ProgramLimits(_message.Message):
-    __slots__ = ("cpu", "wall", "memory", "processes", "file", "scratch", "disk_floor", "open_files", "output")
-    CPU_FIELD_NUMBER: _ClassVar[int]
-    WALL_FIELD_NUMBER: _ClassVar[int]
-    MEMORY_FIELD_NUMBER: _ClassVar[int]
-    PROCESSES_FIELD_NUMBER: _ClassVar[int]
-    FILE_FIELD_NUMBER: _ClassVar[int]
-    SCRATCH_FIELD_NUMBER: _ClassVar[int]
-    DISK_FLOOR_FIELD_NUMBER: _ClassVar[int]
-    OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
-    OUTPUT_FIELD_NUMBER: _ClassVar[int]
-    cpu: _duration_pb2.Duration
-    wall: _duration_pb2.Duration
-    memory: int
-    processes: int
-    file: int
-    scratch: int
-    disk_floor: int
-    open_files: int
-    output: int
-    def __init__(self, cpu: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wall: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., memory: _Optional[int] = ..., processes: _Optional[int] = ..., file: _Optional[int] = ..., scratch: _Optional[int] = ..., disk_floor: _Optional[int] = ..., open_files: _Optional[int] = ..., output: _Optional[int] = ...) -> None: ...
-
-class ToolDescriptor(_message.Message):
-    __slots__ = ("name", "description", "parameters_schema", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id", "cli_equivalents", "tokens")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
-    PARAMETERS_SCHEMA_FIELD_NUMBER: _ClassVar[int]
-    PARAMETERS_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
-    LEVEL_FIELD_NUMBER: _ClassVar[int]
-    REQUIRES_APPROVAL_FIELD_NUMBER: _ClassVar[int]
-    CATEGORY_FIELD_NUMBER: _ClassVar[int]
-    MUTATES_FIELD_NUMBER: _ClassVar[int]
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    CLI_EQUIVALENTS_FIELD_NUMBER: _ClassVar[int]
-    TOKENS_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    description: str
-    parameters_schema: _struct_pb2.Struct
-    parameters_schema_json: str
-    level: int
-    requires_approval: bool
-    category: str
-    mutates: bool
-    agent_id: str
-    cli_equivalents: _containers.RepeatedScalarFieldContainer[str]
-    tokens: int
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ..., cli_equivalents: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ...) -> None: ...
-
 class ListToolsRequest(_message.Message):
-    __slots__ = ("agent_id", "levels", "page_size", "page_token")
+    __slots__ = ("agent_id", "levels", "page_size", "page_token", "tool")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     LEVELS_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    TOOL_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     levels: _containers.RepeatedScalarFieldContainer[int]
     page_size: int
     page_token: str
-    def __init__(self, agent_id: _Optional[str] = ..., levels: _Optional[_Iterable[int]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    tool: str
+    def __init__(self, agent_id: _Optional[str] = ..., levels: _Optional[_Iterable[int]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
 
 class ListToolsResponse(_message.Message):
     __slots__ = ("tools", "next_page_token")
     TOOLS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    tools: _containers.RepeatedCompositeFieldContainer[ToolDescriptor]
+    tools: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.ToolDescriptor]
     next_page_token: str
-    def __init__(self, tools: _Optional[_Iterable[_Union[ToolDescriptor, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    def __init__(self, tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDescriptor, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ListAuditRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "tool", "outcome", "start_time", "end_time", "page_size", "page_token", "caller_id")

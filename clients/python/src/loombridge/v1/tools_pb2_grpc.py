@@ -66,30 +66,20 @@ class ToolServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalResponse.FromString,
                 _registered_method=True)
-        self.GetProfile = channel.unary_unary(
-                '/loombridge.v1.ToolService/GetProfile',
-                request_serializer=loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.FromString,
-                _registered_method=True)
         self.ListMcpServers = channel.unary_unary(
                 '/loombridge.v1.ToolService/ListMcpServers',
                 request_serializer=loombridge_dot_v1_dot_servers__pb2.ListMcpServersRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_servers__pb2.ListMcpServersResponse.FromString,
                 _registered_method=True)
-        self.AddMcpServer = channel.unary_unary(
-                '/loombridge.v1.ToolService/AddMcpServer',
-                request_serializer=loombridge_dot_v1_dot_servers__pb2.AddMcpServerRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_servers__pb2.AddMcpServerResponse.FromString,
+        self.ConnectMcpServer = channel.unary_unary(
+                '/loombridge.v1.ToolService/ConnectMcpServer',
+                request_serializer=loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerResponse.FromString,
                 _registered_method=True)
         self.RemoveMcpServer = channel.unary_unary(
                 '/loombridge.v1.ToolService/RemoveMcpServer',
                 request_serializer=loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerResponse.FromString,
-                _registered_method=True)
-        self.RefreshMcpServer = channel.unary_unary(
-                '/loombridge.v1.ToolService/RefreshMcpServer',
-                request_serializer=loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerResponse.FromString,
                 _registered_method=True)
 
 
@@ -100,7 +90,8 @@ class ToolServiceServicer(object):
     def ListTools(self, request, context):
         """ListTools returns the tools an agent may call, sorted by name: the server's own, and
         the tools of attached agents. Where not all fit in one message, the answer has a token
-        for the next page.
+        for the next page. A tool that is named comes alone, with what calls of it may do.
+        Errors: TOOL_NOT_FOUND for a name that the agent may call no tool by.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -144,15 +135,6 @@ class ToolServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def GetProfile(self, request, context):
-        """GetProfile returns what calls of an agent's tool may do: the operator's profile,
-        bounded by the profiles of the agent's ancestors, narrowed by the workspace's own file,
-        `.loom/sandbox.toml`.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def ListMcpServers(self, request, context):
         """ListMcpServers returns the servers of the Model Context Protocol whose tools the
         tenant's agents call, how each is, and what its tools would cost a prompt.
@@ -161,12 +143,14 @@ class ToolServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def AddMcpServer(self, request, context):
-        """AddMcpServer adds a server for the agents of the tenant, under the same rules as in
-        the settings. It is kept: a server that is started again connects to it. Its tools
-        appear as `name:tool` when it is ready. The same definition again changes nothing.
-        With authentication the credential must say `operates`. Errors: OPERATOR_REQUIRED;
-        MCP_SERVER_EXISTS; QUOTA_EXCEEDED beyond 64 servers.
+    def ConnectMcpServer(self, request, context):
+        """ConnectMcpServer connects to a server. One that is defined is added for the agents of the
+        tenant, under the same rules as in the settings, and kept: a server that is started again
+        connects to it. Its tools appear as `name:tool` when it is ready. The same definition again
+        changes nothing. One that is named is connected to anew, and the call answers when it is
+        ready or can't be reached; calls of its tools that are under way fail. With authentication
+        the credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_EXISTS;
+        QUOTA_EXCEEDED beyond 64 servers; MCP_SERVER_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -177,16 +161,6 @@ class ToolServiceServicer(object):
         of its tools that are under way fail. With authentication the credential must say
         `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND; MCP_SERVER_CONFIGURED for
         one that stands in the settings.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def RefreshMcpServer(self, request, context):
-        """RefreshMcpServer connects to a server anew, and answers when it is ready or can't be
-        reached. It says yes, if asked to, to tools that are held back because the server says
-        something else of them than before. Calls of its tools that are under way fail. With authentication the
-        credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -225,30 +199,20 @@ def add_ToolServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_tools__pb2.RevokeApprovalResponse.SerializeToString,
             ),
-            'GetProfile': grpc.unary_unary_rpc_method_handler(
-                    servicer.GetProfile,
-                    request_deserializer=loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.SerializeToString,
-            ),
             'ListMcpServers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListMcpServers,
                     request_deserializer=loombridge_dot_v1_dot_servers__pb2.ListMcpServersRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_servers__pb2.ListMcpServersResponse.SerializeToString,
             ),
-            'AddMcpServer': grpc.unary_unary_rpc_method_handler(
-                    servicer.AddMcpServer,
-                    request_deserializer=loombridge_dot_v1_dot_servers__pb2.AddMcpServerRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_servers__pb2.AddMcpServerResponse.SerializeToString,
+            'ConnectMcpServer': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConnectMcpServer,
+                    request_deserializer=loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerResponse.SerializeToString,
             ),
             'RemoveMcpServer': grpc.unary_unary_rpc_method_handler(
                     servicer.RemoveMcpServer,
                     request_deserializer=loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerResponse.SerializeToString,
-            ),
-            'RefreshMcpServer': grpc.unary_unary_rpc_method_handler(
-                    servicer.RefreshMcpServer,
-                    request_deserializer=loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -425,33 +389,6 @@ class ToolService(object):
             _registered_method=True)
 
     @staticmethod
-    def GetProfile(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ToolService/GetProfile',
-            loombridge_dot_v1_dot_tools__pb2.GetProfileRequest.SerializeToString,
-            loombridge_dot_v1_dot_tools__pb2.GetProfileResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
     def ListMcpServers(request,
             target,
             options=(),
@@ -479,7 +416,7 @@ class ToolService(object):
             _registered_method=True)
 
     @staticmethod
-    def AddMcpServer(request,
+    def ConnectMcpServer(request,
             target,
             options=(),
             channel_credentials=None,
@@ -492,9 +429,9 @@ class ToolService(object):
         return grpc.experimental.unary_unary(
             request,
             target,
-            '/loombridge.v1.ToolService/AddMcpServer',
-            loombridge_dot_v1_dot_servers__pb2.AddMcpServerRequest.SerializeToString,
-            loombridge_dot_v1_dot_servers__pb2.AddMcpServerResponse.FromString,
+            '/loombridge.v1.ToolService/ConnectMcpServer',
+            loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerRequest.SerializeToString,
+            loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -522,33 +459,6 @@ class ToolService(object):
             '/loombridge.v1.ToolService/RemoveMcpServer',
             loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerRequest.SerializeToString,
             loombridge_dot_v1_dot_servers__pb2.RemoveMcpServerResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def RefreshMcpServer(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.ToolService/RefreshMcpServer',
-            loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerRequest.SerializeToString,
-            loombridge_dot_v1_dot_servers__pb2.RefreshMcpServerResponse.FromString,
             options,
             channel_credentials,
             insecure,
