@@ -3,6 +3,8 @@ package recall
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -54,6 +56,7 @@ func (m *UserMemory) collect(ctx context.Context, view memory.View, a *gather.As
 		Pack: func(room int, shown func(ref string) bool) ([]gather.Item, []string) {
 			return m.pack(ctx, a, &found, room, shown)
 		},
+		Packs: func(shown func(ref string) bool) string { return packs(a, &found, shown) },
 	}
 	if b.Stale, err = changed(ctx, view, a); err != nil {
 		return gather.Found{}, err
@@ -63,6 +66,20 @@ func (m *UserMemory) collect(ctx context.Context, view memory.View, a *gather.As
 	}
 	read, err := sequences(ctx, view, scopes)
 	return gather.Found{Block: b, Sequences: read, Note: found.note}, err
+}
+
+// packs is a digest of all that says how memories are packed.
+func packs(a *gather.Ask, found *results, shown func(ref string) bool) string {
+	sum := sha256.New()
+	for _, said := range []string{a.Newest, a.Goal, a.Before, a.Answer} {
+		fmt.Fprintf(sum, "%q ", said)
+	}
+	for i := range found.hits {
+		hit := &found.hits[i]
+		ref := refOf(hit.Scope, hit.Record.ID)
+		fmt.Fprintf(sum, "%q %s %x %t ", ref, versionOf(&hit.Record), math.Float64bits(hit.Score), shown(ref))
+	}
+	return string(sum.Sum(nil))
 }
 
 // partHint ends the first line that says a part of a memory. Names of records would take more

@@ -2,6 +2,7 @@ package recall_test
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -214,6 +215,39 @@ func TestSentences(t *testing.T) {
 		if got := w.text(source, a); !strings.Contains(strings.SplitN(got, "\n", 2)[0], want) {
 			t.Errorf("%q: got %q", said, got)
 		}
+	}
+}
+
+// While nothing changed, prompts of a session pack memories no more, and show the same; what
+// changes is packed anew.
+func TestPackedOnce(t *testing.T) {
+	w := MustWorld(t)
+	analysed := 0
+	source := &recall.UserMemory{Store: w.store, Terms: func(s string) iter.Seq[string] { analysed++; return terms(s) }}
+	g := gather.New([]gather.Source{source}, nil)
+	for i := range 20 {
+		w.save(eva, record.Record{ID: fmt.Sprint("r", i), Text: strings.Repeat(fmt.Sprintf("The harbour of town %d has a pilot at the pier, as far as anybody knows by now.\n\n", i), 12)})
+	}
+	prompt := func() string {
+		a := w.ask("Which harbour has a pilot at the pier?")
+		a.Settings.Limits.Sections = map[string]int{settings.UserMemory: 300}
+		got, err := g.Gather(t.Context(), a)
+		w.must(err)
+		return texts(got)
+	}
+	prompt()
+	second, before := prompt(), analysed
+	for range 3 {
+		if got := prompt(); got != second {
+			t.Errorf("%q, not %q", got, second)
+		}
+	}
+	if analysed != before {
+		t.Errorf("%d texts were read again", analysed-before)
+	}
+	w.save(eva, record.Record{Text: "The harbour with a pilot at the pier is that of Bergen"})
+	if got := prompt(); !strings.Contains(got, "Bergen") {
+		t.Errorf("a new one is not in %q", got)
 	}
 }
 

@@ -104,6 +104,9 @@ type Block struct {
 	// Pack, unless nil, makes the items: those that fit so many tokens (0: any number) and
 	// are not shown yet, the most important first, and the refs of those that do not fit.
 	Pack func(room int, shown func(ref string) bool) (items []Item, left []string)
+	// Packs names what Pack makes of, so that the same is not packed again while the block
+	// stands. Required with Pack.
+	Packs func(shown func(ref string) bool) string
 	// Write writes an item; number counts those shown, from 1. Nil: its text.
 	Write func(number int, item Item) string
 	// Between joins items. Default a line break.

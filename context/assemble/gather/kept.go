@@ -41,6 +41,11 @@ type kept struct {
 	until     time.Time
 	input     string
 	limit     int
+	// packs names what the newest prompt packed beside the block, packed and left are what
+	// became of it.
+	packs  string
+	packed []Item
+	left   []string
 }
 
 func keyOf(a *Ask, section string) keptKey {
@@ -69,7 +74,17 @@ func (g *Gatherer) place(all *Gathered, a *Ask, section string, b *Block) []stri
 		if stands && room > 0 {
 			room = max(room-k.tokens, 1)
 		}
-		b.Items, left = b.Pack(room, func(ref string) bool { return stands && k.showsWhole(ref) || all.shows(section, ref) })
+		shown := func(ref string) bool { return stands && k.showsWhole(ref) || all.shows(section, ref) }
+		packs := b.Packs(shown)
+		if !stands || k.packs != packs {
+			b.Items, left = b.Pack(room, shown)
+		} else {
+			b.Items, left = k.packed, k.left
+		}
+		if stands && k.packs != packs && !a.DryRun {
+			k.packs, k.packed, k.left = packs, b.Items, left
+			g.kept.Put(keyOf(a, section), k, k.bytes(section))
+		}
 	}
 	if !stands {
 		k = b.make(a)
@@ -128,7 +143,13 @@ func (k *kept) says(item *Item) bool {
 // bytes is about what it takes in memory.
 func (k *kept) bytes(section string) int {
 	const fixed, perItem = 512, 64
-	n := fixed + len(section) + 2*len(k.injection.Text) + len(k.input)
+	n := fixed + len(section) + 2*len(k.injection.Text) + len(k.input) + len(k.packs)
+	for _, item := range k.packed {
+		n += perItem + len(item.Ref) + len(item.Version) + len(item.Text)
+	}
+	for _, ref := range k.left {
+		n += len(ref)
+	}
 	for _, item := range k.items {
 		n += perItem + len(item.Ref) + len(item.Version)
 	}
