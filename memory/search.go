@@ -109,6 +109,10 @@ type asking struct {
 	restores int64
 }
 
+// asksForPast is how far along its axis a question asks for the past: one that could be for
+// either lies near the middle.
+const asksForPast = 0.2
+
 // accessLooked is how many times as many hits as are asked for are weighed by their accesses.
 const accessLooked = 4
 
@@ -130,7 +134,7 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	a.asked.Near = s.vectorWeight
 	if a.vectors.optional {
 		a.asked.Changes = func(ctx context.Context) func([]float32) float64 {
-			if axes := s.embeddings.axesOf(ctx); axes != nil && axes.Past.Of(a.vectors.vector) <= 0 {
+			if axes := s.embeddings.axesOf(ctx); axes != nil && axes.Past.Of(a.vectors.vector) < asksForPast {
 				return axes.Change.Of
 			}
 			return nil
@@ -302,12 +306,17 @@ func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) (*s
 		}
 		a.restores = min(a.restores, restores)
 		part := rank.Part{Reader: reader, Selection: selection}
-		if part.Vectors, err = a.findVectors(ctx, view, scope, selection, receipt); err != nil {
+		if part.Vectors, err = a.findVectors(ctx, view, scope, a.vectors, selection, vectorCandidates, receipt); err != nil {
 			return all, err
 		}
 		if len(part.Vectors) > 0 {
 			part.ReadVectors = func(ctx context.Context, ordinals []uint32) ([][]float32, error) {
 				return a.embeddings.index.Vectors(ctx, view, scope, a.vectors.space, ordinals)
+			}
+			part.Nearest = func(ctx context.Context, v []float32, k int) ([]rank.VectorHit, error) {
+				like := a.vectors
+				like.vector = v
+				return a.findVectors(ctx, view, scope, like, selection, k, receipt)
 			}
 		}
 		all.add(part, source{scope, view})
@@ -355,9 +364,9 @@ func (a *asking) addThen(ctx context.Context, scope kv.Scope, then *past.Index, 
 	return nil
 }
 
-// findVectors returns what the vectors of a scope propose.
-func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, selection *selection.Selection, receipt *Receipt) ([]rank.VectorHit, error) {
-	found, counts, err := a.vectorHits(ctx, view, scope, a.vectors, selection, vectorCandidates)
+// findVectors returns the k documents of a scope whose vectors are nearest.
+func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, v queryVectors, selection *selection.Selection, k int, receipt *Receipt) ([]rank.VectorHit, error) {
+	found, counts, err := a.vectorHits(ctx, view, scope, v, selection, k)
 	if counts.Mismatch && !slices.Contains(receipt.Degraded, degradedDimension) {
 		receipt.Degraded = append(slices.Clip(receipt.Degraded), degradedDimension)
 	}

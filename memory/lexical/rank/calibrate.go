@@ -42,7 +42,7 @@ func (r *ranking) calibrate(ctx context.Context, best []candidate) error {
 		best = r.fuse(best, sure)
 	}
 	r.preferNewer(best)
-	if err := r.newestOfMatter(ctx, best); err != nil {
+	if best, err = r.newestOfMatter(ctx, best); err != nil {
 		return err
 	}
 	r.spreadOut(best)
@@ -97,7 +97,7 @@ func (r *ranking) owned(best []candidate) func(candidate) float64 {
 		if words.turn == 0 {
 			s.answer = 0
 		}
-		return float64(max(0, r.factor*s.rank()+c.byVector))
+		return float64(max(0, r.factor*s.rank()+c.byVector+c.gained))
 	}
 	most := 0.0
 	for _, c := range best {

@@ -11,35 +11,37 @@ import (
 
 // What changes is told anew, in other words each time: "I live at Linden Row", "we moved, it
 // is Mill Lane now". The vectors of such tellings are nearer to each other than to anything
-// else, whatever the language, though each may be near the question by chance only. So of the
-// best candidates those are looked for that are near the question and near each other: they
-// tell of one matter, and its newest telling comes first.
+// else, whatever the language, though each may be near the question by chance only, and the
+// newest far from it. So the one is looked for that tells best of what is asked, among the
+// best candidates and by how they support each other; then its matter, among them and what is
+// nearest to it of all. The newest telling of the matter comes first.
 const (
 	// matterAmong is how many candidates are compared with each other, and matterLeast how
-	// many there must be to know what is near.
-	matterAmong, matterLeast = 32, 8
-	// matterWords is the longest document that tells one thing.
-	matterWords = 40
+	// many there must be to know what is near; matterNear is how many of those nearest to the
+	// best telling are looked at.
+	matterAmong, matterLeast, matterNear = 32, 8, 16
+	// matterWords is the longest document that tells one thing, and matterAsked the longest
+	// question for one.
+	matterWords, matterAsked = 24, 16
+	// crowdWords is the longest document of those that show what is near by chance.
+	crowdWords = 40
 	// supports is how far two must stand out from all pairs, in deviations, so that one
 	// supports the other, in full from supportsFully on; supportShare is what it gives,
 	// and supporters are how many count.
 	supports, supportsFully = 3, 5
 	supportShare            = 0.7
 	supporters              = 3
-	// sameMatter is how far two must stand out to tell of one matter, and sureMatter to say
-	// that one replaces the other.
-	sameMatter, sureMatter = 1.5, 2
 	// repeats is the cosine from which on two say the same, so that neither replaces the other.
 	repeats = 0.97
-	// asNear is the part of the best one's worth that others of its matter have.
-	asNear = 0.3
-	// How much each of what speaks for a matter that has changed counts, beside how far the
-	// two stand out: what the best and the newest are worth by themselves, what others of the
-	// matter add to the newest, and whether it tells of a change. Together they must reach
-	// leastEvidence.
-	worthEvidence, supportEvidence, changeEvidence = 5, 3, 5
-	mostWorth, mostGained                          = 1.5, 2
-	leastEvidence                                  = 9.5
+	// What speaks for it that two tell of one matter: how far they stand out, at most mostLink
+	// deviations; how near the other is to the question; and whether the later one tells of a
+	// change. What covers less of the question speaks against it.
+	linkEvidence, ownEvidence, changeEvidence, coverEvidence = 1.3, 3, 2, 0.4
+	mostLink, mostOwn                                        = 5, 1.5
+	// sameMatter is how much of that it takes to tell of one matter, sureMatter to come first,
+	// together with how near the best telling is to the question, and staleMatter to say that
+	// one replaces the other.
+	sameMatter, sureMatter, staleMatter = 6, 7, 8
 )
 
 // telling is a candidate that may tell of the matter that is asked for.
@@ -49,49 +51,38 @@ type telling struct {
 	// own is how near it is to the question by its vector and its words, of which it covers
 	// a part; worth is that with what others of its matter add.
 	own, covers, worth float64
+	// evidence is what speaks for it that it tells of the same matter as the best telling.
+	evidence float64
 }
 
 // newestOfMatter puts the newest telling of the matter that is asked for first, where it is sure
-// enough that there is one, and names those that it replaces.
-func (r *ranking) newestOfMatter(ctx context.Context, best []candidate) error {
-	if r.vectors.nearest <= 0 || r.query.Changes == nil || r.query.Past || r.asksForThen() || len(r.older) > 0 || r.query.without(SignalNewer) {
-		return nil
+// enough that there is one, and names those that it replaces; where it is less sure, the newest
+// stands right before the others. It returns the candidates in their new order, with those that
+// it found.
+func (r *ranking) newestOfMatter(ctx context.Context, best []candidate) ([]candidate, error) {
+	if r.vectors.nearest <= 0 || r.query.Changes == nil || r.query.Past || len(r.query.Words) > matterAsked || r.asksForThen() || len(r.older) > 0 || r.query.without(SignalNewer) {
+		return best, nil
 	}
-	tellings, err := r.tellings(ctx, best)
-	if err != nil || len(tellings) < matterLeast {
-		return err
+	crowd, err := r.tellings(ctx, best)
+	if err != nil || len(crowd) < matterLeast {
+		return best, err
 	}
-	changed := r.query.Changes(ctx)
-	if changed == nil {
-		return nil
+	m := matter{ranking: r, crowd: crowd}
+	if m.changed = r.query.Changes(ctx); m.changed == nil {
+		return best, nil
 	}
-	near := standings(tellings)
-	support(tellings, near)
-	first := 0
-	for i, t := range tellings {
-		if t.worth > tellings[first].worth {
-			first = i
+	near := standings(crowd)
+	support(crowd, near)
+	m.first = slices.MaxFunc(crowd, func(a, b telling) int { return cmp.Compare(a.worth, b.worth) })
+	for i, t := range crowd {
+		if t.candidate == m.first.candidate {
+			m.tell(crowd, near[i])
 		}
 	}
-	newest, told := first, []int{first}
-	for i, t := range tellings {
-		if i == first || near[first][i] < sameMatter || t.worth < asNear*tellings[first].worth || !r.sameAuthor(t.candidate, tellings[first].candidate) {
-			continue
-		}
-		told = append(told, i)
-		if r.compareTime(t.candidate, tellings[newest].candidate) > 0 {
-			newest = i
-		}
+	if err := m.findMore(ctx, best); err != nil || len(m.told) == 0 || !m.isTelling(&m.first) {
+		return best, err
 	}
-	if len(told) == 1 || evidence(tellings, near, told, first, newest)+changeEvidence*changed(tellings[newest].vector) < leastEvidence {
-		return nil
-	}
-	r.replace(tellings, near, told, newest)
-	if n := tellings[newest]; n.rank < best[0].rank {
-		n.rank = math.Nextafter32(best[0].rank, math.MaxFloat32)
-		slices.SortFunc(best, func(c, d candidate) int { return d.compare(c) })
-	}
-	return nil
+	return m.lead(best), nil
 }
 
 // asksForThen reports whether the query names moments that are over.
@@ -99,38 +90,143 @@ func (r *ranking) asksForThen() bool {
 	return len(r.spans) > 0 && !slices.ContainsFunc(r.spans, func(s Span) bool { return s.From <= r.query.Now && r.query.Now < s.To })
 }
 
-// evidence is what speaks for it that those told tell of one matter, of which the first is worth
-// most, and that the newest belongs to it.
-func evidence(all []telling, near [][]float64, told []int, first, newest int) float64 {
-	link := near[first][newest]
-	if newest == first {
-		for _, i := range told {
-			link = max(link, near[first][i])
+// matter is what is asked for, with what tells of it.
+type matter struct {
+	*ranking
+	// crowd shows what is near by chance.
+	crowd []telling
+	// first tells best of it, and told are the others that do.
+	first telling
+	told  []telling
+	// changed says of a vector whether its text tells of a change.
+	changed func(vector []float32) float64
+}
+
+// isTelling reports whether a candidate can tell of the matter.
+func (m *matter) isTelling(t *telling) bool {
+	f := m.parts[t.part].frame
+	return f.Body[t.slot] <= matterWords && f.Flags[t.slot]&segment.FlagAsks == 0 && m.sameAuthor(t.candidate, m.first.candidate)
+}
+
+// tell takes in those that tell of the matter, by how far each stands out.
+func (m *matter) tell(all []telling, link []float64) {
+	for i, t := range all {
+		if t.candidate == m.first.candidate || link[i] == 0 || !m.isTelling(&t) {
+			continue
+		}
+		later := t
+		if m.compareTime(t.candidate, m.first.candidate) < 0 {
+			later = m.first
+		}
+		t.evidence = linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*m.changed(later.vector) -
+			coverEvidence*max(0, m.first.covers-t.covers)
+		if t.evidence >= sameMatter {
+			m.told = append(m.told, t)
 		}
 	}
-	a, b := all[first], all[newest]
-	sum := link + worthEvidence*(min(mostWorth, a.own)+min(mostWorth, b.own))/2 + supportEvidence*min(mostGained, b.worth-b.own)
-	sum -= max(0, a.covers-b.covers)
-	return sum
+}
+
+// findMore looks among what is nearest to the first telling, which may be far from the question.
+func (m *matter) findMore(ctx context.Context, best []candidate) error {
+	p := m.parts[m.first.part]
+	if p.Nearest == nil || !m.isTelling(&m.first) {
+		return nil
+	}
+	found, err := p.Nearest(ctx, m.first.vector, matterNear)
+	if err != nil {
+		return err
+	}
+	var more []telling
+	for _, hit := range found {
+		slot := p.frame.Slot(hit.Ordinal)
+		is := func(c *candidate) bool { return c.part == m.first.part && c.slot == slot }
+		if !p.Selection.Has(hit.Ordinal) || slices.ContainsFunc(m.crowd, func(t telling) bool { return is(t.candidate) }) {
+			continue
+		}
+		at := slices.IndexFunc(best, func(c candidate) bool { return is(&c) })
+		c := &candidate{part: m.first.part, slot: slot, created: p.frame.Create[slot]}
+		if at >= 0 {
+			c = &best[at]
+		}
+		if t := (telling{candidate: c}); m.isTelling(&t) {
+			m.weigh(&t)
+			more = append(more, t)
+		}
+	}
+	if more, err = m.withVectors(ctx, more); err != nil {
+		return err
+	}
+	usual := m.usual(m.first.vector)
+	link := make([]float64, len(more))
+	for i, t := range more {
+		cosine := product(t.vector, m.first.vector)
+		link[i] = (usual.standing(cosine) + m.usual(t.vector).standing(cosine)) / 2
+	}
+	m.tell(more, link)
+	return nil
+}
+
+// usual is how near a vector is to the crowd, but for itself.
+func (m *matter) usual(v []float32) spread {
+	row := make([]float64, 0, len(m.crowd))
+	for _, t := range m.crowd {
+		if &t.vector[0] != &v[0] {
+			row = append(row, product(v, t.vector))
+		}
+	}
+	return spreadOf(row)
+}
+
+// lead puts the newest before the others, and before all where it is sure.
+func (m *matter) lead(best []candidate) []candidate {
+	newest, evidence, level := m.first, 0.0, m.first.rank
+	for _, t := range m.told {
+		level, evidence = max(level, t.rank), max(evidence, t.evidence)
+	}
+	for _, t := range m.told {
+		if m.compareTime(t.candidate, newest.candidate) > 0 {
+			newest, evidence = t, t.evidence
+		}
+	}
+	if evidence+min(mostOwn, m.first.own) >= sureMatter {
+		level = max(level, best[0].rank)
+	}
+	m.replace(newest)
+	isNewest := func(c candidate) bool { return c.part == newest.part && c.slot == newest.slot }
+	at := slices.IndexFunc(best, isNewest)
+	if at < 0 {
+		at, best = len(best), append(best, m.byRest(newest.part, newest.slot))
+		m.answer.VectorCandidates++
+	}
+	if n := &best[at]; slices.ContainsFunc(best, func(c candidate) bool { return c.rank >= n.rank && c.rank <= level && !isNewest(c) }) {
+		n.gained = level - n.rank
+		n.rank = math.Nextafter32(level, math.MaxFloat32)
+		slices.SortFunc(best, func(c, d candidate) int { return d.compare(c) })
+	}
+	return best
 }
 
 // replace notes which of those told the newest replaces: those that are surely of its matter.
-func (r *ranking) replace(all []telling, near [][]float64, told []int, newest int) {
+func (m *matter) replace(newest telling) {
 	var older []*candidate
-	for _, i := range told {
-		if i != newest && all[i].part == all[newest].part && near[newest][i] >= sureMatter {
-			older = append(older, all[i].candidate)
+	for _, t := range append(m.told, m.first) {
+		evidence := t.evidence
+		if t.candidate == m.first.candidate {
+			evidence = newest.evidence
+		}
+		if t.candidate != newest.candidate && t.part == newest.part && evidence >= staleMatter {
+			older = append(older, t.candidate)
 		}
 	}
 	if len(older) == 0 {
 		return
 	}
-	slices.SortStableFunc(older, r.compareTime)
+	slices.SortStableFunc(older, m.compareTime)
 	slots := make([]uint32, len(older))
 	for i, c := range older {
 		slots[i] = c.slot
 	}
-	r.older = map[documentSlot][]uint32{{all[newest].part, all[newest].slot}: slots}
+	m.older = map[documentSlot][]uint32{{newest.part, newest.slot}: slots}
 }
 
 // sameAuthor reports whether two have the same author.
@@ -146,22 +242,31 @@ func (r *ranking) tellings(ctx context.Context, best []candidate) ([]telling, er
 	for i := range best {
 		c := &best[i]
 		f := r.parts[c.part].frame
-		if p := r.parts[c.part]; p.named != 0 && f.Author[c.slot] != p.named || f.Body[c.slot] > matterWords || f.Flags[c.slot]&segment.FlagAsks != 0 {
+		if p := r.parts[c.part]; p.named != 0 && f.Author[c.slot] != p.named || f.Body[c.slot] > crowdWords || f.Flags[c.slot]&segment.FlagAsks != 0 {
 			continue
 		}
 		t := telling{candidate: c}
-		if r.vectors.nearest > r.vectors.fiftieth {
-			t.own = max(0, c.cosine-r.vectors.fiftieth) / (r.vectors.nearest - r.vectors.fiftieth)
-		}
-		if r.mass > 0 {
-			t.covers = float64(r.parts[c.part].covered[c.slot]) / r.mass
-		}
-		t.own += t.covers
-		t.worth = t.own
+		r.weigh(&t)
 		all = append(all, t)
 	}
 	slices.SortStableFunc(all, func(a, b telling) int { return cmp.Compare(b.worth, a.worth) })
-	all = all[:min(len(all), matterAmong)]
+	return r.withVectors(ctx, all[:min(len(all), matterAmong)])
+}
+
+// weigh says how near a candidate is to the question.
+func (r *ranking) weigh(t *telling) {
+	if r.vectors.nearest > r.vectors.fiftieth {
+		t.own = max(0, t.cosine-r.vectors.fiftieth) / (r.vectors.nearest - r.vectors.fiftieth)
+	}
+	if r.mass > 0 {
+		t.covers = float64(r.parts[t.part].covered[t.slot]) / r.mass
+	}
+	t.own += t.covers
+	t.worth = t.own
+}
+
+// withVectors reads the vectors, brought to the length one, and leaves out what has none.
+func (r *ranking) withVectors(ctx context.Context, all []telling) ([]telling, error) {
 	for n, p := range r.parts {
 		if p.ReadVectors == nil {
 			continue
@@ -178,46 +283,54 @@ func (r *ranking) tellings(ctx context.Context, best []candidate) ([]telling, er
 			return nil, err
 		}
 		for i, v := range vectors {
-			all[of[i]].vector = v
+			if length := float32(math.Sqrt(product(v, v))); length > 0 {
+				for k := range v {
+					v[k] /= length
+				}
+				all[of[i]].vector = v
+			}
 		}
 	}
 	return slices.DeleteFunc(all, func(t telling) bool { return t.vector == nil }), nil
 }
 
+// spread is what is usual of how near one is to the others.
+type spread struct{ middle, deviation float64 }
+
+// spreadOf sorts how near one is to the others.
+func spreadOf(near []float64) spread {
+	slices.Sort(near)
+	n := len(near)
+	const quartersOfNormal = 1.349 // how many deviations lie between the quarters
+	return spread{near[n/2], max(1e-6, (near[3*n/4]-near[n/4])/quartersOfNormal)}
+}
+
+// standing is how far one of the others stands out, in deviations. What says the same does not.
+func (s spread) standing(cosine float64) float64 {
+	if cosine > repeats {
+		cosine = 0
+	}
+	return (cosine - s.middle) / s.deviation
+}
+
 // standings says of each two how far their nearness stands out from that of either to the
-// others, in deviations.
+// others.
 func standings(all []telling) [][]float64 {
 	n := len(all)
-	near, row := make([][]float64, n), make([]float64, 0, n)
+	near, row, usual := make([][]float64, n), make([]float64, 0, n), make([]spread, n)
 	for i := range near {
 		near[i] = make([]float64, n)
-	}
-	for i := range all {
-		near[i][i] = math.Sqrt(product(all[i].vector, all[i].vector))
-	}
-	for i := range all {
 		for k := range i {
-			if length := near[i][i] * near[k][k]; length > 0 {
-				near[i][k] = product(all[i].vector, all[k].vector) / length
-			}
+			near[i][k] = product(all[i].vector, all[k].vector)
 			near[k][i] = near[i][k]
 		}
 	}
-	middle, deviation := make([]float64, n), make([]float64, n)
 	for i := range all {
-		row = append(append(row[:0], near[i][:i]...), near[i][i+1:]...)
-		slices.Sort(row)
-		const quartersOfNormal = 1.349 // how many deviations lie between the quarters
-		middle[i], deviation[i] = row[len(row)/2], max(1e-6, (row[3*len(row)/4]-row[len(row)/4])/quartersOfNormal)
+		usual[i] = spreadOf(append(append(row[:0], near[i][:i]...), near[i][i+1:]...))
 	}
 	for i := range all {
-		near[i][i] = 0
 		for k := range i {
-			c := near[i][k]
-			if c > repeats {
-				c = 0
-			}
-			near[i][k] = ((c-middle[i])/deviation[i] + (c-middle[k])/deviation[k]) / 2
+			near[i][k] = (usual[i].standing(near[i][k]) + usual[k].standing(near[i][k])) / 2
 			near[k][i] = near[i][k]
 		}
 	}

@@ -22,6 +22,9 @@ type Part struct {
 	// ReadVectors returns the vectors of documents, nil for each that has none; nil where
 	// there are none.
 	ReadVectors func(ctx context.Context, ordinals []uint32) ([][]float32, error)
+	// Nearest returns those that may be hits whose vectors are nearest to one; nil where
+	// there are none.
+	Nearest func(ctx context.Context, vector []float32, k int) ([]VectorHit, error)
 }
 
 // VectorHit is a document found by its vector.
