@@ -115,3 +115,50 @@ func TestNewestTellingFirst(t *testing.T) {
 		})
 	}
 }
+
+// The newest telling comes first that is not among what words and vectors find for the
+// question: it is near to what was told before.
+func TestNewestTellingFarFromTheQuestion(t *testing.T) {
+	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
+	if path == "" {
+		t.Skip("no model of embeddings in bin: `make model` fetches it")
+	}
+	model, err := builtin.New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := MustRig(t, memkv.New(nil))
+	r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
+	r.Reopen()
+	tests := []struct{ before, now, asked string }{
+		{"My savings are with the Harbour Bank.", "Closed the old account, the Nordkasse has all of my savings now.", "Which bank do I use?"},
+		{"My mobile contract is with Vexacom.", "Cancelled Vexacom, the phone contract runs with Tellus from June on.", "Who is my network provider?"},
+		{"Our cleaner is called Dorota.", "Dorota has stopped, now Milan does the cleaning.", "Who tidies up our house?"},
+		{"Mein Stromanbieter ist Windhaus.", "Windhaus gekündigt, der Strom kommt jetzt von Solaris.", "Woher beziehen wir Energie?"},
+		{"Mi gimnasio es el Atlas.", "Dejé el Atlas, ahora entreno en el gimnasio Olimpo.", "¿Dónde hago deporte?"},
+	}
+	told := make([][2]string, len(tests))
+	for n := range 6 {
+		for i, text := range otherTalk {
+			text = fmt.Sprintf("%s That was on day %d.", text, n*n+i)
+			if at := i / 4; i%4 == 3 && n%4 == 1 && at < len(tests) {
+				text = tests[at].before
+				if n > 1 {
+					text = tests[at].now
+				}
+			}
+			r.clock.Set(r.clock.Now().Add(time.Hour))
+			saved := r.MustSave(t, record.Record{Author: "user", Text: text, SessionID: fmt.Sprint("s", n, i/6)})
+			if at := i / 4; i%4 == 3 && n%4 == 1 && at < len(tests) {
+				told[at][n/4] = saved.ID
+			}
+		}
+	}
+	MustEmbedAll(t, r.Store, agent)
+	for i, test := range tests {
+		hit := r.MustQuery(t, question.Question{Text: test.asked, Limit: 3}).Hits[0]
+		if hit.Record.ID != told[i][1] || !slices.Equal(hit.Older, []string{told[i][0]}) {
+			t.Errorf("%q: first is %q, which replaces %q", test.asked, hit.Record.Text, hit.Older)
+		}
+	}
+}
