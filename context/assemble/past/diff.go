@@ -104,22 +104,3 @@ func owner(a, b *Written) string {
 func excerpt(s []byte, at int) string {
 	return text.Head(strings.ToValidUTF8(string(s[at:min(len(s), at+ExcerptBytes)]), ""), ExcerptBytes)
 }
-
-// owned is what a section owns of a message.
-type owned struct{ section, text string }
-
-// parts are what sections own of a message. One of a single section is compared as it is
-// written.
-func (m *Written) parts() []owned {
-	if len(m.Pieces) == 1 {
-		return []owned{{m.Pieces[0].Section, strings.TrimPrefix(string(m.Bytes), ",")}}
-	}
-	rest := m.Content
-	parts := make([]owned, 0, len(m.Pieces))
-	for _, p := range m.Pieces {
-		n := min(p.Bytes, len(rest))
-		parts = append(parts, owned{p.Section, rest[:n]})
-		rest = rest[n:]
-	}
-	return parts
-}
