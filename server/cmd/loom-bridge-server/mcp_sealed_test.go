@@ -142,7 +142,7 @@ func TestMCPSecretsOnPostgres(t *testing.T) {
 		return MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--store", place, "--data-dir", filepath.Join(dir, "data"), "--workspace", work)
 	}
 	p := serve()
-	_, err := p.toolService().AddMcpServer(t.Context(), &loombridgev1.AddMcpServerRequest{Definition: definition("one", guest(t, work, "good", map[string]string{"KEY": canary}))})
+	_, err := p.toolService().ConnectMcpServer(t.Context(), &loombridgev1.ConnectMcpServerRequest{Definition: definition("one", guest(t, work, "good", map[string]string{"KEY": canary}))})
 	must(t, err)
 	p.ready(t.Context(), t, "one")
 	must(t, p.Stop())
