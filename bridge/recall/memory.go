@@ -100,13 +100,13 @@ func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, ro
 		if said == "" || shown(refOf(hit.Scope, hit.Record.ID)) {
 			continue
 		}
-		beside := a.Count(inject.MemoryLine(memoryLine(&hit.Record, ""))) + 1 // with the line break
+		beside := a.Count(inject.MemoryLine(memoryLine(&hit.Record, "")))
 		hits, texts = append(hits, hit), append(texts, passage.Text{Text: said, Value: passage.ValueOf(i, hit.Score), Beside: beside})
 	}
 	if len(hits) == 0 {
 		return nil, nil
 	}
-	// What is left out before a passage takes a token.
+	// A line break, or what is left out, takes a token before each.
 	by := passage.Filler{Terms: m.Terms, Weights: found.words, Count: func(s string) int { return a.Count(s) + 1 }}
 	budget := cmp.Or(max(room, 0), math.MaxInt32)
 	for range packAttempts {
