@@ -62,7 +62,7 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 		return nil, err
 	}
 	if r.GetTool() != "" {
-		return s.oneTool(ctx, scope, given, r.GetTool())
+		return s.oneTool(scope, given, r.GetTool())
 	}
 	after, _ := page.Tools.Parse(r.GetPageToken(), tools.MaxNameBytes)
 	list := slices.DeleteFunc(s.tools.List(scope.Tenant, after, levels...), func(o tools.Offer) bool { return !given.Has(o.Name) })
@@ -70,7 +70,7 @@ func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRe
 }
 
 // oneTool answers the tool of a name, and what calls of it may do.
-func (s *toolService) oneTool(ctx context.Context, scope kv.Scope, given children.Given, name string) (*loombridgev1.ListToolsResponse, error) {
+func (s *toolService) oneTool(scope kv.Scope, given children.Given, name string) (*loombridgev1.ListToolsResponse, error) {
 	found, known := s.tools.Find(scope.Tenant, name)
 	all := s.tools.List(scope.Tenant, "")
 	at := slices.IndexFunc(all, func(o tools.Offer) bool { return known && o.Name == found.Descriptor().Name })
