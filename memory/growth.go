@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -196,6 +197,17 @@ func samePrefix(scope kv.Scope, r *record.Record) []byte {
 	return binary.BigEndian.AppendUint64(scope.Key(record.TagSame), form.Sum(also...))
 }
 
+// sameBare is what samePrefix is of a text without emphasis, which makes no new fact; nil if it
+// is surely the same.
+func sameBare(scope kv.Scope, r *record.Record) []byte {
+	bare := *r
+	bare.Text = similar.Bare(r.Text)
+	if end, ok := strings.CutPrefix(r.Text, bare.Text); ok && !strings.ContainsFunc(end, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return nil
+	}
+	return samePrefix(scope, &bare)
+}
+
 // repeatable reports whether a record may repeat another by its text, or be repeated.
 func repeatable(r *record.Record) bool {
 	return r.Key == "" && r.Tier == record.LongTerm && len(r.Text) <= similar.MaxBytes && !slices.Contains(happenings, strings.ToLower(r.Kind))
@@ -260,13 +272,18 @@ func (s *saving) repeat(ctx context.Context, e *edit, i int) (bool, error) {
 	if len(d.same) == 0 {
 		return false, nil
 	}
-	ids, err := readSame(ctx, e.tx, d.same)
-	if err != nil {
-		return false, err
-	}
-	for _, id := range ids {
-		if done, err := s.reinforceIf(ctx, e, i, id, r, false); err != nil || done {
-			return done, err
+	for _, prefix := range [][]byte{d.same, d.bare} {
+		if len(prefix) == 0 {
+			continue
+		}
+		ids, err := readSame(ctx, e.tx, prefix)
+		if err != nil {
+			return false, err
+		}
+		for _, id := range ids {
+			if done, err := s.reinforceIf(ctx, e, i, id, r, false); err != nil || done {
+				return done, err
+			}
 		}
 	}
 	return false, nil
@@ -363,7 +380,7 @@ func (s *saving) repeats(r record.Record, old *record.Record, echo bool) bool {
 	if echo {
 		return echoes(r, old) && (form.Same(was) || similar.Within(r.Text, old.Text))
 	}
-	return old.Key == "" && r.Origin == old.Origin && sameGiven(r, *old) && form.Same(was)
+	return old.Key == "" && r.Origin == old.Origin && sameGiven(r, *old) && (form.Same(was) || similar.Of(similar.Bare(r.Text)).Same(was))
 }
 
 // echoes reports whether all that was given with r is so of old, too.

@@ -99,6 +99,7 @@ type draft struct {
 	metadata []string // its terms
 	encoded  []byte   // the document
 	same     []byte   // what the keys of those begin with that it may repeat; empty: it repeats none
+	bare     []byte   // the same of the text without emphasis; empty: it has none
 }
 
 // check takes a record that is to be saved, checks it, redacts it and sets its defaults, all
@@ -167,7 +168,7 @@ func (s *Store) complete(save *saving) (err error) {
 			return // the form and its key would double the work of a save
 		}
 		if prefix := samePrefix(save.scope, d.record); prefix != nil {
-			d.same = prefix
+			d.same, d.bare = prefix, sameBare(save.scope, d.record)
 		}
 	})
 	return nil

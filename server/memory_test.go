@@ -385,3 +385,15 @@ func TestUpdateMembersOfMetadata(t *testing.T) {
 	})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }
+
+// What is saved again in capitals or with emoji at its end repeats the record that is there.
+func TestEmphasisOverTheWire(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for i, text := range []string{"Ann parks in the garage of the town hall", "ANN PARKS IN THE GARAGE OF THE TOWN HALL!!", "Ann parks in the garage of the town hall! 🚗"} {
+		saved, err := s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: agent, Text: text, Duplicates: loombridgev1.Duplicates_DUPLICATES_REINFORCE})
+		must(t, err)
+		if int(saved.GetRepeats()) != i {
+			t.Errorf("%q: %v", text, saved)
+		}
+	}
+}
