@@ -213,7 +213,7 @@ func (m *model) believed(query counts, bodies, turns []counts) float64 {
 			shared, expected = shared+by-float64(len(windows)), expected+by
 		}
 	}
-	return min(1, max(0, ((shared+200)/(expected+1000)-0.09)/0.03))
+	return min(1, max(0, (shared+30)/(expected+150)/0.06))
 }
 
 func largest(sums []float64) float64 { return max(1e-300, slices.Max(append([]float64{0}, sums...))) }

@@ -244,17 +244,22 @@ func (r *ranking) count(i int) (n counted, err error) {
 		n.turns += len(p.postings)
 	}
 	spread := float64(n.turns) <= commonPart*r.totals.documents
+	var documents, with, times, windows int // of the parts that have windows
 	for _, p := range r.parts {
 		if p.derived.windows == nil {
 			n.windows += len(p.postings)
 			continue
 		}
 		p.tally(p.frame, p.derived, spread)
-		if spread && len(p.postings) > 1 && r.query.Words[i].Weight == 0 {
-			r.cohesion.add(float64(p.frame.Documents), p.brought, len(p.windowsTouched))
-		}
-		n.windows += len(p.windowsTouched)
+		documents += int(p.frame.Documents)
+		with += len(p.postings)
+		times += p.brought
+		windows += len(p.windowsTouched)
 		n.sections += len(p.sectionsTouched)
+	}
+	n.windows += windows
+	if spread && with > 1 && r.query.Words[i].Weight == 0 {
+		r.cohesion.add(float64(documents), times, windows)
 	}
 	return n, nil
 }
