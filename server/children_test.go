@@ -228,7 +228,7 @@ func TestChildProfile(t *testing.T) {
 	for agent, want := range map[string]string{"reader": "read", "reader-2": "read", "worker": "work", "p": "work"} {
 		got, err := s.Tools.ListTools(t.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, Tool: "fs:write_file"})
 		must(t, err)
-		if mode := got.GetTools()[0].GetProfile().GetRules().GetFields()["mode"].GetStringValue(); mode != want {
+		if mode := got.GetProfile().GetRules().GetFields()["mode"].GetStringValue(); mode != want {
 			t.Errorf("%s has the mode %q, want %q", agent, mode, want)
 		}
 	}

@@ -77,12 +77,11 @@ func (s *toolService) oneTool(scope kv.Scope, given children.Given, name string)
 	if at < 0 || !given.Has(all[at].Name) {
 		return nil, tools.ErrToolNotFound
 	}
-	out := convert.Descriptor(all[at])
-	var err error
-	if out.Profile, err = s.profile(scope, all[at].Name); err != nil {
+	profile, err := s.profile(scope, all[at].Name)
+	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ListToolsResponse{Tools: []*loombridgev1.ToolDescriptor{out}}, nil
+	return &loombridgev1.ListToolsResponse{Tools: []*loombridgev1.ToolDescriptor{convert.Descriptor(all[at])}, Profile: profile}, nil
 }
 
 // toolPage is the first of the tools, as many as were asked for and fit.

@@ -21,6 +21,8 @@ const (
 	// maxProvidedTools bounds the tools of one agent: all of them stand in
 	// prompts.
 	maxProvidedTools = 256
+	// maxEquivalents bounds commands that do the like of a tool, of which requests have none.
+	maxEquivalents = 16
 	// maxToolDescriptionBytes bounds what a tool says of itself.
 	maxToolDescriptionBytes = 16 * kib
 	// maxSchemaBytes bounds the schema of one tool.
@@ -98,7 +100,6 @@ func (c *checker) servedTool(prefix string, tool *loombridgev1.ToolDescriptor) {
 		{"agent_id", tool.GetAgentId() != ""},
 		{"cli_equivalents[0]", len(tool.GetCliEquivalents()) > 0},
 		{"tokens", tool.GetTokens() != 0},
-		{"profile", tool.GetProfile() != nil},
 	} {
 		if field.set {
 			c.add(prefix+field.name, setByServer)

@@ -37,6 +37,7 @@ func Counts() admission.ItemLimits {
 		"loombridge.v1.AttachHello.topics":             maxTopics,
 		"loombridge.v1.AttachHello.tools":              maxProvidedTools,
 		"loombridge.v1.AttachHello.metadata":           maxAgentMetadata,
+		"loombridge.v1.ToolDescriptor.cli_equivalents": maxEquivalents,
 		"loombridge.v1.AttachHello.capabilities":       maxCapabilities,
 		"loombridge.v1.AttachSubscribe.topics":         maxTopics,
 		"loombridge.v1.AttachUnsubscribe.topics":       maxUnsubscribed,

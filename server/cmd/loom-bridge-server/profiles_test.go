@@ -76,7 +76,7 @@ func (w *shellWorld) profile(agent, tool string) *loombridgev1.ToolProfile {
 	w.tb.Helper()
 	got, err := w.tools().ListTools(w.tb.Context(), &loombridgev1.ListToolsRequest{AgentId: agent, Tool: tool})
 	must(w.tb, err)
-	return got.GetTools()[0].GetProfile()
+	return got.GetProfile()
 }
 
 func profileText(p *loombridgev1.ToolProfile, name string) string {

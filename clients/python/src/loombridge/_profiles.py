@@ -6,7 +6,7 @@ from datetime import timedelta
 from google.protobuf import json_format
 
 from loombridge import _brief
-from loombridge.v1 import prompt_pb2 as pb
+from loombridge.v1 import tools_pb2 as pb
 
 
 @dataclass(frozen=True, slots=True, repr=False)

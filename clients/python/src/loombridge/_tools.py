@@ -313,7 +313,7 @@ class Tools:
         """
         request = pb.ListToolsRequest(agent_id=self._agent_id, tool=_values.text("tool", tool))
         answer = await self._transport.call(_rpc.LIST_TOOLS, request, timeout=timeout)
-        return _profiles.profile(answer.tools[0].profile)
+        return _profiles.profile(answer.profile)
 
     async def remembered_approvals(
         self, *, timeout: _values.Seconds | None = None

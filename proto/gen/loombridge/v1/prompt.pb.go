@@ -10,7 +10,6 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
-	structpb "google.golang.org/protobuf/types/known/structpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -2129,13 +2128,11 @@ type ToolDescriptor struct {
 	// agent_id is the agent that provides the tool; empty for the server's own.
 	AgentId string `protobuf:"bytes,9,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// cli_equivalents are commands that do the like, such as `cat` for `fs:read_file`, by
-	// which a model may know it. Those of agents have none.
+	// which a model may know it. Those of agents have none. At most 16.
 	CliEquivalents []string `protobuf:"bytes,10,rep,name=cli_equivalents,json=cliEquivalents,proto3" json:"cli_equivalents,omitempty"`
 	// tokens is about what its definition takes in a prompt; 0 for tools that are of no
 	// server of the Model Context Protocol.
-	Tokens int32 `protobuf:"varint,11,opt,name=tokens,proto3" json:"tokens,omitempty"`
-	// profile is what calls of the tool may do; only where a request names the tool.
-	Profile       *ToolProfile `protobuf:"bytes,12,opt,name=profile,proto3" json:"profile,omitempty"`
+	Tokens        int32 `protobuf:"varint,11,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2240,160 +2237,11 @@ func (x *ToolDescriptor) GetTokens() int32 {
 	return 0
 }
 
-func (x *ToolDescriptor) GetProfile() *ToolProfile {
-	if x != nil {
-		return x.Profile
-	}
-	return nil
-}
-
-// ToolProfile is what calls of an agent's tool may do: the operator's profile, bounded by the
-// profiles of the agent's ancestors, narrowed by the workspace's own file,
-// `.loom/sandbox.toml`.
-type ToolProfile struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// rules are what calls may do now. `name` is that of the profile, as audit records have it;
-	// `mode` is `read`, `work`, `net`, `open` or `off`; `approval` says which calls need a
-	// person: `never`, `on-leave`, `tool`, `always` or `level:1` to `level:3`, those of the agents
-	// above behind it, each behind an &, as all of them count. `read` and `write` are absolute
-	// paths outside of the workspace, `protect` and `hide` paths of the workspace that can't be
-	// changed, and can't be seen. `hosts` are the rules of mode net, which in mode open give
-	// secrets alone: each has `host`, a name or `*.` and the end of names, and perhaps `ports`,
-	// `paths`, `methods`, `secret_variable` and `address`. `environment` has the names of further
-	// variables of programs. `limits` bound one program: `cpu` and `wall` in seconds; `memory`,
-	// `file`, `scratch`, `disk_floor` and `output` in bytes; `processes` and `open_files`. Without
-	// `wall` it may run as long as its call.
-	Rules *structpb.Struct `protobuf:"bytes,1,opt,name=rules,proto3" json:"rules,omitempty"`
-	// refused are the keys of the workspace's file that give more than the operator.
-	// They change nothing.
-	Refused []*RefusedKey `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
-	// problem says why the workspace's file can't be used, for people; empty when it can.
-	// Until it is mended all calls of the server's own tools are denied.
-	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ToolProfile) Reset() {
-	*x = ToolProfile{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ToolProfile) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ToolProfile) ProtoMessage() {}
-
-func (x *ToolProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
-func (*ToolProfile) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *ToolProfile) GetRules() *structpb.Struct {
-	if x != nil {
-		return x.Rules
-	}
-	return nil
-}
-
-func (x *ToolProfile) GetRefused() []*RefusedKey {
-	if x != nil {
-		return x.Refused
-	}
-	return nil
-}
-
-func (x *ToolProfile) GetProblem() string {
-	if x != nil {
-		return x.Problem
-	}
-	return ""
-}
-
-// RefusedKey is a key of a workspace's file that would give more.
-type RefusedKey struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// key is the key.
-	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// line is where it stands, from 1.
-	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
-	// reason says what it would have given.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RefusedKey) Reset() {
-	*x = RefusedKey{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RefusedKey) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RefusedKey) ProtoMessage() {}
-
-func (x *RefusedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
-func (*RefusedKey) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *RefusedKey) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-func (x *RefusedKey) GetLine() int32 {
-	if x != nil {
-		return x.Line
-	}
-	return 0
-}
-
-func (x *RefusedKey) GetReason() string {
-	if x != nil {
-		return x.Reason
-	}
-	return ""
-}
-
 var File_loombridge_v1_prompt_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/working.proto\"\xcf\x05\n" +
+	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/working.proto\"\xcf\x05\n" +
 	"\x0ePromptSettings\x123\n" +
 	"\x06layout\x18\x01 \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x12\x16\n" +
 	"\x06system\x18\x02 \x01(\tR\x06system\x12C\n" +
@@ -2529,7 +2377,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\x04refs\x18\x03 \x03(\tR\x04refs\x12#\n" +
 	"\rbefore_tokens\x18\x04 \x01(\x05R\fbeforeTokens\x12!\n" +
 	"\fafter_tokens\x18\x05 \x01(\x05R\vafterTokens\x122\n" +
-	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\x87\x03\n" +
+	"\x05level\x18\b \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\xd1\x02\n" +
 	"\x0eToolDescriptor\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x124\n" +
@@ -2541,17 +2389,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\bagent_id\x18\t \x01(\tR\aagentId\x12'\n" +
 	"\x0fcli_equivalents\x18\n" +
 	" \x03(\tR\x0ecliEquivalents\x12\x16\n" +
-	"\x06tokens\x18\v \x01(\x05R\x06tokens\x124\n" +
-	"\aprofile\x18\f \x01(\v2\x1a.loombridge.v1.ToolProfileR\aprofile\"\x8b\x01\n" +
-	"\vToolProfile\x12-\n" +
-	"\x05rules\x18\x01 \x01(\v2\x17.google.protobuf.StructR\x05rules\x123\n" +
-	"\arefused\x18\x02 \x03(\v2\x19.loombridge.v1.RefusedKeyR\arefused\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"J\n" +
-	"\n" +
-	"RefusedKey\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
-	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason*\xa4\x01\n" +
+	"\x06tokens\x18\v \x01(\x05R\x06tokens*\xa4\x01\n" +
 	"\fPromptLayout\x12\x1d\n" +
 	"\x19PROMPT_LAYOUT_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19PROMPT_LAYOUT_THREE_PHASE\x10\x01\x12\x1e\n" +
@@ -2620,7 +2458,7 @@ func file_loombridge_v1_prompt_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(PromptLayout)(0),             // 0: loombridge.v1.PromptLayout
 	(ToolRendering)(0),            // 1: loombridge.v1.ToolRendering
@@ -2649,16 +2487,13 @@ var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(*PromptDifference)(nil),      // 24: loombridge.v1.PromptDifference
 	(*FoldBatch)(nil),             // 25: loombridge.v1.FoldBatch
 	(*ToolDescriptor)(nil),        // 26: loombridge.v1.ToolDescriptor
-	(*ToolProfile)(nil),           // 27: loombridge.v1.ToolProfile
-	(*RefusedKey)(nil),            // 28: loombridge.v1.RefusedKey
-	nil,                           // 29: loombridge.v1.InjectionLimits.SectionsEntry
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*Dashboard)(nil),             // 31: loombridge.v1.Dashboard
-	(*PendingEvent)(nil),          // 32: loombridge.v1.PendingEvent
-	(*Acknowledgement)(nil),       // 33: loombridge.v1.Acknowledgement
-	(*Evidence)(nil),              // 34: loombridge.v1.Evidence
-	(*Signal)(nil),                // 35: loombridge.v1.Signal
-	(*structpb.Struct)(nil),       // 36: google.protobuf.Struct
+	nil,                           // 27: loombridge.v1.InjectionLimits.SectionsEntry
+	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
+	(*Dashboard)(nil),             // 29: loombridge.v1.Dashboard
+	(*PendingEvent)(nil),          // 30: loombridge.v1.PendingEvent
+	(*Acknowledgement)(nil),       // 31: loombridge.v1.Acknowledgement
+	(*Evidence)(nil),              // 32: loombridge.v1.Evidence
+	(*Signal)(nil),                // 33: loombridge.v1.Signal
 }
 var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.PromptSettings.layout:type_name -> loombridge.v1.PromptLayout
@@ -2671,33 +2506,30 @@ var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	14, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
 	15, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
 	16, // 9: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
-	30, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
-	29, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
+	28, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
+	27, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
 	3,  // 12: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
 	4,  // 13: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
 	5,  // 14: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
 	17, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
 	18, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
-	31, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
-	32, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
-	33, // 19: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
-	34, // 20: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
+	29, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
+	30, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
+	31, // 19: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
+	32, // 20: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
 	18, // 21: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
-	35, // 22: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
-	33, // 23: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
-	34, // 24: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
+	33, // 22: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
+	31, // 23: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
+	32, // 24: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
 	19, // 25: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
 	6,  // 26: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
 	7,  // 27: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
 	8,  // 28: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	27, // 29: loombridge.v1.ToolDescriptor.profile:type_name -> loombridge.v1.ToolProfile
-	36, // 30: loombridge.v1.ToolProfile.rules:type_name -> google.protobuf.Struct
-	28, // 31: loombridge.v1.ToolProfile.refused:type_name -> loombridge.v1.RefusedKey
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_prompt_proto_init() }
@@ -2715,7 +2547,7 @@ func file_loombridge_v1_prompt_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_prompt_proto_rawDesc), len(file_loombridge_v1_prompt_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   21,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1176,6 +1176,8 @@ type ListToolsResponse struct {
 	Tools []*ToolDescriptor `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
 	// next_page_token gets the next page; empty on the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// profile is what calls of the tool may do; only where the request names a tool.
+	Profile       *ToolProfile `protobuf:"bytes,3,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1224,6 +1226,155 @@ func (x *ListToolsResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListToolsResponse) GetProfile() *ToolProfile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+// ToolProfile is what calls of an agent's tool may do: the operator's profile, bounded by the
+// profiles of the agent's ancestors, narrowed by the workspace's own file,
+// `.loom/sandbox.toml`.
+type ToolProfile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// rules are what calls may do now. `name` is that of the profile, as audit records have it;
+	// `mode` is `read`, `work`, `net`, `open` or `off`; `approval` says which calls need a
+	// person: `never`, `on-leave`, `tool`, `always` or `level:1` to `level:3`, those of the agents
+	// above behind it, each behind an &, as all of them count. `read` and `write` are absolute
+	// paths outside of the workspace, `protect` and `hide` paths of the workspace that can't be
+	// changed, and can't be seen. `hosts` are the rules of mode net, which in mode open give
+	// secrets alone: each has `host`, a name or `*.` and the end of names, and perhaps `ports`,
+	// `paths`, `methods`, `secret_variable` and `address`. `environment` has the names of further
+	// variables of programs. `limits` bound one program: `cpu` and `wall` in seconds; `memory`,
+	// `file`, `scratch`, `disk_floor` and `output` in bytes; `processes` and `open_files`. Without
+	// `wall` it may run as long as its call.
+	Rules *structpb.Struct `protobuf:"bytes,1,opt,name=rules,proto3" json:"rules,omitempty"`
+	// refused are the keys of the workspace's file that give more than the operator.
+	// They change nothing.
+	Refused []*RefusedKey `protobuf:"bytes,2,rep,name=refused,proto3" json:"refused,omitempty"`
+	// problem says why the workspace's file can't be used, for people; empty when it can.
+	// Until it is mended all calls of the server's own tools are denied.
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolProfile) Reset() {
+	*x = ToolProfile{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolProfile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolProfile) ProtoMessage() {}
+
+func (x *ToolProfile) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
+func (*ToolProfile) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ToolProfile) GetRules() *structpb.Struct {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetRefused() []*RefusedKey {
+	if x != nil {
+		return x.Refused
+	}
+	return nil
+}
+
+func (x *ToolProfile) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// RefusedKey is a key of a workspace's file that would give more.
+type RefusedKey struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// key is the key.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// line is where it stands, from 1.
+	Line int32 `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	// reason says what it would have given.
+	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RefusedKey) Reset() {
+	*x = RefusedKey{}
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RefusedKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RefusedKey) ProtoMessage() {}
+
+func (x *RefusedKey) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
+func (*RefusedKey) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RefusedKey) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *RefusedKey) GetLine() int32 {
+	if x != nil {
+		return x.Line
+	}
+	return 0
+}
+
+func (x *RefusedKey) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // ListAuditRequest asks for records of calls. What is given must all hold.
 type ListAuditRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1253,7 +1404,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1416,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1429,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListAuditRequest) GetAgentId() string {
@@ -1358,7 +1509,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1370,7 +1521,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1383,7 +1534,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -1448,7 +1599,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1611,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1624,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AuditRecord) GetNumber() int64 {
@@ -1630,7 +1781,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1793,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1806,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -1805,7 +1956,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +1968,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +1981,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -2052,10 +2203,20 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x12\n" +
-	"\x04tool\x18\x06 \x01(\tR\x04tool\"p\n" +
+	"\x04tool\x18\x06 \x01(\tR\x04tool\"\xa6\x01\n" +
 	"\x11ListToolsResponse\x123\n" +
 	"\x05tools\x18\x01 \x03(\v2\x1d.loombridge.v1.ToolDescriptorR\x05tools\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe8\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x124\n" +
+	"\aprofile\x18\x03 \x01(\v2\x1a.loombridge.v1.ToolProfileR\aprofile\"\x8b\x01\n" +
+	"\vToolProfile\x12-\n" +
+	"\x05rules\x18\x01 \x01(\v2\x17.google.protobuf.StructR\x05rules\x123\n" +
+	"\arefused\x18\x02 \x03(\v2\x19.loombridge.v1.RefusedKeyR\arefused\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"J\n" +
+	"\n" +
+	"RefusedKey\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xe8\x02\n" +
 	"\x10ListAuditRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
@@ -2184,7 +2345,7 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_loombridge_v1_tools_proto_goTypes = []any{
 	(ApprovalDecision)(0),            // 0: loombridge.v1.ApprovalDecision
 	(AuditOutcome)(0),                // 1: loombridge.v1.AuditOutcome
@@ -2203,77 +2364,82 @@ var file_loombridge_v1_tools_proto_goTypes = []any{
 	(*RevokeApprovalResponse)(nil),   // 14: loombridge.v1.RevokeApprovalResponse
 	(*ListToolsRequest)(nil),         // 15: loombridge.v1.ListToolsRequest
 	(*ListToolsResponse)(nil),        // 16: loombridge.v1.ListToolsResponse
-	(*ListAuditRequest)(nil),         // 17: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 18: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),              // 19: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),              // 20: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),             // 21: loombridge.v1.ToolResponse
-	nil,                              // 22: loombridge.v1.ToolResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),    // 23: google.protobuf.Timestamp
-	(*ToolDescriptor)(nil),           // 24: loombridge.v1.ToolDescriptor
-	(*durationpb.Duration)(nil),      // 25: google.protobuf.Duration
-	(*structpb.Struct)(nil),          // 26: google.protobuf.Struct
-	(*structpb.Value)(nil),           // 27: google.protobuf.Value
-	(*ResultBytes)(nil),              // 28: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),                 // 29: loombridge.v1.BlobInfo
-	(*Step)(nil),                     // 30: loombridge.v1.Step
-	(*ListMcpServersRequest)(nil),    // 31: loombridge.v1.ListMcpServersRequest
-	(*ConnectMcpServerRequest)(nil),  // 32: loombridge.v1.ConnectMcpServerRequest
-	(*RemoveMcpServerRequest)(nil),   // 33: loombridge.v1.RemoveMcpServerRequest
-	(*ListMcpServersResponse)(nil),   // 34: loombridge.v1.ListMcpServersResponse
-	(*ConnectMcpServerResponse)(nil), // 35: loombridge.v1.ConnectMcpServerResponse
-	(*RemoveMcpServerResponse)(nil),  // 36: loombridge.v1.RemoveMcpServerResponse
+	(*ToolProfile)(nil),              // 17: loombridge.v1.ToolProfile
+	(*RefusedKey)(nil),               // 18: loombridge.v1.RefusedKey
+	(*ListAuditRequest)(nil),         // 19: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),        // 20: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),              // 21: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),              // 22: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),             // 23: loombridge.v1.ToolResponse
+	nil,                              // 24: loombridge.v1.ToolResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),    // 25: google.protobuf.Timestamp
+	(*ToolDescriptor)(nil),           // 26: loombridge.v1.ToolDescriptor
+	(*structpb.Struct)(nil),          // 27: google.protobuf.Struct
+	(*durationpb.Duration)(nil),      // 28: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 29: google.protobuf.Value
+	(*ResultBytes)(nil),              // 30: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                 // 31: loombridge.v1.BlobInfo
+	(*Step)(nil),                     // 32: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),    // 33: loombridge.v1.ListMcpServersRequest
+	(*ConnectMcpServerRequest)(nil),  // 34: loombridge.v1.ConnectMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),   // 35: loombridge.v1.RemoveMcpServerRequest
+	(*ListMcpServersResponse)(nil),   // 36: loombridge.v1.ListMcpServersResponse
+	(*ConnectMcpServerResponse)(nil), // 37: loombridge.v1.ConnectMcpServerResponse
+	(*RemoveMcpServerResponse)(nil),  // 38: loombridge.v1.RemoveMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
-	23, // 1: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	25, // 1: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
 	5,  // 2: loombridge.v1.PendingApproval.parts:type_name -> loombridge.v1.ApprovalPart
 	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
 	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
 	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
 	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
 	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
-	23, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	25, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
 	10, // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
-	24, // 10: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	1,  // 11: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	23, // 12: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	23, // 13: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	19, // 14: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	1,  // 15: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	23, // 16: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	25, // 17: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	26, // 18: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	25, // 19: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	27, // 20: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	28, // 21: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	2,  // 22: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	29, // 23: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	30, // 24: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	22, // 25: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
-	15, // 26: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	17, // 27: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	6,  // 28: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	8,  // 29: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	11, // 30: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	13, // 31: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	31, // 32: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
-	32, // 33: loombridge.v1.ToolService.ConnectMcpServer:input_type -> loombridge.v1.ConnectMcpServerRequest
-	33, // 34: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
-	16, // 35: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	18, // 36: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	7,  // 37: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	9,  // 38: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	12, // 39: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	14, // 40: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	34, // 41: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
-	35, // 42: loombridge.v1.ToolService.ConnectMcpServer:output_type -> loombridge.v1.ConnectMcpServerResponse
-	36, // 43: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
-	35, // [35:44] is the sub-list for method output_type
-	26, // [26:35] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	26, // 10: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	17, // 11: loombridge.v1.ListToolsResponse.profile:type_name -> loombridge.v1.ToolProfile
+	27, // 12: loombridge.v1.ToolProfile.rules:type_name -> google.protobuf.Struct
+	18, // 13: loombridge.v1.ToolProfile.refused:type_name -> loombridge.v1.RefusedKey
+	1,  // 14: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	25, // 15: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	25, // 16: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	21, // 17: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 18: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	25, // 19: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	28, // 20: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	27, // 21: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	28, // 22: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	29, // 23: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	30, // 24: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 25: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	31, // 26: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	32, // 27: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	24, // 28: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
+	15, // 29: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	19, // 30: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	6,  // 31: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	8,  // 32: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	11, // 33: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	13, // 34: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	33, // 35: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	34, // 36: loombridge.v1.ToolService.ConnectMcpServer:input_type -> loombridge.v1.ConnectMcpServerRequest
+	35, // 37: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	16, // 38: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	20, // 39: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	7,  // 40: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	9,  // 41: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
+	12, // 42: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	14, // 43: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	36, // 44: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	37, // 45: loombridge.v1.ToolService.ConnectMcpServer:output_type -> loombridge.v1.ConnectMcpServerResponse
+	38, // 46: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	38, // [38:47] is the sub-list for method output_type
+	29, // [29:38] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -2289,11 +2455,11 @@ func file_loombridge_v1_tools_proto_init() {
 		(*WatchApprovalsResponse_Pending)(nil),
 		(*WatchApprovalsResponse_ClosedId)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[17].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[19].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[20].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -2304,7 +2470,7 @@ func file_loombridge_v1_tools_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   20,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,7 +1,6 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
-from google.protobuf import struct_pb2 as _struct_pb2
 from loombridge.v1 import working_pb2 as _working_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -385,7 +384,7 @@ class FoldBatch(_message.Message):
     def __init__(self, number: _Optional[int] = ..., reason: _Optional[_Union[FoldReason, str]] = ..., refs: _Optional[_Iterable[str]] = ..., before_tokens: _Optional[int] = ..., after_tokens: _Optional[int] = ..., level: _Optional[_Union[PressureLevel, str]] = ...) -> None: ...
 
 class ToolDescriptor(_message.Message):
-    __slots__ = ("name", "description", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id", "cli_equivalents", "tokens", "profile")
+    __slots__ = ("name", "description", "parameters_schema_json", "level", "requires_approval", "category", "mutates", "agent_id", "cli_equivalents", "tokens")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_SCHEMA_JSON_FIELD_NUMBER: _ClassVar[int]
@@ -396,7 +395,6 @@ class ToolDescriptor(_message.Message):
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     CLI_EQUIVALENTS_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
-    PROFILE_FIELD_NUMBER: _ClassVar[int]
     name: str
     description: str
     parameters_schema_json: str
@@ -407,25 +405,4 @@ class ToolDescriptor(_message.Message):
     agent_id: str
     cli_equivalents: _containers.RepeatedScalarFieldContainer[str]
     tokens: int
-    profile: ToolProfile
-    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ..., cli_equivalents: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., profile: _Optional[_Union[ToolProfile, _Mapping]] = ...) -> None: ...
-
-class ToolProfile(_message.Message):
-    __slots__ = ("rules", "refused", "problem")
-    RULES_FIELD_NUMBER: _ClassVar[int]
-    REFUSED_FIELD_NUMBER: _ClassVar[int]
-    PROBLEM_FIELD_NUMBER: _ClassVar[int]
-    rules: _struct_pb2.Struct
-    refused: _containers.RepeatedCompositeFieldContainer[RefusedKey]
-    problem: str
-    def __init__(self, rules: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ...) -> None: ...
-
-class RefusedKey(_message.Message):
-    __slots__ = ("key", "line", "reason")
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    LINE_FIELD_NUMBER: _ClassVar[int]
-    REASON_FIELD_NUMBER: _ClassVar[int]
-    key: str
-    line: int
-    reason: str
-    def __init__(self, key: _Optional[str] = ..., line: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., description: _Optional[str] = ..., parameters_schema_json: _Optional[str] = ..., level: _Optional[int] = ..., requires_approval: bool = ..., category: _Optional[str] = ..., mutates: bool = ..., agent_id: _Optional[str] = ..., cli_equivalents: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ...) -> None: ...

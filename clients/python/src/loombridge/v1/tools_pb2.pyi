@@ -212,12 +212,34 @@ class ListToolsRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., levels: _Optional[_Iterable[int]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., tool: _Optional[str] = ...) -> None: ...
 
 class ListToolsResponse(_message.Message):
-    __slots__ = ("tools", "next_page_token")
+    __slots__ = ("tools", "next_page_token", "profile")
     TOOLS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PROFILE_FIELD_NUMBER: _ClassVar[int]
     tools: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.ToolDescriptor]
     next_page_token: str
-    def __init__(self, tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDescriptor, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    profile: ToolProfile
+    def __init__(self, tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDescriptor, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., profile: _Optional[_Union[ToolProfile, _Mapping]] = ...) -> None: ...
+
+class ToolProfile(_message.Message):
+    __slots__ = ("rules", "refused", "problem")
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    rules: _struct_pb2.Struct
+    refused: _containers.RepeatedCompositeFieldContainer[RefusedKey]
+    problem: str
+    def __init__(self, rules: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., refused: _Optional[_Iterable[_Union[RefusedKey, _Mapping]]] = ..., problem: _Optional[str] = ...) -> None: ...
+
+class RefusedKey(_message.Message):
+    __slots__ = ("key", "line", "reason")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    LINE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    line: int
+    reason: str
+    def __init__(self, key: _Optional[str] = ..., line: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class ListAuditRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "tool", "outcome", "start_time", "end_time", "page_size", "page_token", "caller_id")
