@@ -70,6 +70,7 @@ func TestStartIsLoggedAsJSON(t *testing.T) {
 func TestEphemeralStore(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir()) // of the first server's socket
 	dir := t.TempDir()
 	first := MustRun(t, dir)
 	save(t, first, "kept")
