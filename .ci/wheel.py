@@ -22,7 +22,7 @@ NAME = "loombridge_server"
 PROGRAM, ORDINARY = 0o100755, 0o100644
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
-MODULE = '''"""The Loom Bridge server as a package: `loom-bridge-server`, and what it finds beside itself."""
+MODULE = '''"""The Loom Bridge server as a package."""
 
 import os
 import sys

@@ -25,6 +25,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/paths"
 )
 
+// maxPath is the longest path that the kernel takes for a socket, in bytes.
+const maxPath = len(syscall.RawSockaddrUnix{}.Path) - 1
+
 // folderMode keeps other users out, and fileMode the programs of other users.
 const (
 	folderMode fs.FileMode = 0o700
@@ -32,14 +35,20 @@ const (
 )
 
 // Path is the socket of a data directory, by whichever way that is named. It lies where no
-// confined tool gets, in a folder that no other user may enter, which is made if need be. It
-// is an error if the folder is not of that kind.
+// confined tool gets, in a folder that no other user may enter, which is made if need be: in
+// XDG_RUNTIME_DIR, or else the directory of temporary files, or in /tmp where the path would be
+// too long for a socket. It is an error if the folder is not of that kind.
 func Path(dataDir string) (string, error) {
 	store, err := paths.Resolved(dataDir)
 	if err != nil {
 		return "", err
 	}
-	folder := filepath.Join(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()), fmt.Sprintf("loom-bridge-%d", os.Getuid()))
+	hash := sha256.Sum256([]byte(store))
+	own, name := fmt.Sprintf("loom-bridge-%d", os.Getuid()), hex.EncodeToString(hash[:8])+".sock"
+	folder := filepath.Join(cmp.Or(os.Getenv("XDG_RUNTIME_DIR"), os.TempDir()), own)
+	if len(filepath.Join(folder, name)) > maxPath {
+		folder = filepath.Join("/tmp", own)
+	}
 	if err := os.Mkdir(folder, folderMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
@@ -50,8 +59,7 @@ func Path(dataDir string) (string, error) {
 	if !info.IsDir() || info.Mode().Perm() != folderMode || !ownedByUs(info) {
 		return "", fmt.Errorf("%s is there and is not a folder of this user alone; give --addr", folder)
 	}
-	hash := sha256.Sum256([]byte(store))
-	return filepath.Join(folder, hex.EncodeToString(hash[:8])+".sock"), nil
+	return filepath.Join(folder, name), nil
 }
 
 // Answers reports whether a server listens on a socket.
@@ -65,10 +73,14 @@ func Answers(path string) bool {
 }
 
 // Listen opens a socket that this user alone may connect to. One that a killed server left
-// behind is removed. A socket that is served gives syscall.EADDRINUSE.
+// behind is removed. A socket that is served gives syscall.EADDRINUSE; a path that is too long
+// for a socket is an error.
 //
 // Closing the listener removes the socket, unless it has become another server's.
 func Listen(path string) (net.Listener, error) {
+	if len(path) > maxPath {
+		return nil, fmt.Errorf("the path of the socket has %d bytes, at most %d", len(path), maxPath)
+	}
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}

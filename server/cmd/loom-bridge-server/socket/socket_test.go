@@ -112,6 +112,22 @@ func TestListenOverAFile(t *testing.T) {
 	}
 }
 
+// A path that no client could connect to is refused.
+func TestLongPath(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if l, err := socket.Listen(filepath.Join(folder, strings.Repeat("s", 107-len(folder)))); err == nil || !strings.Contains(err.Error(), "at most 107") {
+		t.Errorf("%v, %v", l, err)
+	}
+	l, err := socket.Listen(filepath.Join(folder, strings.Repeat("s", 106-len(folder))))
+	if err != nil || !socket.Answers(l.Addr().String()) {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A data directory has one socket, whichever way leads there, and others have others.
 func TestPath(t *testing.T) {
 	runtime, store, link := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "link")
@@ -133,6 +149,11 @@ func TestPath(t *testing.T) {
 	if path(filepath.Join(store, "to", "be")) != path(filepath.Join(link, "to", "be")) {
 		t.Error("a directory that is not there yet has two sockets")
 	}
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(runtime, strings.Repeat("long", 30)))
+	if p, err := socket.Path(store); err != nil || !strings.HasPrefix(p, "/tmp/loom-bridge-") {
+		t.Errorf("beside a long path: %s, %v", p, err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
 	folder := filepath.Dir(path(store))
 	if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
