@@ -133,7 +133,7 @@ type Receipt struct {
 	Archived int
 	// UnderMinScore is how many candidates scored below MinScore.
 	UnderMinScore int
-	// OverLimit is how many candidates fell to Limit.
+	// OverLimit is how many candidates fell to Limit, or have a text that two better hits have.
 	OverLimit int
 	// OverMaxBytes is how many hits fell to MaxBytes.
 	OverMaxBytes int

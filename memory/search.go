@@ -212,18 +212,11 @@ func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (A
 	if a.vectors.given && result.Receipt.Records > 0 && len(result.Receipt.EmbeddingSpaces) == 0 {
 		result.Receipt.Degraded = append(slices.Clip(result.Receipt.Degraded), degradedNoVectors)
 	}
-	found, err := a.rank(ctx, searched, &result.Receipt)
+	found, hits, err := a.find(ctx, searched, &result.Receipt)
 	if err != nil {
 		return Answer{}, err
 	}
-	if a.byAccess {
-		if err := a.weighAccesses(ctx, searched, &found); err != nil {
-			return Answer{}, err
-		}
-	}
-	if result.Hits, err = a.readWithin(ctx, searched, found.Hits); err != nil {
-		return Answer{}, err
-	}
+	result.Hits = hits
 	result.Receipt.count(found)
 	result.Receipt.lookedBack(a.query.Moment)
 	result.Receipt.OverMaxBytes = len(found.Hits) - len(result.Hits)

@@ -397,3 +397,28 @@ func TestEmphasisOverTheWire(t *testing.T) {
 		}
 	}
 }
+
+// The same text, in whatever case and with whatever end, takes the place of nothing else when it
+// was said often; with a filter it stands as often as it was said.
+func TestSameTextOverTheWire(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for i, text := range []string{
+		"Water the tomatoes", "WATER THE TOMATOES!", "Water the tomatoes 🍅", "Water the tomatoes.", "Water the tomatoes!!",
+		"The tomatoes like two litres of water a day.", "The tomatoes grow in the yard behind the house.",
+	} {
+		MustSave(t, s, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: text, SessionId: fmt.Sprint("day", i)})
+	}
+	for filter, want := range map[string]int{"": 2, `kind = "fact"`: 4} {
+		found, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "Who waters the tomatoes?", Filter: filter, Limit: 4})
+		must(t, err)
+		same := 0
+		for _, hit := range found.GetHits() {
+			if strings.HasPrefix(strings.ToLower(hit.GetRecord().GetText()), "water the tomatoes") {
+				same++
+			}
+		}
+		if same != want || len(found.GetHits()) != 4 {
+			t.Errorf("with the filter %q: %d of %v", filter, same, found.GetHits())
+		}
+	}
+}
