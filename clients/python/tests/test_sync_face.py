@@ -72,8 +72,8 @@ def test_each_class_has_a_twin() -> None:
     kinds = [
         each for each in map(vars(loombridge).get, loombridge.__all__) if inspect.isclass(each)
     ]
-    # A base of the client; what `sync.connect` and `ctx.tool` do at once.
-    without = (loombridge.Agent, loombridge.Connecting, loombridge.ToolVerb)
+    # A base of the client; what `sync.connect`, `sync.local` and `ctx.tool` do at once.
+    without = (loombridge.Agent, loombridge.Connecting, loombridge.Local, loombridge.ToolVerb)
     needed = [kind for kind in kinds if is_asynchronous(kind) and kind not in without]
     missing = {kind.__name__ for kind in needed} - {kind.__name__ for kind, _ in PAIRS}
     assert missing == set(), REMEDY
@@ -82,6 +82,7 @@ def test_each_class_has_a_twin() -> None:
 
 def test_connect_takes_the_same() -> None:
     assert parameters(sync.connect) == parameters(loombridge.connect)
+    assert parameters(sync.local) == parameters(loombridge.local)
 
 
 def test_a_drift_is_told() -> None:
