@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -89,7 +90,7 @@ type gambler struct {
 
 func mustGambler(tb testing.TB, rng *rand.Rand) *gambler {
 	tb.Helper()
-	engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
+	engine := kvtest.Faulty(memkv.New(&memkv.Options{SnapshotLife: time.Hour}), kvtest.FailurePlan{}) // the past is looked at again
 	g := &gambler{tb: tb, index: New(nil), engine: engine, writer: kv.NewWriter(engine, nil), rng: rng, naive: &naive{}}
 	tb.Cleanup(func() { _ = g.writer.Close() })
 	return g

@@ -38,7 +38,7 @@ func with(o pgkv.Options) kvtest.Factory {
 }
 
 func TestContract(t *testing.T) {
-	kvtest.RunFar(t, with(pgkv.Options{Views: 64}), with(pgkv.Options{SnapshotLife: shortLife}))
+	kvtest.RunFar(t, with(pgkv.Options{Views: 64, SnapshotLife: time.Hour}), with(pgkv.Options{SnapshotLife: shortLife}))
 }
 
 // TestContractOfOneLaneSoak is the contract on settings that change little of it.
@@ -46,7 +46,7 @@ func TestContractOfOneLaneSoak(t *testing.T) {
 	if os.Getenv("LOOM_SOAK_ROUNDS") == "" {
 		t.Skip("the contract on the usual settings is enough; make soak runs this, too")
 	}
-	kvtest.RunFar(t, with(pgkv.Options{Lanes: 1, Views: 64, Exclusive: true, Unsynced: true}), with(pgkv.Options{Lanes: 1, SnapshotLife: shortLife}))
+	kvtest.RunFar(t, with(pgkv.Options{Lanes: 1, Views: 64, Exclusive: true, Unsynced: true, SnapshotLife: time.Hour}), with(pgkv.Options{Lanes: 1, SnapshotLife: shortLife}))
 }
 
 func TestContractOfPair(t *testing.T) {
