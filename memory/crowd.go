@@ -36,11 +36,14 @@ func (a *asking) find(ctx context.Context, in *searched, receipt *Receipt) (rank
 			return found, hits, err
 		}
 		alike := crowding(hits)
-		if len(hits) == len(found.Hits) && len(hits) == a.asked.Limit && len(hits)-len(alike) < limit && len(alike) > 0 && a.asked.Limit < question.MaxLimit && !a.byAccess {
+		wanting := len(alike) > 0 && len(hits)-len(alike) < limit
+		cut := len(hits) == a.asked.Limit && a.asked.Limit < question.MaxLimit // there may be more
+		if wanting && cut && !a.byAccess {
 			a.asked.Limit = min(question.MaxLimit, 2*a.asked.Limit)
 			continue
 		}
-		for _, i := range slices.Backward(alike[max(0, len(alike)-max(0, len(hits)-limit)):]) {
+		excess := min(len(alike), max(0, len(hits)-limit))
+		for _, i := range slices.Backward(alike[len(alike)-excess:]) {
 			hits, found.Hits = slices.Delete(hits, i, i+1), slices.Delete(found.Hits, i, i+1)
 			found.OverLimit++
 		}
