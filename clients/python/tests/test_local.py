@@ -1,6 +1,7 @@
 """`loombridge.local`: a server for this program, found or started, and ended with it."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -81,6 +82,70 @@ def test_the_server_ends_with_a_program_that_is_killed(
         assert process.stdout.readline() == b"serving\n"
         assert serving(runtime)
         process.send_signal(signal.SIGKILL)
+    gone(runtime)
+
+
+def companions() -> list[int]:
+    """Return the processes that this one started."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [int(pid) for each in tasks for pid in each.read_text().split()]
+
+
+def kill_server() -> None:
+    """Kill the one server of this process, and wait until nothing of it is left but a zombie."""
+    (pid,) = companions()
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
+async def test_a_server_that_is_killed_is_started_again(
+    tmp_path: Path, binary: Path, runtime: Path
+) -> None:
+    heard: asyncio.Queue[str] = asyncio.Queue()
+    async with loombridge.local(tmp_path, agent_id="a", binary=binary, args=WORDS) as ctx:
+
+        @ctx.subscribe("news")
+        async def on_news(event: loombridge.Event) -> None:
+            await heard.put(str(event.payload))
+
+        await ctx.attach()
+        for round_ in range(2):
+            await ctx.memory_save(f"round {round_} before")
+            kill_server()
+            # Many at once, none of which may be sent twice.
+            many = [ctx.memory_save(f"round {round_} of {i}") for i in range(5)]
+            await asyncio.gather(*many)
+            assert len(companions()) == 1
+        found = await ctx.memory_query("round", limit=50)
+        assert len(found) == 12
+        # An agent that only listens is reached as well.
+        kill_server()
+        while heard.empty():
+            with contextlib.suppress(loombridge.ServerUnreachableError):
+                await ctx.emit("news", "again")
+            await asyncio.sleep(0.05)
+    assert not companions()
+    gone(runtime)
+
+
+def test_a_server_that_is_killed_is_started_again_for_sync(
+    tmp_path: Path, binary: Path, runtime: Path
+) -> None:
+    with loombridge.sync.local(tmp_path, agent_id="a", binary=binary, args=WORDS) as ctx:
+        ctx.memory_save("before")
+        kill_server()
+        ctx.memory_save("after")
+        assert len(ctx.memory_query({"query": "before after"})) == 2
+        # One that can't be started again says why.
+        kill_server()
+        (tmp_path / ".loom" / "store").rename(tmp_path / "away")
+        (tmp_path / ".loom" / "store").write_text("in the way")
+        with pytest.raises(loombridge.ServerUnreachableError, match=r"(?s)code 1.*its log ends"):
+            ctx.memory_save("lost")
+        (tmp_path / ".loom" / "store").unlink()
+        (tmp_path / "away").rename(tmp_path / ".loom" / "store")
+        assert len(ctx.memory_query({"query": "before after"})) == 2
+    assert not companions()
     gone(runtime)
 
 

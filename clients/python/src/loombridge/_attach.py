@@ -229,6 +229,7 @@ class Attachment:
 
     async def _attach(self) -> "tuple[_link.Link, asyncio.Task[None]]":
         """Open a stream; return it and the task that keeps its topics as wanted."""
+        await self._transport.stand()
         link = _link.Link(self._transport)
         said = self._wanted
         self._overlap = self._link is not None

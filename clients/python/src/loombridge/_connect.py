@@ -76,6 +76,7 @@ class Connecting:
         wait: float,
     ) -> None:
         """Made by `connect`."""
+        self.keeper: _rpc.Keeper | None = None
         self._address = address
         self._agent_id = agent_id
         self._session_id = session_id
@@ -95,7 +96,7 @@ class Connecting:
         credentials = (("authorization", f"Bearer {self._token}"),) if self._token else ()
         # A balancer sends calls of one agent to one server by it.
         about = (*credentials, ("loom-agent", quote(self._agent_id)))
-        transport = _rpc.Transport(channel, self._address, about, self._timeout)
+        transport = _rpc.Transport(channel, self._address, about, self._timeout, self.keeper)
         try:
             await transport.find(self._wait)
             # Health checks need no credential, so they say nothing about this one. A

@@ -166,6 +166,7 @@ class _Standing(_stream.Receiver[pb.SubscribeRequest, pb.SubscribeResponse]):
 
     async def _open(self) -> _Call:
         await self.all_taken()
+        await self._transport.stand()
         members = [(self.progress, self._chosen)]
         del self.request.topics[:]
         self.request.topics.extend(

@@ -5,13 +5,14 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from loombridge import _client, _connect, _values
+from loombridge import _client, _connect, _errors, _values
 
 BINARY_NAME = "loom-bridge-server"
 
@@ -73,6 +74,8 @@ class Companion:
     def __init__(self, command: Sequence[str]) -> None:
         """Start nothing yet."""
         self._command = command
+        self._lock = threading.Lock()
+        """Guards the process: it is started again once."""
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> str:
@@ -81,6 +84,10 @@ class Companion:
         Raises:
             ServerError: it did not; with the end of its log.
         """
+        with self._lock:
+            return self._start()
+
+    def _start(self) -> str:
         with tempfile.TemporaryFile() as log:
             # In a session of its own, so that Ctrl-C ends this program first, which then may
             # still save. Its end, of whatever kind, closes standard input.
@@ -91,12 +98,12 @@ class Companion:
                 stderr=log,
                 start_new_session=True,
             )
-            self._process = process
             assert process.stdout is not None  # noqa: S101  it was asked for above
             _, ready, address = process.stdout.readline().partition(_READY)
             if ready:
+                self._process = process
                 return address.decode().strip()
-            self.stop()
+            _end(process)
             raise ServerError(self._failure(log, process.returncode))
 
     def _failure(self, log: BinaryIO, code: int) -> str:
@@ -104,18 +111,44 @@ class Companion:
         tail = log.read().decode(errors="replace")[-LOG_TAIL:].strip()
         return f"{' '.join(self._command)} ended with code {code}; its log ends:\n{tail}"
 
+    @property
+    def ended(self) -> bool:
+        """It served, and ended though nobody stopped it: it was killed."""
+        return self._process is not None and self._process.poll() is not None
+
+    def revive(self) -> None:
+        """Start it again, if it ended; the address stays.
+
+        Raises:
+            ServerUnreachableError: it did not start, with the end of its log.
+        """
+        with self._lock:
+            if self._process is None or not self.ended:
+                return
+            old = self._process
+            try:
+                self._start()
+            except ServerError as err:
+                raise _errors.ServerUnreachableError(str(err)) from err
+            _end(old)
+
     def stop(self) -> None:
         """Let the server finish and end, unless others use it; fine when it does not run."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        with process:  # closes its pipes, and waits
-            if process.stdin is not None:
-                process.stdin.close()
-            try:
-                process.wait(STOP_TIMEOUT)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        with self._lock:
+            process, self._process = self._process, None
+            if process is not None:
+                _end(process)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Close a companion's pipes, and wait for its end."""
+    with process:
+        if process.stdin is not None:
+            process.stdin.close()
+        try:
+            process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
 
 
 class Local:
@@ -126,22 +159,27 @@ class Local:
     ) -> None:
         """Made by `local`."""
         self.companion = companion
-        self.agent_id = agent_id
-        self.session_id = session_id
-        self.timeout = timeout
+        self._agent_id = agent_id
+        self._session_id = session_id
+        self._timeout = timeout
         self._client: _client.Client | None = None
+
+    def connecting(self, address: str) -> _connect.Connecting:
+        """Return the client to be of the companion's server."""
+        it = _connect.connect(
+            address,
+            agent_id=self._agent_id,
+            session_id=self._session_id,
+            timeout=self._timeout,
+        )
+        it.keeper = self.companion
+        return it
 
     async def __aenter__(self) -> _client.Client:
         """Find or start the server, connect, and return the client."""
         starting = asyncio.ensure_future(asyncio.to_thread(self.companion.start))
         try:
-            address = await asyncio.shield(starting)
-            self._client = await _connect.connect(
-                address,
-                agent_id=self.agent_id,
-                session_id=self.session_id,
-                timeout=self.timeout,
-            )
+            self._client = await self.connecting(await asyncio.shield(starting))
         except BaseException:
             await asyncio.wait([starting])
             await asyncio.to_thread(self.companion.stop)
@@ -175,8 +213,9 @@ def local(
 
     Use it as `async with local(...) as ctx:`. The folder is the workspace of tools; what the
     server keeps lies in `.loom/store` there, and stays. All programs and hosts that work on
-    one folder share a server, which ends with the last of them, however that ends. With the
-    environment variable LOOM_BRIDGE_ADDR it is the server there.
+    one folder share a server, which ends with the last of them, however that ends; one that is
+    killed meanwhile is started again by the next call. With the environment variable
+    LOOM_BRIDGE_ADDR it is the server there.
 
     Args:
         folder: the folder; default: the current one.

@@ -12,7 +12,7 @@ from collections.abc import (
     Iterator,
 )
 from dataclasses import dataclass
-from typing import Generic, TypeVar, cast
+from typing import Generic, Protocol, TypeVar, cast
 from weakref import WeakSet
 
 import grpc
@@ -185,10 +185,28 @@ def _jitter(pause: float) -> float:
     return pause * random.uniform(0.75, 1.25)  # noqa: S311
 
 
+class Keeper(Protocol):
+    """What keeps a server for this program alone."""
+
+    @property
+    def ended(self) -> bool:
+        """It was killed."""
+        ...
+
+    def revive(self) -> None:
+        """Start the server again, where it ended; this blocks.
+
+        Raises:
+            ServerUnreachableError: it did not start.
+        """
+        ...
+
+
 class _Life:
-    """Whether a transport is closed, known to all that share its channel."""
+    """What all know that share a channel: whether it is closed, and who keeps its server."""
 
     over = False
+    keeper: Keeper | None = None
 
 
 class Transport:
@@ -200,6 +218,7 @@ class Transport:
         address: str,
         metadata: tuple[tuple[str, str], ...],
         timeout: float,
+        keeper: Keeper | None = None,
     ) -> None:
         """Take over the channel: closing the transport closes it."""
         self.address = address
@@ -207,6 +226,7 @@ class Transport:
         self._channel = channel
         self._metadata = (*metadata, ("loom-json", "text"))
         self._life = _Life()
+        self._life.keeper = keeper
         self._space_id = ""
         # Many versions of grpcio leave streams open when their channel closes. A stream
         # without a reference ends by itself, so it is not held here either.
@@ -333,7 +353,7 @@ class Transport:
         deadline = now() + seconds
         waits = map(_jitter, RETRY_PAUSES if repeatable else ())
         while True:
-            self.check_open()
+            await self.stand()
             try:
                 return await attempt(deadline - now())
             except grpc.aio.AioRpcError as err:
@@ -384,6 +404,20 @@ class Transport:
             raise
         # At the end gRPC gives an object that is no message.
         return cast("Resp", message) if isinstance(message, Message) else None
+
+    async def stand(self) -> None:
+        """Start the program's own server again, if it was killed.
+
+        Nothing was sent yet, so this is no repetition of a call.
+
+        Raises:
+            LoomBridgeError: the client is closed, or the server did not start.
+        """
+        self.check_open()
+        keeper = self._life.keeper
+        if keeper is not None and keeper.ended:
+            await asyncio.to_thread(keeper.revive)
+            await self.find(LONGEST_PAUSE)  # gRPC pauses between its attempts to connect
 
     async def find(self, wait: float) -> None:
         """Return when the server answers; look for it so many seconds, at least once.

@@ -296,6 +296,7 @@ class Receiver(Generic[RequestT, ResponseT]):
         while True:
             if self._call is None:
                 await self.all_taken()
+                await self._transport.stand()
                 self._call = self._transport.stream(self._method, self.request)
             try:
                 async with asyncio.timeout(self._timeout):

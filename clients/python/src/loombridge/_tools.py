@@ -250,6 +250,7 @@ class Tools:
             ApprovalNotAllowedError: the credential approves no calls.
         """
         request = pb.WatchApprovalsRequest(agent_id=self._agent_id)
+        await self._transport.stand()
         call = self._transport.stream(_rpc.WATCH_APPROVALS, request)
         try:
             while (change := await self._transport.read(call)) is not None:

@@ -67,6 +67,10 @@ def connect(
         timeout=timeout,
         wait=wait,
     )
+    return _client_of(connecting)
+
+
+def _client_of(connecting: _connect.Connecting) -> _face.Client:
     background = _background.Background("loombridge", "the client")
 
     async def work() -> _client.Client:
@@ -110,9 +114,7 @@ def local(
 def _with(it: _local.Local) -> Generator[_face.Client]:
     address = it.companion.start()
     try:
-        with connect(
-            address, agent_id=it.agent_id, session_id=it.session_id, timeout=it.timeout
-        ) as client:
+        with _client_of(it.connecting(address)) as client:
             yield client
     finally:
         it.companion.stop()
