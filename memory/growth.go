@@ -146,13 +146,12 @@ func (s *Store) commitSaving(ctx context.Context, save *saving, operation string
 	actor := actorOf(ctx)
 	save.agent = actor.Agent
 	staging, err := s.stageSaving(save)
-	if err == nil {
-		save.pins, err = s.pinRoom(ctx, save.scope, len(save.drafts))
-	}
 	if err != nil {
 		return Batch{}, err
 	}
 	staging.actor = actor
+	save.pins = s.newPins(save.scope, len(save.drafts))
+	staging.pins = save.pins
 	if err := staging.commit(ctx, operation); err != nil {
 		return Batch{}, err
 	}

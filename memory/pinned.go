@@ -28,33 +28,75 @@ func (e *PinnedError) Error() string {
 // Is makes errors.Is(err, ErrPinned) true.
 func (e *PinnedError) Is(target error) bool { return target == ErrPinned }
 
-// pinRoom is how many pinned records a memory may still get; nil where nothing is near.
-type pinRoom struct{ limit, left int }
+// errPinsMoved: others took so many places since the look for room that it must be looked for
+// again.
+var errPinsMoved = errors.New("memory: the room for pinned records was taken")
 
-// pinRoom looks how many pinned records a memory has, if it comes to its limit with so many
-// records more. Two saves at once may find the same place free.
-func (s *Store) pinRoom(ctx context.Context, scope kv.Scope, more int) (room *pinRoom, err error) {
+// pinRoom is how many pinned records a memory may still get. Nil: as many as there are.
+type pinRoom struct {
+	store *Store
+	scope kv.Scope
+	more  int // how many come
+
+	looked bool
+	left   int
+	last   uint32 // the newest document when it was looked
+}
+
+// newPins is the room for so many records that come; nil in a memory without a limit.
+func (s *Store) newPins(scope kv.Scope, more int) *pinRoom {
 	if s.limits.records == 0 {
-		return nil, nil
+		return nil
 	}
-	m := &roomMaking{store: s, scope: scope, limit: s.limits.records, now: record.StoredTime(s.now())}
-	err = s.current(ctx, scope, func() error {
-		return s.view(ctx, func(view kv.Snapshot) error {
-			room = nil
-			most, err := m.most(ctx, view)
-			if err != nil || most+int64(more) <= int64(m.limit) {
+	return &pinRoom{store: s, scope: scope, more: more}
+}
+
+// look finds how much room there is. Pinned records are counted only where others would not be
+// few enough.
+func (p *pinRoom) look(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	s := p.store
+	m := &roomMaking{store: s, scope: p.scope, limit: s.limits.records, now: record.StoredTime(s.now())}
+	err := s.current(ctx, p.scope, func() error {
+		return s.view(ctx, func(view kv.Snapshot) (err error) {
+			if p.last, err = s.index.Last(ctx, view, p.scope); err != nil {
 				return err
 			}
-			pinned, err := m.pinned(ctx, view)
-			room = &pinRoom{m.limit, m.limit - pinned}
+			taken, err := m.most(ctx, view)
+			if err == nil && taken+int64(p.more) > int64(m.limit) {
+				taken, err = m.pinned(ctx, view)
+			}
+			p.left = m.limit - int(taken)
 			return err
 		})
 	})
-	return room, wrap("memory: look for room", err)
+	p.looked = err == nil
+	return wrap("memory: look for room", err)
+}
+
+// now is the room in a commit: each document that came since may have taken a place.
+// errPinsMoved where that leaves too little. A commit of somebody else's, who did not look,
+// has all the room.
+func (p *pinRoom) now(ctx context.Context, tx *kv.Tx) (*pinRoom, error) {
+	if p == nil || !p.looked {
+		return nil, nil
+	}
+	last, err := p.store.index.Last(ctx, tx, p.scope)
+	if err != nil {
+		return nil, err
+	}
+	room := *p
+	room.left -= int(last) - int(p.last)
+	if last < p.last || last > p.last && room.left < p.more {
+		return nil, errPinsMoved
+	}
+	return &room, nil
 }
 
 // pinned counts the pinned records outside the archive.
-func (m *roomMaking) pinned(ctx context.Context, view kv.Reader) (n int, err error) {
+func (m *roomMaking) pinned(ctx context.Context, view kv.Reader) (n int64, err error) {
 	reader, err := m.store.index.Open(ctx, view, m.scope)
 	if err != nil {
 		return 0, err
@@ -72,22 +114,14 @@ func (m *roomMaking) pinned(ctx context.Context, view kv.Reader) (n int, err err
 	return n, nil
 }
 
-// again is the room as it was found: a commit may be staged several times.
-func (p *pinRoom) again() *pinRoom {
-	if p == nil {
-		return nil
-	}
-	found := *p
-	return &found
-}
-
-// take takes the place of a record that comes; a *PinnedError where there is none.
+// take takes the place of a record that comes or gets pinned; a *PinnedError where there is
+// none.
 func (p *pinRoom) take(r *record.Record) error {
 	if p == nil || r.Archived {
 		return nil
 	}
 	if p.left <= 0 {
-		return &PinnedError{p.limit}
+		return &PinnedError{p.store.limits.records}
 	}
 	if r.Pinned {
 		p.left--

@@ -83,7 +83,7 @@ type saving struct {
 	now       time.Time
 	// reinforce: a record that repeats another is not saved.
 	reinforce bool
-	// pins is the room that the memory had before the save got its turn.
+	// pins is the room of a memory with a limit.
 	pins *pinRoom
 	// repeated are the records that repeated others, by their place, and how similar they
 	// were; made anew each time the save gets its turn.
@@ -192,7 +192,10 @@ func (s *saving) stage(ctx context.Context, e *edit) error {
 	}
 	e.result = make([]record.Record, len(s.drafts))
 	e.expect(len(s.drafts))
-	pins := s.pins.again()
+	pins, err := s.pins.now(ctx, e.tx)
+	if err != nil {
+		return err
+	}
 	for i := range s.drafts {
 		repeated, err := false, error(nil)
 		if s.reinforce {
@@ -496,12 +499,10 @@ func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Recor
 	if err := s.complete(save); err != nil {
 		return nil, err
 	}
-	if save.pins, err = s.pinRoom(ctx, scope, 1); err != nil {
-		return nil, err
-	}
+	save.pins = s.newPins(scope, 1)
 	replace.update.pins = save.pins
 	replace.update.guess = s.guess(ctx, replace.update)
-	return &Staging{store: s, scope: scope, expires: true, run: replace.stage}, nil
+	return &Staging{store: s, scope: scope, expires: true, run: replace.stage, pins: save.pins}, nil
 }
 
 // replacing is a save that becomes an update where the key is taken.

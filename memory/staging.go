@@ -34,6 +34,8 @@ type Staging struct {
 	run     func(ctx context.Context, e *edit) error
 	// requestID is that of the call, if its answer is looked for in the stage.
 	requestID string
+	// pins is the room that is looked for before a commit of its own; nil: any.
+	pins *pinRoom
 
 	records    []record.Record
 	statistics segment.Statistics
@@ -113,13 +115,20 @@ func (s *Staging) commit(ctx context.Context, operation string) error {
 // alone makes the change in its own commit. A lazy one may wait for others: no
 // caller is answered by it.
 func (s *Staging) alone(ctx context.Context, lazy bool) error {
-	err := s.Do(ctx, func() error {
-		return s.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: s.Refs(), Blind: s.Blind(), Stage: s.Stage, Foresee: s.Foresee, Lazy: lazy}))
-	})
-	if err == nil {
-		s.Done(ctx)
+	for {
+		if err := s.pins.look(ctx); err != nil {
+			return err
+		}
+		err := s.Do(ctx, func() error {
+			return s.store.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: s.Refs(), Blind: s.Blind(), Stage: s.Stage, Foresee: s.Foresee, Lazy: lazy}))
+		})
+		if err == nil {
+			s.Done(ctx)
+		}
+		if !errors.Is(err, errPinsMoved) {
+			return err
+		}
 	}
-	return err
 }
 
 // edit changes the records of one scope within a commit. What the index learns

@@ -344,11 +344,8 @@ func (m *Importer) commit(ctx context.Context) error {
 		part := &transferring{scope: m.scope, all: all[:portion(all)], id: m.id, skip: m.skip, own: m.own, actor: m.actor, now: record.StoredTime(m.store.now())}
 		all = all[len(part.all):]
 		part.encode(m.store)
-		var err error
-		if part.pins, err = m.store.pinRoom(ctx, m.scope, len(part.all)); err != nil {
-			return err
-		}
-		staging := &Staging{store: m.store, scope: m.scope, expires: true, run: part.stage, actor: m.actor}
+		part.pins = m.store.newPins(m.scope, len(part.all))
+		staging := &Staging{store: m.store, scope: m.scope, expires: true, run: part.stage, actor: m.actor, pins: part.pins}
 		if err := staging.commit(ctx, "memory: import"); err != nil {
 			return err
 		}
@@ -435,7 +432,10 @@ func (t *transferring) stage(ctx context.Context, e *edit) error {
 		t.full = kept.archived >= most-most/roomShare
 	}
 	e.result = make([]record.Record, len(t.all))
-	pins := t.pins.again()
+	pins, err := t.pins.now(ctx, e.tx)
+	if err != nil {
+		return err
+	}
 	for i, one := range t.all {
 		if err := t.take(ctx, e, pins, i); err != nil {
 			return &ImportError{one.line, err}

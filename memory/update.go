@@ -87,7 +87,7 @@ type Update struct {
 //
 // Errors: *invalid.Error; *NotFoundError for the record or one that it is to derive from;
 // *VersionError; *OwnedError for another agent's record; *PinnedError if it is to leave the
-// archive and the memory is full of pinned records. After an error nothing has changed.
+// archive, or to be pinned, and the memory is full of pinned records. After an error nothing has changed.
 func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID string) (record.Record, error) {
 	update, err := s.StageUpdate(ctx, scope, u, requestID)
 	if err != nil {
@@ -124,13 +124,11 @@ func (s *Store) StageUpdate(ctx context.Context, scope kv.Scope, u Update, reque
 	if requestID != "" {
 		up.digest = up.content()
 	}
-	if u.Fields&ArchivedField != 0 && !u.Values.Archived {
-		if up.pins, err = s.pinRoom(ctx, scope, 1); err != nil {
-			return nil, err
-		}
+	if u.Fields&ArchivedField != 0 && !u.Values.Archived || u.Fields&PinnedField != 0 && u.Values.Pinned {
+		up.pins = s.newPins(scope, 1)
 	}
 	up.guess = s.guess(ctx, up)
-	return &Staging{store: s, scope: scope, expires: u.Fields&ExpiryField != 0, run: up.stage}, nil
+	return &Staging{store: s, scope: scope, expires: u.Fields&ExpiryField != 0, run: up.stage, pins: up.pins}, nil
 }
 
 // updating is an update under way. All of it is ready before the update gets
@@ -142,7 +140,7 @@ type updating struct {
 	digest    [sha256.Size]byte
 	now       time.Time
 	writer    writer.Writer
-	// pins is the room for a record that leaves the archive.
+	// pins is the room for a record that leaves the archive, or gets pinned.
 	pins *pinRoom
 	// guess is what will be stored if the record is still what it was then, so
 	// that its text was analyzed without making anybody wait; nil: no guess.
@@ -230,8 +228,12 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 			return err
 		}
 	}
-	if old.Archived {
-		if err := up.pins.again().take(&next.record); err != nil {
+	if old.Archived || next.record.Pinned && !old.Pinned {
+		pins, err := up.pins.now(ctx, e.tx)
+		if err == nil {
+			err = pins.take(&next.record)
+		}
+		if err != nil {
 			return err
 		}
 	}

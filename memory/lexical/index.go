@@ -72,6 +72,16 @@ func (x *Index) Statistics(ctx context.Context, from kv.Reader, scope kv.Scope) 
 	return h.Stats, len(h.segments.Segments), nil
 }
 
+// Last returns the ordinal of the newest document of a scope, zero for none: what a change adds
+// comes behind it.
+func (x *Index) Last(ctx context.Context, from kv.Getter, scope kv.Scope) (uint32, error) {
+	h, err := readHead(ctx, from, scope, false)
+	if err == nil {
+		err = h.ready(x.analysis)
+	}
+	return h.Stats.Last, err
+}
+
 // Ref is what a request that stages documents of scope, or packs them, must
 // name.
 func Ref(scope kv.Scope) kv.Ref { return kv.Ref{Keyspace: kv.Index, Scope: scope} }
