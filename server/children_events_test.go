@@ -404,7 +404,7 @@ func TestEventsOfASession(t *testing.T) {
 		must(t, err)
 	}
 	message := func(session string) {
-		_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: "x", SessionId: session})
+		_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", SessionId: session}})
 		must(t, err)
 	}
 	emit("of s1", "s1")

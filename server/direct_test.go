@@ -19,7 +19,7 @@ import (
 // MustMessage sends a direct message from a to b.
 func MustMessage(tb testing.TB, s *servertest.Server, r *loombridgev1.SendMessageRequest) *loombridgev1.SendMessageResponse {
 	tb.Helper()
-	r.AgentId, r.TargetAgentId = "a", "b"
+	r.AgentId, r.Message.TargetAgentId = "a", "b"
 	sent, err := s.Events.SendMessage(tb.Context(), r)
 	must(tb, err)
 	return sent
@@ -40,19 +40,19 @@ func TestDirectMessages(t *testing.T) {
 	s := servertest.Start(t, nil)
 	low := 0.1
 	sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{
-		Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
-		Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1",
+		Message: &loombridgev1.DirectMessage{Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
+			Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1"},
 	})
-	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "look at the log", TaskId: "t2"})
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "look at the log", TaskId: "t2"}})
 	s.Clock.Advance(time.Second)
 	again := MustMessage(t, s, &loombridgev1.SendMessageRequest{
-		Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
-		Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1",
+		Message: &loombridgev1.DirectMessage{Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
+			Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1"},
 	})
 	if !again.GetCreateTime().AsTime().Equal(sent.GetCreateTime().AsTime()) || sent.GetWarning() != "" {
 		t.Errorf("sent again: %v, at first %v", again, sent)
 	}
-	_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "c", TargetAgentId: "b", Content: "other", TaskId: "t1"})
+	_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "c", Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "other", TaskId: "t1"}})
 	MustFail(t, err, codes.AlreadyExists, "RECORD_EXISTS")
 
 	all := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"})
@@ -86,13 +86,13 @@ func TestBadDirectMessages(t *testing.T) {
 	s := servertest.Start(t, nil)
 	above, none := 1.5, math.NaN()
 	for field, r := range map[string]*loombridgev1.SendMessageRequest{
-		"target_agent_id": {Content: "x"},
-		"content":         {TargetAgentId: "b", Content: " "},
-		"priority":        {TargetAgentId: "b", Content: "x", Priority: &above},
-		"ttl":             {TargetAgentId: "b", Content: "x", Ttl: durationpb.New(-time.Second)},
-		"context_role":    {TargetAgentId: "b", Content: "x", ContextRole: "tool"},
-		"metadata":        {TargetAgentId: "b", Content: "x", Metadata: MustStruct(t, map[string]any{"x": strings.Repeat("y", 4096)})},
-		"task_id":         {TargetAgentId: "b", Content: "x", TaskId: strings.Repeat("y", 129)},
+		"target_agent_id": {Message: &loombridgev1.DirectMessage{Content: "x"}},
+		"content":         {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: " "}},
+		"priority":        {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", Priority: &above}},
+		"ttl":             {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", Ttl: durationpb.New(-time.Second)}},
+		"context_role":    {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", ContextRole: "tool"}},
+		"metadata":        {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", Metadata: MustStruct(t, map[string]any{"x": strings.Repeat("y", 4096)})}},
+		"task_id":         {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", TaskId: strings.Repeat("y", 129)}},
 	} {
 		r.AgentId = "a"
 		_, err := s.Events.SendMessage(t.Context(), r)
@@ -101,7 +101,7 @@ func TestBadDirectMessages(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: "x", Priority: &none})
+	_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", Priority: &none}})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	for _, limit := range []int32{-1, 1001} {
 		_, err := s.Events.ListMessages(t.Context(), &loombridgev1.ListMessagesRequest{AgentId: "b", PageSize: limit})
@@ -109,7 +109,7 @@ func TestBadDirectMessages(t *testing.T) {
 	}
 	_, err = s.Events.DeleteMessages(t.Context(), &loombridgev1.DeleteMessagesRequest{AgentId: "b"})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
-	if sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: strings.Repeat("ä", 1001)}); !strings.Contains(sent.GetWarning(), "1000") {
+	if sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: strings.Repeat("ä", 1001)}}); !strings.Contains(sent.GetWarning(), "1000") {
 		t.Errorf("warning %q", sent.GetWarning())
 	}
 	if all := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"}); len(all) != 1 {
@@ -128,12 +128,12 @@ func TestDirectMessagesAreTold(t *testing.T) {
 		Topics:  []*loombridgev1.TopicPosition{{Topic: "agent.b.messages"}, {Topic: "node.*"}},
 	})
 	for range 2 {
-		MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "first", TaskId: "t1", SessionId: "s"})
+		MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "first", TaskId: "t1", SessionId: "s"}})
 		MustEmit(t, s, &loombridgev1.EmitRequest{AgentId: "a", Topic: "node.message", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{
 			PayloadJson: `{"task_id":"t2","target_agent":"b","parameters":{"content":"second","priority":0.9,"ttl_seconds":60,"metadata":{"k":"v"}}}`,
 		}})
 	}
-	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "third", TaskId: "t3"})
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "third", TaskId: "t3"}})
 	for i, want := range []string{"first", "second", "third"} {
 		event := MustNext(t, stream).GetEvent()
 		var told struct {
@@ -179,15 +179,15 @@ func TestDirectMessagesAreTold(t *testing.T) {
 // C16
 func TestMessageIDsAreKeptAfterADay(t *testing.T) {
 	s := servertest.Start(t, nil)
-	sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "the same", TaskId: "t1"})
+	sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "the same", TaskId: "t1"}})
 	for _, later := range []time.Duration{time.Minute, 25 * time.Hour, 40 * 24 * time.Hour} {
 		s.Clock.Advance(later)
-		MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "what clears old answers", TaskId: later.String()})
-		again := MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "the same", TaskId: "t1"})
+		MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "what clears old answers", TaskId: later.String()}})
+		again := MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "the same", TaskId: "t1"}})
 		if !again.GetCreateTime().AsTime().Equal(sent.GetCreateTime().AsTime()) {
 			t.Errorf("after %v it was sent anew", later)
 		}
-		_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: "other", TaskId: "t1"})
+		_, err := s.Events.SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "other", TaskId: "t1"}})
 		MustFail(t, err, codes.AlreadyExists, "RECORD_EXISTS")
 	}
 	if all := mustMessages(t, s, &loombridgev1.ListMessagesRequest{AgentId: "b"}); len(all) != 4 {
@@ -227,9 +227,9 @@ func TestParentTaskOfAMessage(t *testing.T) {
 func TestDirectMessagesInPrompts(t *testing.T) {
 	s := servertest.Start(t, nil)
 	high := 0.9
-	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "the key is under the mat", SessionId: "s1", TaskId: "m1"})
-	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "call before noon", SessionId: "s1", TaskId: "m2", Priority: &high, ContextRole: "user"})
-	MustMessage(t, s, &loombridgev1.SendMessageRequest{Content: "of another session", SessionId: "s2", TaskId: "m3"})
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "the key is under the mat", SessionId: "s1", TaskId: "m1"}})
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "call before noon", SessionId: "s1", TaskId: "m2", Priority: &high, ContextRole: "user"}})
+	MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "of another session", SessionId: "s2", TaskId: "m3"}})
 	MustEmit(t, s, &loombridgev1.EmitRequest{AgentId: "b", Topic: "execute", SessionId: "s1", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{
 		PayloadJson: `{"task_id":"job","parameters":{"content":"sort the letters"}}`,
 	}})

@@ -90,7 +90,7 @@ func plantNames(t *testing.T, s *servertest.Server, engine kv.Engine) {
 		Task: &loombridgev1.Task{Action: "guard", SourceAgent: goneAgent, TargetAgent: goneAgent},
 	})
 	must(t, err)
-	_, err = s.Events.SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: keptAgent, TargetAgentId: goneAgent, Content: "to you"})
+	_, err = s.Events.SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: keptAgent, Message: &loombridgev1.DirectMessage{TargetAgentId: goneAgent, Content: "to you"}})
 	must(t, err)
 	_, err = s.Context.SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{AgentId: keptAgent, SessionId: "s", ChildId: goneAgent + "-child-of-other", Goal: "watch"})
 	must(t, err)

@@ -89,7 +89,7 @@ func furnish(t *testing.T, s *servertest.Server, agent, other string) {
 	for i, from := range []string{agent, other, agent} {
 		_, err = s.Bridge.Emit(ctx, &loombridgev1.EmitRequest{AgentId: from, SessionId: "s", Topic: "seals", RequestId: fmt.Sprint(m, i), PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: fmt.Sprintf(`{"of":%q}`, mark(from))}})
 		must(t, err)
-		_, err = s.Events.SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: from, SessionId: "s", TargetAgentId: "box", Content: "from " + mark(from), Ttl: nil})
+		_, err = s.Events.SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: from, Message: &loombridgev1.DirectMessage{SessionId: "s", TargetAgentId: "box", Content: "from " + mark(from), Ttl: nil}})
 		must(t, err)
 	}
 	goal := "guard " + m
@@ -456,7 +456,7 @@ func TestEraseScopeMeanwhile(t *testing.T) {
 		t.Errorf("over loom.v1: %v", err)
 	}
 	// One that reaches the domain on another way meets the writer's bar.
-	_, err = s.Events.SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: "b", TargetAgentId: "a", Content: "hello"})
+	_, err = s.Events.SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: "b", Message: &loombridgev1.DirectMessage{TargetAgentId: "a", Content: "hello"}})
 	MustFail(t, err, codes.FailedPrecondition, "BEING_ERASED")
 	_, err = erase(ctx, s, eraseAgent("b"))
 	MustFail(t, err, codes.Aborted, "ERASURE_RUNNING")

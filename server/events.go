@@ -121,7 +121,7 @@ func (s *eventService) SendMessage(ctx context.Context, r *loombridgev1.SendMess
 	}
 	sent, err := s.sender.Send(ctx, scope.Tenant, m)
 	if err != nil {
-		return nil, err
+		return nil, within("message", err)
 	}
 	return convert.SendMessageResponse(&sent), nil
 }

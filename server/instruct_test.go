@@ -63,7 +63,7 @@ func plantings(tb testing.TB, s *servertest.Server) (all []planting) {
 	}
 	for _, role := range roles {
 		add("another agent", "SendMessage as "+role, false, func(canary string) error {
-			_, err := s.Events.SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: "mallory", TargetAgentId: agent, SessionId: "s", Content: canary, ContextRole: role})
+			_, err := s.Events.SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: "mallory", Message: &loombridgev1.DirectMessage{TargetAgentId: agent, SessionId: "s", Content: canary, ContextRole: role}})
 			return err
 		})
 		add("another agent", "Emit node.message as "+role, false, func(canary string) error {

@@ -161,7 +161,7 @@ func (f *forest) cross() {
 	for range f.dice.IntN(2 * len(f.all)) {
 		from, to := f.all[f.dice.IntN(len(f.all))], f.all[f.dice.IntN(len(f.all))]
 		_, err := f.s.Events.SendMessage(f.Context(), &loombridgev1.SendMessageRequest{
-			AgentId: from.id, TargetAgentId: to.id, Content: "message from " + from.id + " " + f.secret(from.id, to.id).text,
+			AgentId: from.id, Message: &loombridgev1.DirectMessage{TargetAgentId: to.id, Content: "message from " + from.id + " " + f.secret(from.id, to.id).text},
 		})
 		must(f, err)
 	}

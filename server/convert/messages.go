@@ -11,19 +11,20 @@ import (
 
 // SentMessage is the message that a request sends.
 func SentMessage(r *loombridgev1.SendMessageRequest) (messages.Message, error) {
+	in := r.GetMessage()
 	m := messages.Message{
-		TaskID: r.GetTaskId(), Source: r.GetAgentId(), Target: r.GetTargetAgentId(), Node: r.GetTargetNodeId(), Content: r.GetContent(),
-		Role: messages.Role(r.GetContextRole()), Priority: messages.DefaultPriority, TTL: spanOf(r.GetTtl()),
-		ParentTaskID: r.GetParentTaskId(), SessionID: r.GetSessionId(),
+		TaskID: in.GetTaskId(), Source: r.GetAgentId(), Target: in.GetTargetAgentId(), Node: in.GetTargetNodeId(), Content: in.GetContent(),
+		Role: messages.Role(in.GetContextRole()), Priority: messages.DefaultPriority, TTL: spanOf(in.GetTtl()),
+		ParentTaskID: in.GetParentTaskId(), SessionID: in.GetSessionId(),
 	}
-	if r.Priority != nil {
-		m.Priority = r.GetPriority()
+	if in.Priority != nil {
+		m.Priority = in.GetPriority()
 	}
-	if r.GetMetadata() == nil {
+	if in.GetMetadata() == nil {
 		return m, nil
 	}
 	var err error
-	m.Metadata, err = jsonOf("metadata", structpb.NewStructValue(r.GetMetadata()))
+	m.Metadata, err = jsonOf("message.metadata", structpb.NewStructValue(in.GetMetadata()))
 	return m, err
 }
 
@@ -40,7 +41,7 @@ func SendMessageResponse(m *messages.Message) *loombridgev1.SendMessageResponse 
 func DirectMessage(m messages.Message) *loombridgev1.DirectMessage {
 	out := &loombridgev1.DirectMessage{
 		TaskId: m.TaskID, SourceAgentId: m.Source, TargetAgentId: m.Target, TargetNodeId: m.Node, Content: m.Content,
-		ContextRole: string(m.Role), Priority: m.Priority, Ttl: spanTo(m.TTL), ParentTaskId: m.ParentTaskID, SessionId: m.SessionID,
+		ContextRole: string(m.Role), Priority: &m.Priority, Ttl: spanTo(m.TTL), ParentTaskId: m.ParentTaskID, SessionId: m.SessionID,
 		CreateTime: Timestamp(m.Time),
 	}
 	if metadata, err := structOf(m.Metadata); err == nil { // it was checked when it was sent

@@ -23,7 +23,7 @@ var stored = map[protoreflect.FullName][]protoreflect.Name{
 	"loombridge.v1.AppendMessagesRequest":   {"messages"},
 	"loombridge.v1.EmitRequest":             {"payload", "payload_json", "payload_bytes", "headers", "type", "tags"},
 	"loombridge.v1.AttachRequest":           {"publish"},
-	"loombridge.v1.SendMessageRequest":      {"content", "metadata"},
+	"loombridge.v1.SendMessageRequest":      {"message"},
 	"loombridge.v1.UpdateWorkingRequest":    {"goal", "plan", "goal_progress", "scratchpad", "signals", "acknowledge", "add_questions", "remove_questions", "add_evidence"},
 	"loombridge.v1.ConfigureSessionRequest": {"history", "prompt"},
 	"loombridge.v1.AssembleRequest":         {"goal", "system", "history", "settings", "tools"},

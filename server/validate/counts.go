@@ -51,7 +51,7 @@ func Counts() admission.ItemLimits {
 		"loombridge.v1.EmitRequest.payload":            maxJSONValues,
 		"loombridge.v1.EmitRequest.headers":            store.MaxHeaders,
 		"loombridge.v1.EmitRequest.tags":               store.MaxTags,
-		"loombridge.v1.SendMessageRequest.metadata":    messages.MaxMetadataBytes / textPerValue,
+		"loombridge.v1.DirectMessage.metadata":         messages.MaxMetadataBytes / textPerValue,
 		"loombridge.v1.DeleteMessagesRequest.task_ids": maxDeletedMessages,
 
 		"loombridge.v1.SpawnAgentRequest.tools":     children.MaxTools,

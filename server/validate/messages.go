@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
@@ -14,13 +15,20 @@ import (
 func SendMessageRequest(r *loombridgev1.SendMessageRequest) error {
 	var c checker
 	c.agent(r.GetAgentId())
-	c.requiredName("target_agent_id", r.GetTargetAgentId(), kv.MaxOwnerBytes)
-	c.name("target_node_id", r.GetTargetNodeId(), kv.MaxOwnerBytes)
-	c.required("content", r.GetContent(), messages.MaxContentBytes)
-	c.span("ttl", r.GetTtl(), time.Microsecond, messages.MaxTTL)
-	c.name("parent_task_id", r.GetParentTaskId(), messages.MaxTaskIDBytes)
-	c.session(r.GetSessionId())
-	c.name("task_id", r.GetTaskId(), messages.MaxTaskIDBytes)
+	m := r.GetMessage()
+	c.requiredName("message.target_agent_id", m.GetTargetAgentId(), kv.MaxOwnerBytes)
+	c.name("message.target_node_id", m.GetTargetNodeId(), kv.MaxOwnerBytes)
+	c.required("message.content", m.GetContent(), messages.MaxContentBytes)
+	c.span("message.ttl", m.GetTtl(), time.Microsecond, messages.MaxTTL)
+	c.name("message.parent_task_id", m.GetParentTaskId(), messages.MaxTaskIDBytes)
+	c.name("message.session_id", m.GetSessionId(), session.MaxSessionIDBytes)
+	c.name("message.task_id", m.GetTaskId(), messages.MaxTaskIDBytes)
+	if m.GetSourceAgentId() != "" {
+		c.add("message.source_agent_id", setByServer)
+	}
+	if m.GetCreateTime() != nil {
+		c.add("message.create_time", setByServer)
+	}
 	return c.err()
 }
 

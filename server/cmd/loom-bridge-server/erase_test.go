@@ -120,10 +120,10 @@ func plant(t *testing.T, p *process, agent, session, other string, hundredth int
 		must(t, err)
 	}
 	for range 5 * hundredth {
-		_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: agent, SessionId: session, TargetAgentId: other, Content: c.text("messages")})
+		_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: agent, Message: &loombridgev1.DirectMessage{SessionId: session, TargetAgentId: other, Content: c.text("messages")}})
 		must(t, err)
 	}
-	_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: other, TargetAgentId: other, Content: "a note to myself"})
+	_, err := p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: other, Message: &loombridgev1.DirectMessage{TargetAgentId: other, Content: "a note to myself"}})
 	must(t, err)
 	_, err = p.bridge().Tool(ctx, &loombridgev1.ToolRequest{
 		AgentId: agent, SessionId: session, Name: "fs:write_file",

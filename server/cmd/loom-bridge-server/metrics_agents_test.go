@@ -18,7 +18,7 @@ func TestMetricsTellOfAgents(t *testing.T) {
 	dir := t.TempDir()
 	first := MustRun(t, dir)
 	for _, text := range []string{"one", "two"} {
-		_, err := loombridgev1.NewEventServiceClient(first.conn).SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: text})
+		_, err := loombridgev1.NewEventServiceClient(first.conn).SendMessage(t.Context(), &loombridgev1.SendMessageRequest{AgentId: "a", Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: text}})
 		must(t, err)
 	}
 	must(t, first.Stop())

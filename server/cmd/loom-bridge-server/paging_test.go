@@ -90,7 +90,7 @@ func TestEveryListIsReadInPages(t *testing.T) {
 		})
 		must(t, err)
 		half := float64(i%2) / 2
-		_, err = p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: name, TargetAgentId: a, Content: name, Priority: &half})
+		_, err = p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: name, Message: &loombridgev1.DirectMessage{TargetAgentId: a, Content: name, Priority: &half}})
 		must(t, err)
 		_, err = p.tools().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Definition: &loombridgev1.McpServerDefinition{Name: name, Command: "/bin/true"}})
 		must(t, err)

@@ -129,7 +129,7 @@ func plantSecrets(t *testing.T, p *process, dir string) (all planted, told int32
 			Topic: "news", Event: &loomv1pb.Event{Id: fmt.Sprint("e", i), Source: "a", Type: "t", Payload: []byte(all.text("loom.v1 events"))},
 		})
 		must(t, err)
-		_, err = p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: "a", TargetAgentId: "b", Content: all.text("direct messages")})
+		_, err = p.events().SendMessage(ctx, &loombridgev1.SendMessageRequest{AgentId: "a", Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: all.text("direct messages")}})
 		must(t, err)
 		goal := all.text("working states")
 		_, err = p.context().UpdateWorking(ctx, &loombridgev1.UpdateWorkingRequest{AgentId: "a", SessionId: fmt.Sprint("w", i), Goal: &goal, AddQuestions: []string{all.text("working states")}})

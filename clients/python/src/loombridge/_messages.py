@@ -83,8 +83,7 @@ class Messages:
         timeout: _values.Seconds | None = None,
     ) -> SentMessage:
         """Say something to one agent, attached or not. See `ctx.send`."""
-        request = pb.SendMessageRequest(
-            agent_id=self._agent_id,
+        message = pb.DirectMessage(
             target_agent_id=_values.text("target", target),
             target_node_id=_values.optional_text("node", node),
             content=_values.text("content", content),
@@ -101,7 +100,8 @@ class Messages:
             else _values.text("task_id", task_id),
         )
         if metadata is not None:
-            json_format.Parse(_values.json_object("metadata", metadata), request.metadata)
+            json_format.Parse(_values.json_object("metadata", metadata), message.metadata)
+        request = pb.SendMessageRequest(agent_id=self._agent_id, message=message)
         answer = await self._transport.call(
             _rpc.SEND_MESSAGE, request, timeout=timeout, repeatable=True
         )

@@ -27,31 +27,39 @@ const (
 // DirectMessage is what one agent says to one other. Only what it holds crosses.
 type DirectMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// task_id names it within its target.
+	// task_id names it within its target, at most 128 bytes. The same id with the same message
+	// is one message, however often it is sent; with another it is RECORD_EXISTS. Default: made
+	// by the server.
 	TaskId string `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// source_agent_id is the sender.
+	// source_agent_id is the sender; set by the server alone.
 	SourceAgentId string `protobuf:"bytes,2,opt,name=source_agent_id,json=sourceAgentId,proto3" json:"source_agent_id,omitempty"`
-	// target_agent_id is whom it is for.
+	// target_agent_id is whom it is for, attached or not: at most 256 bytes. Required.
 	TargetAgentId string `protobuf:"bytes,3,opt,name=target_agent_id,json=targetAgentId,proto3" json:"target_agent_id,omitempty"`
-	// target_node_id is a second name under which the target is found, or empty.
+	// target_node_id is a second name under which the target finds it: at most 256 bytes.
+	// Default: target_agent_id.
 	TargetNodeId string `protobuf:"bytes,4,opt,name=target_node_id,json=targetNodeId,proto3" json:"target_node_id,omitempty"`
-	// content is what it says.
+	// content is what it says, 1 to 8,192 bytes and not blank. Over 1,000 characters it is
+	// taken with a warning. Required.
 	Content string `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
-	// context_role is the role that its sender asks for. It stands in prompts that name the
-	// sender as an instructor (SourceSettings.instructors); in all others it is the
-	// assistant's. Each begins with `[Direct message from sender]`.
+	// context_role is the role that it asks for in the target's prompts: `system`, `user` or
+	// `assistant`. It has it where the target's settings name the sender as an instructor
+	// (SourceSettings.instructors), and otherwise that of the assistant. Each begins with
+	// `[Direct message from sender]`. Not for a model's tools. Default: the assistant's.
 	ContextRole string `protobuf:"bytes,6,opt,name=context_role,json=contextRole,proto3" json:"context_role,omitempty"`
-	// priority is from 0 to 1.
-	Priority float64 `protobuf:"fixed64,7,opt,name=priority,proto3" json:"priority,omitempty"`
-	// ttl is how long it lives from create_time on; unset is for ever.
+	// priority is from 0 to 1: higher ones come first. Default 0.5.
+	Priority *float64 `protobuf:"fixed64,7,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
+	// ttl is how long it lives from create_time on, above 0 and at most ten years. Default: for
+	// ever.
 	Ttl *durationpb.Duration `protobuf:"bytes,8,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// parent_task_id is the task that it belongs to, or empty.
+	// parent_task_id is the task that it belongs to, at most 128 bytes.
 	ParentTaskId string `protobuf:"bytes,9,opt,name=parent_task_id,json=parentTaskId,proto3" json:"parent_task_id,omitempty"`
-	// metadata are the sender's own fields.
+	// metadata are fields of the sender's own: at most 2,048 values, nested at most 16 deep,
+	// 4,096 bytes as canonical JSON.
 	Metadata *structpb.Struct `protobuf:"bytes,10,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// session_id is the session that it belongs to; empty for none.
+	// session_id is the session that it belongs to, which is the sender's or another one:
+	// at most 256 bytes. Default: none, and a list of a session's messages is without it.
 	SessionId string `protobuf:"bytes,11,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// create_time is when the server took it.
+	// create_time is when the server took it; set by the server alone.
 	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -130,8 +138,8 @@ func (x *DirectMessage) GetContextRole() string {
 }
 
 func (x *DirectMessage) GetPriority() float64 {
-	if x != nil {
-		return x.Priority
+	if x != nil && x.Priority != nil {
+		return *x.Priority
 	}
 	return 0
 }
@@ -176,35 +184,8 @@ type SendMessageRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is who says it. Required.
 	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// target_agent_id is whom it is for, attached or not: at most 256 bytes. Required.
-	TargetAgentId string `protobuf:"bytes,2,opt,name=target_agent_id,json=targetAgentId,proto3" json:"target_agent_id,omitempty"`
-	// target_node_id is a second name under which the target finds it: at most 256 bytes.
-	// Default: target_agent_id.
-	TargetNodeId string `protobuf:"bytes,3,opt,name=target_node_id,json=targetNodeId,proto3" json:"target_node_id,omitempty"`
-	// content is what it says, 1 to 8,192 bytes and not blank. Over 1,000 characters it is
-	// taken with a warning. Required.
-	Content string `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"`
-	// context_role is the role that it asks for in the target's prompts: `system`, `user` or
-	// `assistant`. It has it where the target's settings name the sender as an instructor
-	// (SourceSettings.instructors), and otherwise that of the assistant. Each begins with
-	// `[Direct message from sender]`. Not for a model's tools. Default: the assistant's.
-	ContextRole string `protobuf:"bytes,5,opt,name=context_role,json=contextRole,proto3" json:"context_role,omitempty"`
-	// priority is from 0 to 1: higher ones come first. Default 0.5.
-	Priority *float64 `protobuf:"fixed64,6,opt,name=priority,proto3,oneof" json:"priority,omitempty"`
-	// ttl is how long it lives, above 0 and at most ten years. Default: for ever.
-	Ttl *durationpb.Duration `protobuf:"bytes,7,opt,name=ttl,proto3" json:"ttl,omitempty"`
-	// parent_task_id is the task that it belongs to, at most 128 bytes.
-	ParentTaskId string `protobuf:"bytes,8,opt,name=parent_task_id,json=parentTaskId,proto3" json:"parent_task_id,omitempty"`
-	// metadata are fields of the sender's own: at most 2,048 values, nested at most 16 deep,
-	// 4,096 bytes as canonical JSON.
-	Metadata *structpb.Struct `protobuf:"bytes,9,opt,name=metadata,proto3" json:"metadata,omitempty"`
-	// session_id is the session that it belongs to, which is the sender's or another one:
-	// at most 256 bytes. Default: none, and a list of a session's messages is without it.
-	SessionId string `protobuf:"bytes,10,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// task_id names the message within its target, at most 128 bytes. The same id with the
-	// same message is one message, however often it is sent; with another it is
-	// RECORD_EXISTS. Default: made by the server.
-	TaskId        string `protobuf:"bytes,11,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// message is what to say, without what the server sets. Required.
+	Message       *DirectMessage `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -246,74 +227,11 @@ func (x *SendMessageRequest) GetAgentId() string {
 	return ""
 }
 
-func (x *SendMessageRequest) GetTargetAgentId() string {
+func (x *SendMessageRequest) GetMessage() *DirectMessage {
 	if x != nil {
-		return x.TargetAgentId
-	}
-	return ""
-}
-
-func (x *SendMessageRequest) GetTargetNodeId() string {
-	if x != nil {
-		return x.TargetNodeId
-	}
-	return ""
-}
-
-func (x *SendMessageRequest) GetContent() string {
-	if x != nil {
-		return x.Content
-	}
-	return ""
-}
-
-func (x *SendMessageRequest) GetContextRole() string {
-	if x != nil {
-		return x.ContextRole
-	}
-	return ""
-}
-
-func (x *SendMessageRequest) GetPriority() float64 {
-	if x != nil && x.Priority != nil {
-		return *x.Priority
-	}
-	return 0
-}
-
-func (x *SendMessageRequest) GetTtl() *durationpb.Duration {
-	if x != nil {
-		return x.Ttl
+		return x.Message
 	}
 	return nil
-}
-
-func (x *SendMessageRequest) GetParentTaskId() string {
-	if x != nil {
-		return x.ParentTaskId
-	}
-	return ""
-}
-
-func (x *SendMessageRequest) GetMetadata() *structpb.Struct {
-	if x != nil {
-		return x.Metadata
-	}
-	return nil
-}
-
-func (x *SendMessageRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *SendMessageRequest) GetTaskId() string {
-	if x != nil {
-		return x.TaskId
-	}
-	return ""
 }
 
 // SendMessageResponse says that the message is kept.
@@ -625,15 +543,15 @@ var File_loombridge_v1_messages_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_messages_proto_rawDesc = "" +
 	"\n" +
-	"\x1cloombridge/v1/messages.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"\xdb\x03\n" +
+	"\x1cloombridge/v1/messages.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"\xed\x03\n" +
 	"\rDirectMessage\x12\x17\n" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12&\n" +
 	"\x0fsource_agent_id\x18\x02 \x01(\tR\rsourceAgentId\x12&\n" +
 	"\x0ftarget_agent_id\x18\x03 \x01(\tR\rtargetAgentId\x12$\n" +
 	"\x0etarget_node_id\x18\x04 \x01(\tR\ftargetNodeId\x12\x18\n" +
 	"\acontent\x18\x05 \x01(\tR\acontent\x12!\n" +
-	"\fcontext_role\x18\x06 \x01(\tR\vcontextRole\x12\x1a\n" +
-	"\bpriority\x18\a \x01(\x01R\bpriority\x12+\n" +
+	"\fcontext_role\x18\x06 \x01(\tR\vcontextRole\x12\x1f\n" +
+	"\bpriority\x18\a \x01(\x01H\x00R\bpriority\x88\x01\x01\x12+\n" +
 	"\x03ttl\x18\b \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12$\n" +
 	"\x0eparent_task_id\x18\t \x01(\tR\fparentTaskId\x123\n" +
 	"\bmetadata\x18\n" +
@@ -641,22 +559,11 @@ const file_loombridge_v1_messages_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\v \x01(\tR\tsessionId\x12;\n" +
 	"\vcreate_time\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"\xa8\x03\n" +
+	"createTimeB\v\n" +
+	"\t_priority\"g\n" +
 	"\x12SendMessageRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12&\n" +
-	"\x0ftarget_agent_id\x18\x02 \x01(\tR\rtargetAgentId\x12$\n" +
-	"\x0etarget_node_id\x18\x03 \x01(\tR\ftargetNodeId\x12\x18\n" +
-	"\acontent\x18\x04 \x01(\tR\acontent\x12!\n" +
-	"\fcontext_role\x18\x05 \x01(\tR\vcontextRole\x12\x1f\n" +
-	"\bpriority\x18\x06 \x01(\x01H\x00R\bpriority\x88\x01\x01\x12+\n" +
-	"\x03ttl\x18\a \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12$\n" +
-	"\x0eparent_task_id\x18\b \x01(\tR\fparentTaskId\x123\n" +
-	"\bmetadata\x18\t \x01(\v2\x17.google.protobuf.StructR\bmetadata\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\n" +
-	" \x01(\tR\tsessionId\x12\x17\n" +
-	"\atask_id\x18\v \x01(\tR\x06taskIdB\v\n" +
-	"\t_priority\"\x85\x01\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x126\n" +
+	"\amessage\x18\x02 \x01(\v2\x1c.loombridge.v1.DirectMessageR\amessage\"\x85\x01\n" +
 	"\x13SendMessageResponse\x12\x17\n" +
 	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12;\n" +
 	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
@@ -709,15 +616,14 @@ var file_loombridge_v1_messages_proto_depIdxs = []int32{
 	7, // 0: loombridge.v1.DirectMessage.ttl:type_name -> google.protobuf.Duration
 	8, // 1: loombridge.v1.DirectMessage.metadata:type_name -> google.protobuf.Struct
 	9, // 2: loombridge.v1.DirectMessage.create_time:type_name -> google.protobuf.Timestamp
-	7, // 3: loombridge.v1.SendMessageRequest.ttl:type_name -> google.protobuf.Duration
-	8, // 4: loombridge.v1.SendMessageRequest.metadata:type_name -> google.protobuf.Struct
-	9, // 5: loombridge.v1.SendMessageResponse.create_time:type_name -> google.protobuf.Timestamp
-	0, // 6: loombridge.v1.ListMessagesResponse.messages:type_name -> loombridge.v1.DirectMessage
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	0, // 3: loombridge.v1.SendMessageRequest.message:type_name -> loombridge.v1.DirectMessage
+	9, // 4: loombridge.v1.SendMessageResponse.create_time:type_name -> google.protobuf.Timestamp
+	0, // 5: loombridge.v1.ListMessagesResponse.messages:type_name -> loombridge.v1.DirectMessage
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_messages_proto_init() }
@@ -726,7 +632,7 @@ func file_loombridge_v1_messages_proto_init() {
 		return
 	}
 	file_loombridge_v1_options_proto_init()
-	file_loombridge_v1_messages_proto_msgTypes[1].OneofWrappers = []any{}
+	file_loombridge_v1_messages_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

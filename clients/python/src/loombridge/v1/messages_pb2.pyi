@@ -41,30 +41,12 @@ class DirectMessage(_message.Message):
     def __init__(self, task_id: _Optional[str] = ..., source_agent_id: _Optional[str] = ..., target_agent_id: _Optional[str] = ..., target_node_id: _Optional[str] = ..., content: _Optional[str] = ..., context_role: _Optional[str] = ..., priority: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_task_id: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class SendMessageRequest(_message.Message):
-    __slots__ = ("agent_id", "target_agent_id", "target_node_id", "content", "context_role", "priority", "ttl", "parent_task_id", "metadata", "session_id", "task_id")
+    __slots__ = ("agent_id", "message")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    TARGET_AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    TARGET_NODE_ID_FIELD_NUMBER: _ClassVar[int]
-    CONTENT_FIELD_NUMBER: _ClassVar[int]
-    CONTEXT_ROLE_FIELD_NUMBER: _ClassVar[int]
-    PRIORITY_FIELD_NUMBER: _ClassVar[int]
-    TTL_FIELD_NUMBER: _ClassVar[int]
-    PARENT_TASK_ID_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    TASK_ID_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
-    target_agent_id: str
-    target_node_id: str
-    content: str
-    context_role: str
-    priority: float
-    ttl: _duration_pb2.Duration
-    parent_task_id: str
-    metadata: _struct_pb2.Struct
-    session_id: str
-    task_id: str
-    def __init__(self, agent_id: _Optional[str] = ..., target_agent_id: _Optional[str] = ..., target_node_id: _Optional[str] = ..., content: _Optional[str] = ..., context_role: _Optional[str] = ..., priority: _Optional[float] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., parent_task_id: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., session_id: _Optional[str] = ..., task_id: _Optional[str] = ...) -> None: ...
+    message: DirectMessage
+    def __init__(self, agent_id: _Optional[str] = ..., message: _Optional[_Union[DirectMessage, _Mapping]] = ...) -> None: ...
 
 class SendMessageResponse(_message.Message):
     __slots__ = ("task_id", "create_time", "warning")
