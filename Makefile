@@ -256,6 +256,10 @@ test-stress: build ## Run each Go test package that changed since STRESS_BASE tw
 bench: build build-bench ## Print the benchmark tables; flags go in BENCH_ARGS
 	$(BENCH) $(BENCH_ARGS)
 
+.PHONY: bench-paths
+bench-paths: build-bench ## Count what calls of the hot paths take, and compare with paths.json; flags go in BENCH_ARGS
+	$(BENCH) paths $(BENCH_ARGS)
+
 ##@ Source
 
 .PHONY: lint

@@ -79,7 +79,7 @@ func (b *bench) assembleTable(ctx context.Context) error {
 		if err := b.withServer(ctx, "prompts", func(conn *grpc.ClientConn) error {
 			client := contexts.New(conn)
 			begin := time.Now()
-			if _, err := assemble(ctx, client, "bench-prompt-none"); err != nil {
+			if _, err := assembled(ctx, client, "bench-prompt-none"); err != nil {
 				return err
 			}
 			first = append(first, time.Since(begin))
@@ -139,7 +139,7 @@ func (p *prompts) measure(ctx context.Context, client contexts.Client) error {
 				return err
 			}
 			if i%assembleEvery == 0 {
-				if _, err := assemble(ctx, client, agent); err != nil {
+				if _, err := assembled(ctx, client, agent); err != nil {
 					return err
 				}
 			}
@@ -159,7 +159,7 @@ func (p *prompts) measureWarm(ctx context.Context, client contexts.Client, agent
 	}
 	for _, times := range []*[]time.Duration{&p.fresh, &p.again} {
 		begin := time.Now()
-		r, err := assemble(ctx, client, agent)
+		r, err := assembled(ctx, client, agent)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (p *prompts) measureWarm(ctx context.Context, client contexts.Client, agent
 func (p *prompts) measureCold(ctx context.Context, client contexts.Client) error {
 	for _, agent := range p.agents {
 		begin := time.Now()
-		if _, err := assemble(ctx, client, agent); err != nil {
+		if _, err := assembled(ctx, client, agent); err != nil {
 			return err
 		}
 		p.cold = append(p.cold, time.Since(begin))
@@ -186,7 +186,7 @@ func (p *prompts) record(ctx context.Context, client contexts.Client, agent stri
 	return err
 }
 
-func assemble(ctx context.Context, client contexts.Client, agent string) (*loombridgev1.AssembleResponse, error) {
+func assembled(ctx context.Context, client contexts.Client, agent string) (*loombridgev1.AssembleResponse, error) {
 	return client.Assemble(ctx, &loombridgev1.AssembleRequest{
 		AgentId: agent, SessionId: "bench", Goal: "Find out why the tests fail.", System: "You are a careful engineer.",
 		MaxTokens: promptTokens,
@@ -226,7 +226,7 @@ func (b *bench) injectedTable(ctx context.Context) error {
 	defer hangUp(floors)
 	all := make([]*injected, len(promptLengths))
 	if err := b.withServer(ctx, "injected", func(conn *grpc.ClientConn) error {
-		if err := b.rememberUser(ctx, loombridgev1.NewMemoryServiceClient(conn)); err != nil {
+		if err := b.rememberUser(ctx, loombridgev1.NewMemoryServiceClient(conn), userRecords); err != nil {
 			return err
 		}
 		for i, length := range promptLengths {
@@ -256,8 +256,8 @@ func (b *bench) injectedTable(ctx context.Context) error {
 	return nil
 }
 
-// rememberUser saves what prompts may find of the user.
-func (b *bench) rememberUser(ctx context.Context, client loombridgev1.MemoryServiceClient) error {
+// rememberUser saves what prompts may find of the user, with so many records of no kind.
+func (b *bench) rememberUser(ctx context.Context, client loombridgev1.MemoryServiceClient, records int) error {
 	const batch = 500
 	var drafts []*loombridgev1.MemorySaveRequest
 	save := func() error {
@@ -265,7 +265,7 @@ func (b *bench) rememberUser(ctx context.Context, client loombridgev1.MemoryServ
 		drafts = drafts[:0]
 		return err
 	}
-	total := userRecords + knowledgeRecords + playbookRecords + noteRecords + skillRecords
+	total := records + knowledgeRecords + playbookRecords + noteRecords + skillRecords
 	for i := range total {
 		draft := &loombridgev1.MemorySaveRequest{Text: b.pool[i%len(b.pool)][:savedBytes/2]}
 		metadata := ""
@@ -343,14 +343,18 @@ func (p *injected) ask(ctx context.Context, client contexts.Client, question str
 // timed makes a prompt with all sources, and returns the size of the answer.
 func (p *injected) timed(ctx context.Context, client contexts.Client, times *[]time.Duration) (int, error) {
 	begin := time.Now()
-	r, err := client.Assemble(ctx, &loombridgev1.AssembleRequest{
-		AgentId: p.agent, SessionId: "bench", Goal: "Find out why the tests fail.", System: "You are a careful engineer.",
-		MaxTokens: promptTokens, Settings: &loombridgev1.PromptSettings{UserId: promptUser},
-	}, grpc.MaxCallRecvMsgSize(64<<20))
+	r, err := p.assemble(ctx, client)
 	if err != nil || times == nil {
 		return 0, err
 	}
 	*times = append(*times, time.Since(begin))
 	p.bytes, p.sections = proto.Size(r), len(r.GetReceipt().GetSections())
 	return p.bytes, nil
+}
+
+func (p *injected) assemble(ctx context.Context, client contexts.Client) (*loombridgev1.AssembleResponse, error) {
+	return client.Assemble(ctx, &loombridgev1.AssembleRequest{
+		AgentId: p.agent, SessionId: "bench", Goal: "Find out why the tests fail.", System: "You are a careful engineer.",
+		MaxTokens: promptTokens, Settings: &loombridgev1.PromptSettings{UserId: promptUser},
+	}, grpc.MaxCallRecvMsgSize(64<<20))
 }

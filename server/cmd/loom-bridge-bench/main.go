@@ -22,7 +22,8 @@
 // The sub-command context replays recorded runs of agents under history policies; it
 // needs no server and no store.
 //
-// Nothing here gates a test: the figures are for people.
+// The sub-command paths counts what a call of each hot path takes, and compares that with
+// the figures that are committed. The other figures are for people.
 package main
 
 import (
@@ -50,6 +51,9 @@ func main() {
 
 // command measures the server, or replays recorded runs with the sub-command context.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 && args[0] == "paths" {
+		return runPaths(ctx, args[1:])
+	}
 	if len(args) == 0 || args[0] != "context" {
 		return runTables(ctx, args)
 	}

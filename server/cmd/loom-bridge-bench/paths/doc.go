@@ -1,0 +1,13 @@
+// Package paths counts what a call of the server takes: CPU, allocations, and round trips
+// to the store.
+//
+//   - A [Store] is an engine that counts how it is read and written.
+//   - A [Meter] measures calls, and returns the [Figures] of a path: medians of its
+//     calls, so that what the background does beside one of them does not count.
+//   - A [Book] has the figures of all paths by name. [Book.Over] compares what is counted
+//     with a book before.
+//
+// CPU is that of the whole process, client and server, in units of a fixed piece of work
+// that is measured between the calls: machines compare, and so do hours of one machine.
+// It is for people. What is counted hardly varies, so a run may fail for it.
+package paths
