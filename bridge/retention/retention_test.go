@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -211,6 +212,76 @@ func TestSessions(t *testing.T) {
 	}
 	if s := w.sweep(t, 0, 10*day); s.Sessions != 0 {
 		t.Errorf("once more: %+v", s)
+	}
+}
+
+// TestBareSessions: a session in which nothing was ever recorded goes, too, when its settings and
+// its working state are that old, and one of an older version, which has no times, stays.
+func TestBareSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, scope := t.Context(), kv.AgentScope("t", "a")
+	configure := func(id string) {
+		t.Helper()
+		if _, err := w.Log.Configure(ctx, scope, id, func(c session.Config) (session.Config, error) {
+			c.MaxTokens++
+			return c, nil
+		}, "", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan := func(id string) {
+		t.Helper()
+		goal := "g"
+		if _, err := w.Log.UpdateWorking(ctx, scope, id, session.WorkingUpdate{Change: working.Change{Goal: &goal}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configure("configured")
+	plan("planned")
+	configure("both")
+	plan("both")
+	configure("again")
+	plan("planned again")
+	configure("said")
+	w.say(t, scope, "said")
+	for tag, value := range map[byte]string{'o': "\x50\x01", 'g': "\x0a\x01g"} { // a budget, a goal
+		err := w.Writer.Do(ctx, kv.Request{Refs: []kv.Ref{w.Log.Ref(scope)}, Stage: func(_ context.Context, tx *kv.Tx) error {
+			tx.Put(kv.Log, kv.AppendEscaped(scope.Key(tag), "timeless "+string(tag)), []byte(value))
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.now = w.now.Add(10 * day)
+	configure("again")
+	plan("planned again")
+	if s := w.sweep(t, 0, 11*day); s.Sessions != 0 {
+		t.Errorf("%+v", s)
+	}
+	w.now = w.now.Add(2 * day)
+	if s := w.sweep(t, 0, 11*day); s.Sessions != 4 {
+		t.Errorf("%+v", s)
+	}
+	slices.Sort(w.gone)
+	if want := []string{"t/a/both", "t/a/configured", "t/a/planned", "t/a/said"}; !slices.Equal(w.gone, want) {
+		t.Errorf("%q are gone, want %q", w.gone, want)
+	}
+	var left []string
+	for id, err := range merged(w.Log.ConfiguredSessions(ctx, scope, ""), w.Log.WorkingSessions(ctx, scope, "")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, id)
+	}
+	if want := []string{"again", "planned again", "timeless g", "timeless o"}; !slices.Equal(left, want) {
+		t.Errorf("%q are left, want %q", left, want)
+	}
+	w.say(t, scope, "timeless o")
+	w.now = w.now.Add(20 * day)
+	if s := w.sweep(t, 0, 11*day); s.Sessions != 3 {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -38,7 +38,10 @@ func (s *Sweeper) sweepSessions(ctx context.Context, scope kv.Scope) error {
 // at the end.
 func (s *Sweeper) oldSessions(ctx context.Context, scope kv.Scope, after string, before time.Time) (old map[string]bool, last string, err error) {
 	old = make(map[string]bool)
-	ids, stop := iter.Pull2(merged(s.Log.Sessions(ctx, scope, after), s.Log.TaskSessions(ctx, scope, after)))
+	ids, stop := iter.Pull2(merged(
+		merged(s.Log.Sessions(ctx, scope, after), s.Log.TaskSessions(ctx, scope, after)),
+		merged(s.Log.ConfiguredSessions(ctx, scope, after), s.Log.WorkingSessions(ctx, scope, after)),
+	))
 	defer stop()
 	for len(old) < maxSessions {
 		id, err, more := ids()

@@ -60,7 +60,7 @@ func (f Forgetting) Run(ctx context.Context) (Forgotten, error) {
 // sessions returns the sessions of an owner that forget.
 func (f Forgetting) sessions(ctx context.Context, scope kv.Scope) (map[string]bool, error) {
 	gone := make(map[string]bool)
-	sets := []iter.Seq2[string, error]{f.Tiers.log.ConfiguredSessions(ctx, scope)}
+	sets := []iter.Seq2[string, error]{f.Tiers.log.ConfiguredSessions(ctx, scope, "")}
 	if f.All {
 		sets = append(sets, f.Tiers.log.Sessions(ctx, scope, ""), f.Tiers.log.TaskSessions(ctx, scope, ""))
 	}

@@ -182,7 +182,9 @@ func (l *Log) Configure(ctx context.Context, scope kv.Scope, session string, cha
 		if err != nil {
 			return nil, err
 		}
-		value := encodeConfig(after)
+		given := storedConfig(after)
+		given.Time = wire.Micros(l.now())
+		value := wire.Marshal(given)
 		tx.Put(kv.Log, key, value)
 		return value, nil
 	}, func(answer []byte) error {
@@ -218,14 +220,16 @@ func requestDigest(method, session string, content []byte) [32]byte {
 	return sha256.Sum256(append(kv.AppendEscaped(kv.AppendEscaped(nil, method), session), content...))
 }
 
-func encodeConfig(c Config) []byte {
-	return wire.Marshal(&storev1.SessionSettings{
+func encodeConfig(c Config) []byte { return wire.Marshal(storedConfig(c)) }
+
+func storedConfig(c Config) *storev1.SessionSettings {
+	return &storev1.SessionSettings{
 		Policy: c.Policy, Preset: c.Preset, Literal: c.Literal,
 		// No price is a negative zero.
 		Price: c.Prices.Input + 0, CachedPrice: c.Prices.CachedInput + 0, WritePrice: c.Prices.CacheWrite + 0,
 		ExpectedTurns: uint64(c.ExpectedTurns), ResultTokens: uint64(c.ResultTokens), Model: c.Model, Budget: uint64(c.MaxTokens),
 		Prompt: settings.Encode(c.Prompt),
-	})
+	}
 }
 
 func decodeConfig(value []byte) (Config, error) {

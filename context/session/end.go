@@ -232,7 +232,7 @@ type deletion struct {
 func (d *deletion) stage(ctx context.Context, tx *kv.Tx) error {
 	d.young, d.more, d.left, d.bytes = false, false, maxDeleted, 0
 	j := journal{d.scope, d.session}
-	values, err := tx.Get(ctx, kv.Log, headKey(d.scope, d.session), tallyKey(d.scope, d.session))
+	values, err := tx.Get(ctx, kv.Log, stateKeys(d.scope, d.session)...)
 	if err != nil {
 		return err
 	}
@@ -244,8 +244,8 @@ func (d *deletion) stage(ctx context.Context, tx *kv.Tx) error {
 	if err != nil {
 		return err
 	}
-	last, err := lastRecorded(ctx, tx, d.scope, d.session, values[0], values[1])
-	if d.young = !last.Before(d.before); d.young || err != nil {
+	last, known, err := lastRecorded(ctx, tx, d.scope, d.session, values)
+	if d.young = !known || !last.Before(d.before); d.young || err != nil {
 		return err
 	}
 	state, err := j.state(ctx, tx)

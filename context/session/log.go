@@ -372,10 +372,14 @@ func (l *Log) TaskSessions(ctx context.Context, scope kv.Scope, after string) it
 	return l.sessions(ctx, scope.Key(tagTask), after)
 }
 
-// ConfiguredSessions is Sessions, limited to sessions with their own settings, from the
-// first.
-func (l *Log) ConfiguredSessions(ctx context.Context, scope kv.Scope) iter.Seq2[string, error] {
-	return l.sessions(ctx, scope.Key(tagConfig), "")
+// ConfiguredSessions is Sessions, limited to sessions with their own settings.
+func (l *Log) ConfiguredSessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error] {
+	return l.sessions(ctx, scope.Key(tagConfig), after)
+}
+
+// WorkingSessions is Sessions, limited to sessions with a working state.
+func (l *Log) WorkingSessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error] {
+	return l.sessions(ctx, scope.Key(tagWorking), after)
 }
 
 // sessions reads one key of each session under a prefix.

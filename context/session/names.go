@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // The folders that the steps, messages and tasks of an agent can be read in, by
@@ -137,36 +139,56 @@ func (l *Log) Active(ctx context.Context, from kv.Getter, scope kv.Scope, sessio
 	if err != nil {
 		return false, err
 	}
-	values, err := from.Get(ctx, kv.Log, headKey(scope, session), tallyKey(scope, session))
+	values, err := from.Get(ctx, kv.Log, stateKeys(scope, session)...)
 	if err != nil {
 		return false, fmt.Errorf("session: read head: %w", err)
 	}
-	last, err := lastRecorded(ctx, from, scope, session, values[0], values[1])
-	return !last.Before(since), err
+	last, known, err := lastRecorded(ctx, from, scope, session, values)
+	return !known || !last.Before(since), err
 }
 
-// lastRecorded is when something was recorded in a session last, which has that head and
-// tally; zero when there is nothing in it.
-func lastRecorded(ctx context.Context, from getter, scope kv.Scope, session string, headValue, tallyValue []byte) (time.Time, error) {
-	h, err := decodeHead(headValue)
+// stateKeys are the keys of what changes with a session: its head, tally, settings and working
+// state.
+func stateKeys(scope kv.Scope, session string) [][]byte {
+	return [][]byte{headKey(scope, session), tallyKey(scope, session), configKey(scope, session), workingKey(scope, session)}
+}
+
+// lastRecorded is when something was recorded in a session last, or settings were given, or its
+// working state changed; state are the values of stateKeys. Zero: there is nothing in it. It
+// is not known where there are only settings and state of an older version.
+func lastRecorded(ctx context.Context, from getter, scope kv.Scope, session string, state [][]byte) (last time.Time, known bool, err error) {
+	h, err := decodeHead(state[0])
 	if err != nil {
-		return time.Time{}, err
+		return last, false, err
 	}
-	tally, err := decodeTally(tallyValue)
+	tally, err := decodeTally(state[1])
 	if err != nil {
-		return time.Time{}, err
+		return last, false, err
+	}
+	var c storev1.SessionSettings
+	if err := wire.Unmarshal(state[2], &c); err != nil {
+		return last, false, damaged(err)
+	}
+	changed, err := working.ChangeTime(state[3])
+	if err != nil {
+		return last, false, damaged(err)
 	}
 	values, err := from.Get(ctx, kv.Log, entryKey(scope, session, h.last), taskKey(scope, session, tally.Last))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("session: read times: %w", err)
+		return last, false, fmt.Errorf("session: read times: %w", err)
 	}
 	var sum Summary
 	for _, value := range values {
 		if err := sum.see(value); err != nil {
-			return time.Time{}, err
+			return last, false, err
 		}
 	}
-	return sum.Updated, nil
+	for _, t := range []time.Time{sum.Updated, wire.TimeOf(c.Time), changed} {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last, !last.IsZero() || state[2] == nil && state[3] == nil, nil
 }
 
 // idle reports whether something was so long ago; a negative time is never over.

@@ -73,8 +73,12 @@ func (l *Log) Renew(ctx context.Context, scope kv.Scope, session string, version
 		if err != nil {
 			return nil, err
 		}
+		before, err := decodeWorking(values[0])
+		if err != nil {
+			return nil, err
+		}
 		renews := r.Snapshot.Sprint > 0
-		if state.version != version || renews && (int(last)+1 != r.Snapshot.Sprint || !bytes.Equal(values[0], working.Encode(r.Before))) {
+		if state.version != version || renews && (int(last)+1 != r.Snapshot.Sprint || !bytes.Equal(working.Encode(before), working.Encode(r.Before))) {
 			return nil, fmt.Errorf("%w: they, the working state or the sprint", ErrFoldsChanged)
 		}
 		if len(r.Made) > 0 {
@@ -91,7 +95,7 @@ func (l *Log) Renew(ctx context.Context, scope kv.Scope, session string, version
 		answer := encodeCounter(last + 1)
 		tx.Put(kv.Log, sprintKey(scope, session), answer)
 		tx.Put(kv.Log, snapshotKey(scope, session, last+1), working.EncodeSnapshot(&r.Snapshot))
-		tx.Put(kv.Log, workingKey(scope, session), working.Encode(r.Before.Taken().With(working.Change{Deactivate: r.Swapped}, l.now(), 0)))
+		tx.Put(kv.Log, workingKey(scope, session), working.EncodeChanged(r.Before.Taken().With(working.Change{Deactivate: r.Swapped}, l.now(), 0), l.now()))
 		return answer, j.put(tx, state)
 	}
 	err = l.once(ctx, scope, requestID, requestDigest("renew", session, nil), stage, func(answer []byte) error {

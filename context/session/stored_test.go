@@ -78,6 +78,7 @@ func TestStored(t *testing.T) {
 	storedtest.Check(t, storedtest.Format[Config]{
 		Message: &storev1.SessionSettings{},
 		Rich:    func(c *Config) { c.Prompt = &settings.Prompt{Layout: settings.ReAct} },
+		Apart:   []string{"SessionSettings.time"},
 		Encode:  encodeConfig,
 		Decode:  decodeConfig,
 	})

@@ -66,7 +66,7 @@ func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string,
 		if err := tooLong(&w, &change, u.Count); err != nil {
 			return nil, err
 		}
-		value := working.Encode(w)
+		value := working.EncodeChanged(w, l.now())
 		tx.Put(kv.Log, workingKey(scope, session), value)
 		return value, nil
 	}

@@ -3,13 +3,32 @@ package working
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Encode is the stored form of it; nothing of an empty one.
-func Encode(w Working) []byte {
+func Encode(w Working) []byte { return wire.Marshal(stored(w)) }
+
+// EncodeChanged is Encode with the moment of the change, which ChangeTime reads.
+func EncodeChanged(w Working, at time.Time) []byte {
+	m := stored(w)
+	m.Time = wire.Micros(at)
+	return wire.Marshal(m)
+}
+
+// ChangeTime is when a stored working state changed last; zero where that is not known.
+func ChangeTime(value []byte) (time.Time, error) {
+	var m storev1.Working
+	if err := wire.Unmarshal(value, &m); err != nil {
+		return time.Time{}, fmt.Errorf("working: decode: %w", err)
+	}
+	return wire.TimeOf(m.Time), nil
+}
+
+func stored(w Working) *storev1.Working {
 	m := &storev1.Working{
 		Goal: w.Goal, Active: w.Active, Inactive: w.Inactive, Progress: w.Progress, Scratchpad: w.Scratchpad,
 		Heartbeat: wire.Micros(w.Heartbeat), Questions: w.Questions, Citations: w.Citations,
@@ -29,7 +48,7 @@ func Encode(w Working) []byte {
 			Source: e.Source, Title: e.Title, Content: e.Content, Citation: e.Citation, Score: e.Score + 0,
 		})
 	}
-	return wire.Marshal(m)
+	return m
 }
 
 // upTo is a stored number, and 0 for one that only a later version knows.

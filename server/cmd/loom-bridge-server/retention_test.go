@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/pgtest"
@@ -177,6 +178,10 @@ func TestRetainSessions(t *testing.T) {
 	must(t, err)
 	steps, err := before.context().ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "a", SessionId: "s"})
 	must(t, err)
+	_, err = before.context().ConfigureSession(t.Context(), &loombridgev1.ConfigureSessionRequest{AgentId: "a", SessionId: "configured", Model: "o3"})
+	must(t, err)
+	_, err = before.context().UpdateWorking(t.Context(), &loombridgev1.UpdateWorkingRequest{AgentId: "a", SessionId: "planned", Goal: proto.String("be done")})
+	must(t, err)
 	must(t, before.Stop())
 
 	p := MustRun(t, dir, "--retain-sessions", "1s", "--shell-allow", "echo,cat,sleep", "--metrics-addr", "127.0.0.1:0")
@@ -202,6 +207,14 @@ func TestRetainSessions(t *testing.T) {
 		if got := p.heard(t, session); len(got) != n {
 			t.Errorf("session %s has messages %q, want %d", session, got, n)
 		}
+	}
+	bare, err := p.context().ConfigureSession(t.Context(), &loombridgev1.ConfigureSessionRequest{AgentId: "a", SessionId: "configured"})
+	if must(t, err); bare.GetModel() != "" {
+		t.Errorf("a session that is only configured keeps %v", bare)
+	}
+	planned, err := p.context().UpdateWorking(t.Context(), &loombridgev1.UpdateWorkingRequest{AgentId: "a", SessionId: "planned"})
+	if must(t, err); planned.GetWorking().GetGoal() != "" {
+		t.Errorf("a session with a goal alone keeps %v", planned)
 	}
 	if got := p.heard(t, "parent"); len(got) == 0 {
 		t.Error("a session went whose child is at work")

@@ -2831,7 +2831,9 @@ type SessionSettings struct {
 	// Budget of a prompt, tokens.
 	Budget uint64 `protobuf:"varint,10,opt,name=budget" json:"budget,omitempty"`
 	// What prompts are made of, JSON.
-	Prompt        []byte `protobuf:"bytes,11,opt,name=prompt" json:"prompt,omitempty"`
+	Prompt []byte `protobuf:"bytes,11,opt,name=prompt" json:"prompt,omitempty"`
+	// When they were last given, µs; missing in older settings.
+	Time          *int64 `protobuf:"zigzag64,14,opt,name=time" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2943,6 +2945,13 @@ func (x *SessionSettings) GetPrompt() []byte {
 	return nil
 }
 
+func (x *SessionSettings) GetTime() int64 {
+	if x != nil && x.Time != nil {
+		return *x.Time
+	}
+	return 0
+}
+
 // Working state; absent: nothing was noted.
 type Working struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2969,7 +2978,9 @@ type Working struct {
 	// Evidence.
 	Evidence []*Evidence `protobuf:"bytes,11,rep,name=evidence" json:"evidence,omitempty"`
 	// Citations.
-	Citations     []string `protobuf:"bytes,12,rep,name=citations" json:"citations,omitempty"`
+	Citations []string `protobuf:"bytes,12,rep,name=citations" json:"citations,omitempty"`
+	// When it last changed, µs; missing in older state.
+	Time          *int64 `protobuf:"zigzag64,13,opt,name=time" json:"time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3086,6 +3097,13 @@ func (x *Working) GetCitations() []string {
 		return x.Citations
 	}
 	return nil
+}
+
+func (x *Working) GetTime() int64 {
+	if x != nil && x.Time != nil {
+		return *x.Time
+	}
+	return 0
 }
 
 // An item of the plan.
@@ -3843,7 +3861,7 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"Generation\x12\x1d\n" +
 	"\x06number\x18\x01 \x01(\x04B\x05\xaa\x01\x02\b\x01R\x06number\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\x04R\x05first\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\xda\x02\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\xf5\x02\n" +
 	"\x0fSessionSettings\x12\x16\n" +
 	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x16\n" +
 	"\x06preset\x18\x02 \x01(\tR\x06preset\x12\x1f\n" +
@@ -3857,7 +3875,8 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\x05model\x18\t \x01(\tR\x05model\x12\x16\n" +
 	"\x06budget\x18\n" +
 	" \x01(\x04R\x06budget\x12\x16\n" +
-	"\x06prompt\x18\v \x01(\fR\x06promptJ\x04\b\f\x10\rJ\x04\b\r\x10\x0e\"\xa8\x03\n" +
+	"\x06prompt\x18\v \x01(\fR\x06prompt\x12\x19\n" +
+	"\x04time\x18\x0e \x01(\x12B\x05\xaa\x01\x02\b\x01R\x04timeJ\x04\b\f\x10\rJ\x04\b\r\x10\x0e\"\xc3\x03\n" +
 	"\aWorking\x12\x12\n" +
 	"\x04goal\x18\x01 \x01(\tR\x04goal\x12&\n" +
 	"\x04plan\x18\x02 \x03(\v2\x12.store.v1.PlanItemR\x04plan\x12\x16\n" +
@@ -3873,7 +3892,8 @@ const file_store_v1_log_proto_rawDesc = "" +
 	"\tquestions\x18\n" +
 	" \x03(\tR\tquestions\x12.\n" +
 	"\bevidence\x18\v \x03(\v2\x12.store.v1.EvidenceR\bevidence\x12\x1c\n" +
-	"\tcitations\x18\f \x03(\tR\tcitations\"b\n" +
+	"\tcitations\x18\f \x03(\tR\tcitations\x12\x19\n" +
+	"\x04time\x18\r \x01(\x12B\x05\xaa\x01\x02\b\x01R\x04time\"b\n" +
 	"\bPlanItem\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x04R\x06status\x12\x14\n" +
