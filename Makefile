@@ -175,7 +175,7 @@ go-test: build ## Run the Go tests but the soaks (BRIEF= with them), and say whi
 
 .PHONY: limits
 limits: build ## Drive a server to each of its limits and print how far it came
-	LOOM_LIMITS=1 $(GO) test -tags embedhelper -count 1 -run 'TestLimitsOfAServer$$' -v ./server/cmd/loom-bridge-server | grep -v '^=== '
+	LOOM_LIMITS=1 $(GO) test -tags embedhelper -count 1 -run 'TestLimitsOfAServerSoak$$' -v ./server/cmd/loom-bridge-server | grep -v '^=== '
 
 # A module of its own: the schemas of Kubernetes, Compose and Envoy are no dependency of the server.
 .PHONY: deploy-test

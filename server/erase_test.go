@@ -130,6 +130,11 @@ func holding(t *testing.T, engine kv.Engine, text string, under kv.Scope) (all [
 	return all
 }
 
+// unlinked leaves out the links of the audit's chain, which are written in the background.
+func unlinked(entries []string) []string {
+	return slices.DeleteFunc(slices.Clone(entries), func(e string) bool { return strings.Contains(e, `yaudit\x00l`) })
+}
+
 // under are the entries of scopes.
 func under(t *testing.T, engine kv.Engine, scopes ...kv.Scope) (all []string) {
 	t.Helper()
@@ -175,7 +180,7 @@ func TestEraseScope(t *testing.T) {
 
 	counted, err := erase(ctx, s, dry(eraseAgent("a")))
 	must(t, err)
-	if now := holding(t, engine, "", a); !slices.Equal(now, whole) {
+	if now := holding(t, engine, "", a); !slices.Equal(unlinked(now), unlinked(whole)) {
 		t.Errorf("a dry run has changed the store, or says otherwise: %v", counted)
 	}
 	for _, r := range []*loombridgev1.EraseScopeRequest{eraseAgent("nobody"), dry(eraseAgent("nobody")), erasePerson("a")} {

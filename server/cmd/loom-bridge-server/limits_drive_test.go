@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -22,19 +24,16 @@ func random(bytes int) []byte {
 	return b
 }
 
-// quiet is how long nothing changes before a drive takes that for the end. One that takes
-// it too early measures too little.
-const quiet = 300 * time.Millisecond
-
-// settled is what a count comes to.
-func settled(count func() int) float64 {
-	got := count()
-	for since := time.Now(); time.Since(since) < quiet; time.Sleep(2 * time.Millisecond) {
-		if now := count(); now != got {
-			got, since = now, time.Now()
+// decided waits until each of so many calls at once was either taken or refused, and returns
+// how many were taken.
+func (s *stand) decided(n int, taken, refused func() int) float64 {
+	for taken()+refused() < n {
+		if s.ctx.Err() != nil {
+			s.tb.Fatal(s.ctx.Err())
 		}
+		time.Sleep(2 * time.Millisecond)
 	}
-	return float64(got)
+	return float64(taken())
 }
 
 // largest is the largest of some sizes around a limit that is taken.
@@ -71,6 +70,11 @@ func (s *stand) atOnce(n int, call func(ctx context.Context, i int) error) (refu
 		}()
 	}
 	return refused
+}
+
+// count reads a counter.
+func count(of *atomic.Int64) func() int {
+	return func() int { return int(of.Load()) }
 }
 
 // atModel counts the questions that the embedder was asked.
@@ -149,8 +153,8 @@ func sizeLimits() []limits {
 		}},
 		{change: func(_ *stand, c *Config) { c.Retention.Every = 20 * time.Millisecond }, rows: []limit{
 			{"events-max-bytes", "30000", 30000, "bytes", "100 events more on each of two topics", func(s *stand) float64 {
-				s.keptEvents(30000, "two", "one")
-				return s.keptEvents(30000, "three", "two", "one")
+				s.keptEvents(30000, "one")
+				return s.keptEvents(30000, "two", "one")
 			}},
 		}},
 	}
@@ -254,19 +258,19 @@ func countLimits() []limits {
 
 // listening counts the subscriptions that begin, of so many at once.
 func (s *stand) listening(n int, of func() *process) float64 {
-	var begun atomic.Int64
+	var begun, refused atomic.Int64
 	for range n {
 		on := *s
 		on.process = of()
-		s.atOnce(1, func(context.Context, int) error {
-			err := on.listen()
-			if err == nil {
+		go func() {
+			if on.listen() != nil {
+				refused.Add(1)
+			} else {
 				begun.Add(1)
 			}
-			return err
-		})
+		}()
 	}
-	return settled(func() int { return int(begun.Load()) })
+	return s.decided(n, count(&begun), count(&refused))
 }
 
 func callLimits() []limits {
@@ -276,14 +280,14 @@ func callLimits() []limits {
 		{both: both, files: files, rows: []limit{
 			{"max-calls", "8", 8, "calls", "24 programs that do not end", func(s *stand) float64 { return s.programs(24) }},
 		}},
-		{both: both, files: files, rows: []limit{{"max-tools", "8", 8, "tools", "24 programs that do not end", func(s *stand) float64 { return s.programs(24) }}}},
+		{both: both, files: files, rows: []limit{{"max-tools", "8", 8, "tools", "24 programs that take turns", (*stand).turns}}},
 		{rows: []limit{{"max-message-bytes", "200000", 200000, "bytes", "32 calls of 20,000 bytes that are not answered", func(s *stand) float64 { return 20000 * s.hanging(32, 20000) }}}},
 	}
 }
 
 // programs starts programs at once that do not end, and counts those that run.
 func (s *stand) programs(n int) float64 {
-	s.atOnce(n, func(ctx context.Context, i int) error {
+	refused := s.atOnce(n, func(ctx context.Context, i int) error {
 		_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{
 			AgentId: "a", Name: "system:shell", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{
 				ArgumentsJson: fmt.Sprintf(`{"command":"sh","args":["-c","touch run%d; sleep 1000"]}`, i),
@@ -291,25 +295,53 @@ func (s *stand) programs(n int) float64 {
 		})
 		return err
 	})
-	for s.begun() == 0 {
-		time.Sleep(time.Millisecond)
+	return s.decided(n, s.begun, count(refused))
+}
+
+// turns starts more programs at once than may run, and returns how many were seen to run
+// side by side. Each looks when it begins, and all wait until the first have looked.
+func (s *stand) turns() float64 {
+	const n, first = 24, 6
+	var over atomic.Int64
+	s.atOnce(n, func(ctx context.Context, i int) error {
+		_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{
+			AgentId: "a", Name: "system:shell", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{
+				ArgumentsJson: fmt.Sprintf(`{"command":"sh","args":["-c","touch run%d; ls | grep -c run > seen%d; while [ ! -e go ]; do sleep 0.01; done; sleep 0.1; rm run%d"]}`, i, i, i),
+			},
+		})
+		over.Add(1)
+		return err
+	})
+	s.decided(first, s.begun, func() int { return 0 })
+	must(s.tb, os.WriteFile(filepath.Join(s.dir, "work", "go"), nil, 0o600))
+	s.decided(n, count(&over), func() int { return 0 })
+	seen, err := filepath.Glob(filepath.Join(s.dir, "work", "seen*"))
+	must(s.tb, err)
+	most := 0
+	for _, file := range seen {
+		text, err := os.ReadFile(file)
+		must(s.tb, err)
+		number, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		must(s.tb, err)
+		most = max(most, number)
 	}
-	return settled(func() int { return int(s.begun()) })
+	return float64(most)
 }
 
 // begun counts the programs that run.
-func (s *stand) begun() float64 {
+func (s *stand) begun() int {
 	found, err := filepath.Glob(filepath.Join(s.dir, "work", "run*"))
 	must(s.tb, err)
-	return float64(len(found))
+	return len(found)
 }
 
 // hanging counts the calls that wait for an agent, of so many at once.
 func (s *stand) hanging(n, bytes int) float64 {
-	provide(s.tb, s.ctx, s.conn, "hanging", "hanging:tool", func(*peerStream, pushed) {})
+	var came atomic.Int64
+	provide(s.tb, s.ctx, s.conn, "hanging", "hanging:tool", func(*peerStream, pushed) { came.Add(1) })
 	refused := s.atOnce(n, func(ctx context.Context, _ int) error {
 		_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{AgentId: "hanging", Name: "hanging:tool", Thought: strings.Repeat("x", bytes)})
 		return err
 	})
-	return float64(n) - settled(func() int { return int(refused.Load()) })
+	return s.decided(n, count(&came), count(refused))
 }

@@ -147,12 +147,10 @@ func testNames(t *testing.T) map[string]bool {
 }
 
 // A started server keeps each of its limits, and comes at most a quarter over it. The table
-// says how far each came.
-func TestLimitsOfAServer(t *testing.T) {
+// says how far each came. Limits of time are only judged on a machine that does nothing else
+// (make limits).
+func TestLimitsOfAServerSoak(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("LOOM_LIMITS") == "" {
-		t.Skip("it measures, and wants a machine that does nothing else: make limits")
-	}
 	groups := drivenLimits()
 	reached := make([][]float64, len(groups))
 	t.Run("drive", func(t *testing.T) {
@@ -174,6 +172,9 @@ func TestLimitsOfAServer(t *testing.T) {
 		for j, row := range group.rows {
 			ratio := reached[i][j] / row.most
 			fmt.Fprintf(w, "--%s\t%.6g\t%.6g\t%.2f\t%s\t%s\n", row.setting, row.most, reached[i][j], ratio, row.unit, row.by)
+			if row.unit == "seconds" && os.Getenv("LOOM_LIMITS") == "" {
+				continue
+			}
 			if !(ratio > 0 && ratio <= mostOver) {
 				t.Errorf("--%s %s: %s reached %v %s, %.2f of it", row.setting, row.value, row.by, reached[i][j], row.unit, ratio)
 			}

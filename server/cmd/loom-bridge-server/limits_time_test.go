@@ -16,7 +16,7 @@ func timeLimits() []limits {
 				_, err := s.bridge().MemoryQuery(ctx, &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "x"})
 				return err
 			})
-			settled(s.atModel)
+			s.decided(1, s.atModel, func() int { return 0 })
 			began := time.Now()
 			_ = s.Stop()
 			return time.Since(began).Seconds()
