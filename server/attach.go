@@ -160,8 +160,7 @@ func (s *bridgeService) open(a *attachment, r agents.Registration) (*agents.Link
 
 func (a *attachment) ready() *loombridgev1.AttachResponse {
 	return &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.AttachReady{
-		Positions: convert.TopicPositions(a.subscription.Positions()), Generation: int64(a.link.Generation()),
-		HeartbeatInterval: durationpb.New(a.interval), ServerTime: convert.Timestamp(a.before),
+		Positions: convert.TopicPositions(a.subscription.Positions()), HeartbeatInterval: durationpb.New(a.interval), ServerTime: convert.Timestamp(a.before),
 	}}}
 }
 
@@ -176,16 +175,16 @@ func (a *attachment) Receive(ctx context.Context) error {
 	}
 	switch item := m.GetItem().(type) {
 	case *loombridgev1.AttachRequest_Publish:
-		return a.Publish(ctx, a.publicationOf(ctx, item.Publish))
+		return a.Publish(ctx, a.publicationOf(ctx, m.GetRef(), item.Publish))
 	case *loombridgev1.AttachRequest_Subscribe:
-		return a.Reply(ctx, a.subscribe(ctx, item.Subscribe))
+		return a.Reply(ctx, a.subscribe(ctx, m.GetRef(), item.Subscribe))
 	case *loombridgev1.AttachRequest_Unsubscribe:
-		return a.Reply(ctx, a.unsubscribe(ctx, item.Unsubscribe))
+		return a.Reply(ctx, a.unsubscribe(ctx, m.GetRef(), item.Unsubscribe))
 	case *loombridgev1.AttachRequest_ToolResult:
 		a.link.Complete(item.ToolResult.GetCallId(), convert.ToolResult(item.ToolResult))
 		return nil
 	case *loombridgev1.AttachRequest_Heartbeat:
-		return a.Heartbeat(ctx, a.beat(ctx, item.Heartbeat))
+		return a.Heartbeat(ctx, a.beat(ctx, m.GetRef(), item.Heartbeat))
 	case *loombridgev1.AttachRequest_Hello:
 		return validate.Refuse("hello", "comes first and once")
 	}
@@ -193,8 +192,8 @@ func (a *attachment) Receive(ctx context.Context) error {
 }
 
 // beat notes a heartbeat with what it brings, and answers it.
-func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) streamAnswer {
-	reply := &loombridgev1.AttachAnswer{Ref: r.GetRef(), ServerTime: convert.Timestamp(a.now())}
+func (a *attachment) beat(ctx context.Context, ref int64, r *loombridgev1.AttachHeartbeat) streamAnswer {
+	reply := &loombridgev1.AttachAnswer{Ref: ref, ServerTime: convert.Timestamp(a.now())}
 	err := validate.AttachHeartbeat(r)
 	scope := kv.AgentScope(a.tenant, a.agentID)
 	if err == nil {
@@ -210,21 +209,21 @@ func (a *attachment) beat(ctx context.Context, r *loombridgev1.AttachHeartbeat) 
 }
 
 // subscribe adds topics to the subscription: all or nothing.
-func (a *attachment) subscribe(ctx context.Context, r *loombridgev1.AttachSubscribe) streamAnswer {
+func (a *attachment) subscribe(ctx context.Context, ref int64, r *loombridgev1.SubscribeRequest) streamAnswer {
 	// Taken first, so that resuming from it can't skip an event.
 	now, err := a.events.Now(ctx)
 	if err != nil {
-		return a.refusal(ctx, r.GetRef(), err)
+		return a.refusal(ctx, ref, err)
 	}
 	positions, err := a.addTopics(ctx, r)
 	if err != nil {
-		return a.refusal(ctx, r.GetRef(), within("subscribe", err))
+		return a.refusal(ctx, ref, within("subscribe", err))
 	}
-	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef(), Positions: convert.TopicPositions(positions), ServerTime: convert.Timestamp(now)}}
+	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: ref, Positions: convert.TopicPositions(positions), ServerTime: convert.Timestamp(now)}}
 }
 
-func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscribe) ([]events.Position, error) {
-	if err := validate.AttachSubscribe(r, a.topics); err != nil {
+func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.SubscribeRequest) ([]events.Position, error) {
+	if err := validate.AttachSubscribe(r, a.agentID, a.topics); err != nil {
 		return nil, err
 	}
 	selections, err := convert.Selections(r.GetTopics())
@@ -239,14 +238,14 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.AttachSubscr
 	return positions, err
 }
 
-func (a *attachment) unsubscribe(ctx context.Context, r *loombridgev1.AttachUnsubscribe) streamAnswer {
+func (a *attachment) unsubscribe(ctx context.Context, ref int64, r *loombridgev1.AttachUnsubscribe) streamAnswer {
 	if err := validate.AttachUnsubscribe(r); err != nil {
-		return a.refusal(ctx, r.GetRef(), within("unsubscribe", err))
+		return a.refusal(ctx, ref, within("unsubscribe", err))
 	}
 	a.subscription.Remove(r.GetTopics()...)
 	a.topics.remove(r.GetTopics())
 	a.link.SetTopics(a.topics.names())
-	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: r.GetRef()}}
+	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: ref}}
 }
 
 // errorOf is a refusal as the agent gets it. Faults of the server are logged

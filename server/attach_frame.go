@@ -42,12 +42,9 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 // Numbers of the fields that are written here; a test reads them back with the
 // generated code.
 const (
-	responseEvent  = 2 // AttachResponse.event, SubscribeResponse.event
-	responseAnswer = 3 // AttachResponse.answer
-
-	attachEventEvent   = 1
-	attachEventDropped = 2
-	subscribeDropped   = 3
+	responseEvent   = 2 // AttachResponse.event, SubscribeResponse.event
+	responseDropped = 3 // AttachResponse.dropped, SubscribeResponse.dropped_volatile
+	responseAnswer  = 4 // AttachResponse.answer
 
 	answerRef     = 1
 	answerEmitted = 3
@@ -95,26 +92,13 @@ type framer struct {
 	out     frame
 }
 
-// attachEvent is an AttachResponse with an event. The frame is good until the
-// next one.
-func (w *framer) attachEvent(d events.Delivery) *frame {
-	body, tail := w.event(d.Event)
-	event := len(body) + len(tail)
-	inner := protowire.SizeTag(attachEventEvent) + protowire.SizeBytes(event) + sizeNumber(attachEventDropped, d.Dropped)
+// event is an AttachResponse with an event, and just so a SubscribeResponse. The frame is
+// good until the next one.
+func (w *framer) event(d events.Delivery) *frame {
+	body, tail := w.body(d.Event)
 	b := make([]byte, 0, envelopeBytes+len(body))
-	b = appendHeader(b, responseEvent, inner)
 	// Before the event, so that the payload stays last.
-	b = appendNumber(b, attachEventDropped, d.Dropped)
-	b = appendHeader(b, attachEventEvent, event)
-	return w.frame(append(b, body...), tail)
-}
-
-// subscribeEvent is a SubscribeResponse with an event. The frame is good until
-// the next one.
-func (w *framer) subscribeEvent(d events.Delivery) *frame {
-	body, tail := w.event(d.Event)
-	b := make([]byte, 0, envelopeBytes+len(body))
-	b = appendNumber(b, subscribeDropped, d.Dropped)
+	b = appendNumber(b, responseDropped, d.Dropped)
 	b = appendHeader(b, responseEvent, len(body)+len(tail))
 	return w.frame(append(b, body...), tail)
 }
@@ -158,8 +142,8 @@ func (w *framer) keep(b []byte) {
 	}
 }
 
-// event writes an Event with its payload last: a large one apart, as tail.
-func (w *framer) event(e events.Event) (body, tail []byte) {
+// body writes an Event with its payload last: a large one apart, as tail.
+func (w *framer) body(e events.Event) (body, tail []byte) {
 	b := appendText(w.scratch[:0], eventID, e.ID)
 	b = appendText(b, eventTopic, e.Topic)
 	b = appendNumber(b, eventSequence, int64(e.Sequence))

@@ -89,13 +89,12 @@ func TestEventFrames(t *testing.T) {
 			for _, dropped := range []int64{0, 7, 1 << 50} {
 				w := &framer{asText: test.form}
 				var attached loombridgev1.AttachResponse
-				MustRead(t, w.attachEvent(events.Delivery{Event: e, Dropped: dropped}), &attached)
-				want := &loombridgev1.AttachEvent{Event: m, Dropped: dropped}
-				if diff := cmp.Diff(want, attached.GetEvent(), protocmp.Transform()); diff != "" {
+				MustRead(t, w.event(events.Delivery{Event: e, Dropped: dropped}), &attached)
+				if diff := cmp.Diff(m, attached.GetEvent(), protocmp.Transform()); diff != "" || attached.GetDropped() != dropped {
 					t.Errorf("attach, dropped %d (-want +got):\n%s", dropped, diff)
 				}
 				var subscribed loombridgev1.SubscribeResponse
-				MustRead(t, w.subscribeEvent(events.Delivery{Event: e, Dropped: dropped}), &subscribed)
+				MustRead(t, w.event(events.Delivery{Event: e, Dropped: dropped}), &subscribed)
 				if diff := cmp.Diff(m, subscribed.GetEvent(), protocmp.Transform()); diff != "" || subscribed.GetDroppedVolatile() != dropped {
 					t.Errorf("subscribe, dropped %d (-want +got):\n%s", subscribed.GetDroppedVolatile(), diff)
 				}
@@ -124,12 +123,12 @@ func TestAnswerFrames(t *testing.T) {
 func TestFramesAreApart(t *testing.T) {
 	w := &framer{asText: true}
 	e := fullEvent()
-	first := *w.attachEvent(events.Delivery{Event: e})
+	first := *w.event(events.Delivery{Event: e})
 	e.ID, e.Payload, e.Headers = "other", []byte("2"), map[string]string{"k": strings.Repeat("x", 2*keepScratch)}
-	w.attachEvent(events.Delivery{Event: e})
+	w.event(events.Delivery{Event: e})
 	var got loombridgev1.AttachResponse
 	MustRead(t, &first, &got)
-	if diff := cmp.Diff(fullMessage(), got.GetEvent().GetEvent(), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(fullMessage(), got.GetEvent(), protocmp.Transform()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if cap(w.scratch) > keepScratch {
@@ -155,8 +154,8 @@ func FuzzEventFrame(f *testing.F) {
 		}
 		w := &framer{asText: true}
 		var got loombridgev1.AttachResponse
-		MustRead(t, w.attachEvent(events.Delivery{Event: e, Dropped: dropped}), &got)
-		if diff := cmp.Diff(&loombridgev1.AttachEvent{Event: form, Dropped: dropped}, got.GetEvent(), protocmp.Transform()); diff != "" {
+		MustRead(t, w.event(events.Delivery{Event: e, Dropped: dropped}), &got)
+		if diff := cmp.Diff(form, got.GetEvent(), protocmp.Transform()); diff != "" || got.GetDropped() != dropped {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -168,7 +167,7 @@ func BenchmarkEventFrame(b *testing.B) {
 	c, w, d := newCodec(DefaultLimits()), &framer{asText: true}, events.Delivery{Event: fullEvent()}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := c.Marshal(w.attachEvent(d)); err != nil {
+		if _, err := c.Marshal(w.event(d)); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -178,10 +177,10 @@ func BenchmarkEventMessage(b *testing.B) {
 	c, e := encoding.GetCodecV2(protocodec.Name), fullEvent()
 	b.ReportAllocs()
 	for b.Loop() {
-		m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Event{Event: &loombridgev1.AttachEvent{Event: &loombridgev1.Event{
+		m := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Event{Event: &loombridgev1.Event{
 			Id: e.ID, Topic: e.Topic, Sequence: int64(e.Sequence), Source: e.Source, SessionId: e.SessionID, CreateTime: convert.Timestamp(e.Time),
 			Headers: e.Headers, Type: e.Type, Tags: e.Tags, PayloadForm: &loombridgev1.Event_PayloadJson{PayloadJson: string(e.Payload)},
-		}}}}
+		}}}
 		if _, err := c.Marshal(m); err != nil {
 			b.Fatal(err)
 		}

@@ -48,8 +48,8 @@ func FuzzAttach(f *testing.F) {
 	f.Add(script(hello, publishMessage(1, countPublish(1, "a", false)), publishMessage(0, countPublish(2, "b.c", true)), heartbeatMessage(3)))
 	f.Add(script(hello, resultMessage(&loombridgev1.AttachToolResult{CallId: "c", Success: true}), hello))
 	f.Add(script(hello,
-		&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Subscribe{Subscribe: &loombridgev1.AttachSubscribe{Ref: 1, Topics: topicsOf("c", "**")}}},
-		&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Unsubscribe{Unsubscribe: &loombridgev1.AttachUnsubscribe{Ref: 2, Topics: []string{"a", "c"}}}},
+		&loombridgev1.AttachRequest{Ref: 1, Item: &loombridgev1.AttachRequest_Subscribe{Subscribe: &loombridgev1.SubscribeRequest{Topics: topicsOf("c", "**")}}},
+		&loombridgev1.AttachRequest{Ref: 2, Item: &loombridgev1.AttachRequest_Unsubscribe{Unsubscribe: &loombridgev1.AttachUnsubscribe{Topics: []string{"a", "c"}}}},
 		publishMessage(-1, countPublish(1, "c", false)), &loombridgev1.AttachRequest{}))
 	f.Add(script(publishMessage(1, nil), hello))
 	s := servertest.Start(f, nil)

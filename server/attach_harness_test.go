@@ -98,11 +98,11 @@ func helloMessage(hello *loombridgev1.AttachHello) *loombridgev1.AttachRequest {
 }
 
 func publishMessage(ref int64, r *loombridgev1.EmitRequest) *loombridgev1.AttachRequest {
-	return &loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Publish{Publish: &loombridgev1.AttachPublish{Ref: ref, Event: r}}}
+	return &loombridgev1.AttachRequest{Ref: ref, Item: &loombridgev1.AttachRequest_Publish{Publish: r}}
 }
 
 func heartbeatMessage(ref int64) *loombridgev1.AttachRequest {
-	return &loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Heartbeat{Heartbeat: &loombridgev1.AttachHeartbeat{Ref: ref}}}
+	return &loombridgev1.AttachRequest{Ref: ref, Item: &loombridgev1.AttachRequest_Heartbeat{Heartbeat: &loombridgev1.AttachHeartbeat{}}}
 }
 
 func resultMessage(r *loombridgev1.AttachToolResult) *loombridgev1.AttachRequest {
@@ -121,13 +121,13 @@ func (a *attachment) publish(ref int64, r *loombridgev1.EmitRequest) {
 
 func (a *attachment) subscribe(ref int64, topics ...*loombridgev1.TopicPosition) *loombridgev1.AttachAnswer {
 	a.tb.Helper()
-	a.send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Subscribe{Subscribe: &loombridgev1.AttachSubscribe{Ref: ref, Topics: topics}}})
+	a.send(&loombridgev1.AttachRequest{Ref: ref, Item: &loombridgev1.AttachRequest_Subscribe{Subscribe: &loombridgev1.SubscribeRequest{Topics: topics}}})
 	return a.answer(ref)
 }
 
 func (a *attachment) unsubscribe(ref int64, topics ...string) *loombridgev1.AttachAnswer {
 	a.tb.Helper()
-	a.send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Unsubscribe{Unsubscribe: &loombridgev1.AttachUnsubscribe{Ref: ref, Topics: topics}}})
+	a.send(&loombridgev1.AttachRequest{Ref: ref, Item: &loombridgev1.AttachRequest_Unsubscribe{Unsubscribe: &loombridgev1.AttachUnsubscribe{Topics: topics}}})
 	return a.answer(ref)
 }
 
@@ -151,7 +151,7 @@ func (a *attachment) next(kind func(*loombridgev1.AttachResponse) bool) *loombri
 
 func (a *attachment) event() *loombridgev1.Event {
 	a.tb.Helper()
-	return a.next(func(m *loombridgev1.AttachResponse) bool { return m.GetEvent() != nil }).GetEvent().GetEvent()
+	return a.next(func(m *loombridgev1.AttachResponse) bool { return m.GetEvent() != nil }).GetEvent()
 }
 
 func (a *attachment) call() *loombridgev1.AttachToolCall {

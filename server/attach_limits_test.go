@@ -187,7 +187,7 @@ func TestAttachCountsDrops(t *testing.T) {
 		m, err := a.stream.Recv()
 		must(t, err)
 		got++
-		dropped += m.GetEvent().GetDropped()
+		dropped += m.GetDropped()
 	}
 	if dropped == 0 {
 		t.Errorf("%d events came and none was dropped", got)

@@ -16,17 +16,17 @@ import (
 type publication = stream.Publication[streamAnswer]
 
 // publicationOf is what an agent published, for the bus, or refused.
-func (a *attachment) publicationOf(ctx context.Context, p *loombridgev1.AttachPublish) publication {
-	event, err := a.eventOf(p)
+func (a *attachment) publicationOf(ctx context.Context, ref int64, r *loombridgev1.EmitRequest) publication {
+	event, err := a.eventOf(r)
 	if err != nil {
-		err = within("publish.event", err)
+		err = within("publish", err)
 	} else {
-		err = heard(a.events, a.agents, a.tenant, p.GetEvent(), event)
+		err = heard(a.events, a.agents, a.tenant, r, event)
 	}
 	if err != nil {
-		return a.refusedPublish(ctx, p.GetRef(), err)
+		return a.refusedPublish(ctx, ref, err)
 	}
-	one := publication{Ref: p.GetRef(), Event: event, Options: convert.EmitOptions(p.GetEvent(), ownsOf(ctx)), Size: len(event.Payload)}
+	one := publication{Ref: ref, Event: event, Options: convert.EmitOptions(r, ownsOf(ctx)), Size: len(event.Payload)}
 	for key, value := range event.Headers {
 		one.Size += len(key) + len(value)
 	}
@@ -34,11 +34,7 @@ func (a *attachment) publicationOf(ctx context.Context, p *loombridgev1.AttachPu
 }
 
 // eventOf fills in what a publish may leave out.
-func (a *attachment) eventOf(p *loombridgev1.AttachPublish) (events.Event, error) {
-	r := p.GetEvent()
-	if r == nil {
-		return events.Event{}, validate.Refuse("", "is required")
-	}
+func (a *attachment) eventOf(r *loombridgev1.EmitRequest) (events.Event, error) {
 	if r.GetAgentId() == "" {
 		r.AgentId = a.agentID
 	}
@@ -64,7 +60,7 @@ func (a *attachment) refusedPublish(ctx context.Context, ref int64, err error) p
 // only.
 func (a *attachment) Answer(ctx context.Context, p *publication, result events.EmitResult) (streamAnswer, bool) {
 	if result.Err != nil {
-		return a.refusal(ctx, p.Ref, within("publish.event", result.Err)), true
+		return a.refusal(ctx, p.Ref, within("publish", result.Err)), true
 	}
 	taken := &result.Event
 	return streamAnswer{ref: p.Ref, id: taken.ID, sequence: taken.Sequence, time: taken.Time}, p.Ref != 0
@@ -80,7 +76,7 @@ func (a *attachment) SendAnswer(_ context.Context, one streamAnswer) error {
 
 // SendEvent delivers an event that clients take.
 func (a *attachment) SendEvent(_ context.Context, d events.Delivery) error {
-	f := a.framer.attachEvent(d)
+	f := a.framer.event(d)
 	if !a.framer.fits(d.Event) {
 		return nil
 	}

@@ -38,10 +38,10 @@ func TestAttachRegisters(t *testing.T) {
 		},
 	})
 	want := &loombridgev1.AttachReady{
-		Positions:  []*loombridgev1.TopicPosition{{Topic: "jobs", AfterSequence: new(int64(0))}},
-		Generation: a.ready.GetGeneration(), HeartbeatInterval: durationpb.New(time.Second), ServerTime: timestamppb.New(s.Clock.Now()),
+		Positions:         []*loombridgev1.TopicPosition{{Topic: "jobs", AfterSequence: new(int64(0))}},
+		HeartbeatInterval: durationpb.New(time.Second), ServerTime: timestamppb.New(s.Clock.Now()),
 	}
-	if diff := cmp.Diff(want, a.ready, protocmp.Transform()); diff != "" || a.ready.GetGeneration() == 0 {
+	if diff := cmp.Diff(want, a.ready, protocmp.Transform()); diff != "" {
 		t.Errorf("ready (-want +got):\n%s", diff)
 	}
 	got, _ := directory.Get(auth.DefaultTenant, "worker")
@@ -200,12 +200,12 @@ func TestAttachRefusesSingleMessages(t *testing.T) {
 		reason string
 		fields []string
 	}{
-		{"no event", publish(nil), "INVALID_REQUEST", []string{"publish.event"}},
-		{"no topic", publish(&loombridgev1.EmitRequest{}), "INVALID_REQUEST", []string{"publish.event.topic"}},
-		{"pattern as topic", publish(&loombridgev1.EmitRequest{Topic: "a.*"}), "INVALID_REQUEST", []string{"publish.event.topic"}},
-		{"other agent", publish(&loombridgev1.EmitRequest{AgentId: "lead", Topic: "a"}), "INVALID_REQUEST", []string{"publish.event.agent_id"}},
-		{"long type and tag", publish(&loombridgev1.EmitRequest{Topic: "a", Type: long, Tags: []string{"", long}}), "INVALID_REQUEST", []string{"publish.event.type", "publish.event.tags[1]"}},
-		{"no JSON", publish(&loombridgev1.EmitRequest{Topic: "a", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: "{"}}), "INVALID_REQUEST", []string{"publish.event.payload"}},
+		{"no event", publish(nil), "INVALID_REQUEST", []string{"publish.topic"}},
+		{"no topic", publish(&loombridgev1.EmitRequest{}), "INVALID_REQUEST", []string{"publish.topic"}},
+		{"pattern as topic", publish(&loombridgev1.EmitRequest{Topic: "a.*"}), "INVALID_REQUEST", []string{"publish.topic"}},
+		{"other agent", publish(&loombridgev1.EmitRequest{AgentId: "lead", Topic: "a"}), "INVALID_REQUEST", []string{"publish.agent_id"}},
+		{"long type and tag", publish(&loombridgev1.EmitRequest{Topic: "a", Type: long, Tags: []string{"", long}}), "INVALID_REQUEST", []string{"publish.type", "publish.tags[1]"}},
+		{"no JSON", publish(&loombridgev1.EmitRequest{Topic: "a", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: "{"}}), "INVALID_REQUEST", []string{"publish.payload"}},
 		{"reserved", publish(&loombridgev1.EmitRequest{Topic: "agent.status"}), "RESERVED_TOPIC", nil},
 		{"nothing to subscribe to", subscribe(), "INVALID_REQUEST", []string{"subscribe.topics"}},
 		{"subscribed already", subscribe(topicsOf("other", "mine")...), "INVALID_REQUEST", []string{"subscribe.topics[1].topic"}},

@@ -101,9 +101,6 @@ func TestAttachedProviderLeaves(t *testing.T) {
 	old := MustAttach(t, t.Context(), s.Bridge, hello)
 	ctx, cancel := context.WithCancel(t.Context())
 	young := MustAttach(t, ctx, s.Bridge, hello)
-	if young.ready.GetGeneration() <= old.ready.GetGeneration() {
-		t.Errorf("generations %d, %d", old.ready.GetGeneration(), young.ready.GetGeneration())
-	}
 	done := relay(t.Context(), directory, agents.ToolCall{Name: "echo", Arguments: "{}"})
 	young.call()
 	cancel()

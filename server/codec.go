@@ -295,36 +295,29 @@ func keepItem(request *loombridgev1.AttachRequest, raw []byte, text string) bool
 		field := items.Descriptor().Fields().ByNumber(number)
 		if value, ok := protowire.ConsumeBytes(raw[n:]); kind == protowire.BytesType && ok > 0 && field != nil && field.Message() != nil {
 			item := items.NewField(field)
-			keepName(item.Message(), value)
+			keepCall(item.Message(), value)
 			setMark(item.Message(), excessMark, text)
 			items.Set(field, item)
 			kept = true
+		}
+		if value, ok := protowire.ConsumeVarint(raw[n:]); kind == protowire.VarintType && ok > 0 && field != nil && field.Name() == "ref" {
+			request.Ref = int64(value)
 		}
 		raw = raw[n+size:]
 	}
 	return kept && request.GetHello() == nil
 }
 
-// Names of the fields by which an agent knows its item again.
-const (
-	refField    = "ref"
-	callIDField = "call_id"
-)
-
-// keepName copies the ref or call id of an encoded item into one.
-func keepName(item protoreflect.Message, raw []byte) {
-	ref, callID := item.Descriptor().Fields().ByName(refField), item.Descriptor().Fields().ByName(callIDField)
-	for len(raw) > 0 {
+// keepCall copies the call id of an encoded item into one.
+func keepCall(item protoreflect.Message, raw []byte) {
+	callID := item.Descriptor().Fields().ByName("call_id")
+	for len(raw) > 0 && callID != nil {
 		number, kind, n := protowire.ConsumeTag(raw)
 		size := protowire.ConsumeFieldValue(number, kind, raw[max(n, 0):])
 		if n < 0 || size < 0 {
 			return
 		}
-		switch {
-		case ref != nil && number == ref.Number() && kind == protowire.VarintType:
-			value, _ := protowire.ConsumeVarint(raw[n:])
-			item.Set(ref, protoreflect.ValueOfInt64(int64(value)))
-		case callID != nil && number == callID.Number() && kind == protowire.BytesType:
+		if number == callID.Number() && kind == protowire.BytesType {
 			if value, _ := protowire.ConsumeString(raw[n:]); len(value) <= validate.MaxIDBytes && utf8.ValidString(value) {
 				item.Set(callID, protoreflect.ValueOfString(value))
 			}
@@ -338,14 +331,14 @@ func (a *attachment) refuse(ctx context.Context, m *loombridgev1.AttachRequest) 
 	switch item := m.GetItem().(type) {
 	case *loombridgev1.AttachRequest_Publish:
 		if err := refuseMarked(item.Publish); err != nil {
-			return true, a.Publish(ctx, a.refusedPublish(ctx, item.Publish.GetRef(), err))
+			return true, a.Publish(ctx, a.refusedPublish(ctx, m.GetRef(), err))
 		}
 	case *loombridgev1.AttachRequest_Subscribe:
-		return a.refuseWith(ctx, item.Subscribe.GetRef(), refuseMarked(item.Subscribe))
+		return a.refuseWith(ctx, m.GetRef(), refuseMarked(item.Subscribe))
 	case *loombridgev1.AttachRequest_Unsubscribe:
-		return a.refuseWith(ctx, item.Unsubscribe.GetRef(), refuseMarked(item.Unsubscribe))
+		return a.refuseWith(ctx, m.GetRef(), refuseMarked(item.Unsubscribe))
 	case *loombridgev1.AttachRequest_Heartbeat:
-		return a.refuseWith(ctx, item.Heartbeat.GetRef(), refuseMarked(item.Heartbeat))
+		return a.refuseWith(ctx, m.GetRef(), refuseMarked(item.Heartbeat))
 	case *loombridgev1.AttachRequest_ToolResult:
 		if err := refuseMarked(item.ToolResult); err != nil {
 			a.link.Complete(item.ToolResult.GetCallId(), agents.Failure(tools.TooLarge, "the agent's answer is too large: "+err.Error()))

@@ -201,7 +201,7 @@ func TestHeartbeatsAndSignals(t *testing.T) {
 	hello.SessionId = "s"
 	a := MustAttach(t, t.Context(), s.Bridge, hello)
 	beat := func(ref int64, signals ...*loombridgev1.Signal) *loombridgev1.AttachAnswer {
-		a.send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Heartbeat{Heartbeat: &loombridgev1.AttachHeartbeat{Ref: ref, Signals: signals}}})
+		a.send(&loombridgev1.AttachRequest{Ref: ref, Item: &loombridgev1.AttachRequest_Heartbeat{Heartbeat: &loombridgev1.AttachHeartbeat{Signals: signals}}})
 		return a.answer(ref)
 	}
 	working := func() *loombridgev1.Working {

@@ -69,7 +69,7 @@ func sendEvents(ctx context.Context, from *events.Subscription, frames framer, t
 		if err != nil {
 			return err
 		}
-		if f := frames.subscribeEvent(delivery); frames.fits(delivery.Event) {
+		if f := frames.event(delivery); frames.fits(delivery.Event) {
 			if err := to.SendMsg(f); err != nil {
 				return err
 			}

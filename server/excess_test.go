@@ -165,13 +165,13 @@ func TestAttachOutlivesExcess(t *testing.T) {
 	publish := countPublish(1, "news", false)
 	publish.Tags = make([]string, 33)
 	a.publish(1, publish)
-	a.send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Subscribe{Subscribe: &loombridgev1.AttachSubscribe{
-		Ref: 2, Topics: make([]*loombridgev1.TopicPosition, 65),
+	a.send(&loombridgev1.AttachRequest{Ref: 2, Item: &loombridgev1.AttachRequest_Subscribe{Subscribe: &loombridgev1.SubscribeRequest{
+		Topics: make([]*loombridgev1.TopicPosition, 65),
 	}}})
-	a.send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Unsubscribe{Unsubscribe: &loombridgev1.AttachUnsubscribe{
-		Ref: 3, Topics: make([]string, 1025),
+	a.send(&loombridgev1.AttachRequest{Ref: 3, Item: &loombridgev1.AttachRequest_Unsubscribe{Unsubscribe: &loombridgev1.AttachUnsubscribe{
+		Topics: make([]string, 1025),
 	}}})
-	for ref, field := range map[int64]string{1: "publish.event.tags", 2: "subscribe.topics", 3: "unsubscribe.topics"} {
+	for ref, field := range map[int64]string{1: "publish.tags", 2: "subscribe.topics", 3: "unsubscribe.topics"} {
 		answer := a.answer(ref)
 		if fields := answer.GetError().GetFields(); len(fields) != 1 || fields[0].GetField() != field {
 			t.Errorf("the answer to %d is %v", ref, answer)

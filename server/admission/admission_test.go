@@ -96,8 +96,8 @@ func TestCheck(t *testing.T) {
 			"records[1].derived_from", "has more than 3 items",
 		},
 		"inside messages": {
-			&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Publish{Publish: &loombridgev1.AttachPublish{Event: &loombridgev1.EmitRequest{Tags: four}}}},
-			"publish.event.tags", "has more than 3 items",
+			&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Publish{Publish: &loombridgev1.EmitRequest{Tags: four}}},
+			"publish.tags", "has more than 3 items",
 		},
 		"ten values": {&loombridgev1.MemorySaveRequest{
 			MetadataForm: &loombridgev1.MemorySaveRequest_Metadata{Metadata: object(t, ten)},

@@ -214,8 +214,9 @@ func AttachHeartbeat(r *loombridgev1.AttachHeartbeat) error {
 }
 
 // AttachSubscribe checks topics to be added to a stream.
-func AttachSubscribe(r *loombridgev1.AttachSubscribe, already map[string]struct{}) error {
+func AttachSubscribe(r *loombridgev1.SubscribeRequest, agentID string, already map[string]struct{}) error {
 	var c checker
+	c.attached(r.GetAgentId(), agentID)
 	if len(r.GetTopics()) == 0 {
 		c.add("topics", "is required")
 	}
@@ -237,8 +238,13 @@ func AttachUnsubscribe(r *loombridgev1.AttachUnsubscribe) error {
 func Published(r *loombridgev1.EmitRequest, agentID string) error {
 	var c checker
 	c.emit(r)
-	if r.GetAgentId() != agentID {
+	c.attached(r.GetAgentId(), agentID)
+	return c.err()
+}
+
+// attached refuses what a stream of one agent says for another one.
+func (c *checker) attached(agentID, streams string) {
+	if agentID != "" && agentID != streams {
 		c.add("agent_id", "is not the agent that attached")
 	}
-	return c.err()
 }

@@ -73,11 +73,13 @@ func TestAttachHello(t *testing.T) {
 }
 
 func TestTopics(t *testing.T) {
-	type r = *loombridgev1.AttachSubscribe
-	good := &loombridgev1.AttachSubscribe{Topics: []*loombridgev1.TopicPosition{{Topic: "t"}}}
-	check := func(m r) error { return AttachSubscribe(m, map[string]struct{}{"here": {}}) }
+	type r = *loombridgev1.SubscribeRequest
+	good := &loombridgev1.SubscribeRequest{Topics: []*loombridgev1.TopicPosition{{Topic: "t"}}}
+	check := func(m r) error { return AttachSubscribe(m, "a", map[string]struct{}{"here": {}}) }
 	runChecks(t, good, check, []checkCase[r]{
 		{"no topics", func(m r) { m.Topics = nil }, []string{"topics"}},
+		{"its own agent", func(m r) { m.AgentId = "a" }, nil},
+		{"other agent", func(m r) { m.AgentId = "b" }, []string{"agent_id"}},
 		{"subscribed already", func(m r) { m.Topics[0].Topic = "here" }, []string{"topics[0].topic"}},
 		{"empty topic", func(m r) { m.Topics[0].Topic = "" }, []string{"topics[0].topic"}},
 		{"topic over its limit", func(m r) { m.Topics[0].Topic = long(257) }, []string{"topics[0].topic"}},

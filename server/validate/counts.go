@@ -39,7 +39,6 @@ func Counts() admission.ItemLimits {
 		"loombridge.v1.AttachHello.metadata":           maxAgentMetadata,
 		"loombridge.v1.ToolDescriptor.cli_equivalents": maxEquivalents,
 		"loombridge.v1.AttachHello.capabilities":       maxCapabilities,
-		"loombridge.v1.AttachSubscribe.topics":         maxTopics,
 		"loombridge.v1.AttachUnsubscribe.topics":       maxUnsubscribed,
 		"loombridge.v1.AttachToolResult.output":        maxJSONValues,
 		"loombridge.v1.SubscribeRequest.topics":        maxTopics,

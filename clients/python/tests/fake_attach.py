@@ -61,7 +61,7 @@ class Side:
         fields.setdefault("id", f"{topic}-{sequence}")
         dropped = fields.pop("dropped", 0)
         event = events_pb2.Event(topic=topic, sequence=sequence, **fields)
-        self.say(event=pb.AttachEvent(event=event, dropped=dropped))
+        self.say(event=event, dropped=dropped)
 
     def call(self, call_id: str, name: str, arguments: str = "{}", seconds: float = 5) -> None:
         """Ask for a run of a tool."""
@@ -116,7 +116,6 @@ class Attach:
         self.sides.append(side)
         ready = pb.AttachReady(
             positions=self._positions(hello.topics),
-            generation=len(self.sides),
             server_time=wire(self.now),
         )
         ready.heartbeat_interval.FromMilliseconds(int(self.heartbeat * 1000))
@@ -153,26 +152,22 @@ class Attach:
             side.got.append(request)
             match request.WhichOneof("item"):
                 case "subscribe":
-                    self._subscribe(side, request.subscribe)
+                    self._subscribe(side, request.ref, request.subscribe)
                 case "unsubscribe":
                     for topic in request.unsubscribe.topics:
                         side.topics.pop(topic, None)
-                    side.say(answer=pb.AttachAnswer(ref=request.unsubscribe.ref))
+                    side.say(answer=pb.AttachAnswer(ref=request.ref))
                 case "heartbeat":
                     side.beats += 1
-                    side.say(
-                        answer=pb.AttachAnswer(
-                            ref=request.heartbeat.ref, server_time=wire(self.now)
-                        )
-                    )
+                    side.say(answer=pb.AttachAnswer(ref=request.ref, server_time=wire(self.now)))
                 case "tool_result":
                     side.results[request.tool_result.call_id] = request.tool_result
                 case _:
                     pass
         side.out.put_nowait(None)
 
-    def _subscribe(self, side: Side, request: pb.AttachSubscribe) -> None:
-        answer = pb.AttachAnswer(ref=request.ref, server_time=wire(self.now))
+    def _subscribe(self, side: Side, ref: int, request: events_pb2.SubscribeRequest) -> None:
+        answer = pb.AttachAnswer(ref=ref, server_time=wire(self.now))
         if self.refuse_topics & {place.topic for place in request.topics}:
             answer.error.reason = 18  # pyright: ignore[reportAttributeAccessIssue]
             answer.error.message = "the topic ends earlier"

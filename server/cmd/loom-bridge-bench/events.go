@@ -206,10 +206,10 @@ func (p *publisher) publish(r *relayRun) error {
 		binary.BigEndian.PutUint64(payload, index)
 		binary.BigEndian.PutUint64(payload[8:], uint64(time.Since(r.start)))
 		err := p.stream.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Publish{
-			Publish: &loombridgev1.AttachPublish{Event: &loombridgev1.EmitRequest{
+			Publish: &loombridgev1.EmitRequest{
 				Topic: p.topic, Delivery: delivery,
 				PayloadForm: &loombridgev1.EmitRequest_PayloadBytes{PayloadBytes: payload},
-			}},
+			},
 		}})
 		if err != nil {
 			return err
@@ -258,7 +258,7 @@ func (p *publisher) listen(r *relayRun) {
 					r.failed(fmt.Errorf("bench: refused: %v", in.GetAnswer().GetError()))
 					return
 				}
-				p.take(r, i, in.GetEvent().GetEvent().GetPayloadBytes())
+				p.take(r, i, in.GetEvent().GetPayloadBytes())
 			}
 		})
 	}

@@ -223,7 +223,7 @@ func (f *floor) Attach(stream grpc.BidiStreamingServer[loombridgev1.AttachReques
 		if err != nil {
 			return err
 		}
-		if err := f.echo(in.GetPublish().GetEvent()); err != nil {
+		if err := f.echo(in.GetPublish()); err != nil {
 			return err
 		}
 	}
@@ -239,6 +239,6 @@ func (f *floor) echo(e *loombridgev1.EmitRequest) error {
 		Topic: e.GetTopic(), PayloadForm: &loombridgev1.Event_PayloadBytes{PayloadBytes: e.GetPayloadBytes()},
 	}
 	return f.hub.send(&loombridgev1.AttachResponse{
-		Item: &loombridgev1.AttachResponse_Event{Event: &loombridgev1.AttachEvent{Event: event}},
+		Item: &loombridgev1.AttachResponse_Event{Event: event},
 	}, e.GetTopic())
 }

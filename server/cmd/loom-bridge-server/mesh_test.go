@@ -55,7 +55,7 @@ func nextEvent(tb testing.TB, stream loombridgev1.BridgeService_AttachClient, to
 	for {
 		m, err := stream.Recv()
 		must(tb, err)
-		if e := m.GetEvent().GetEvent(); e.GetTopic() == topic {
+		if e := m.GetEvent(); e.GetTopic() == topic {
 			return e
 		}
 	}

@@ -204,9 +204,7 @@ type nativeWire struct {
 }
 
 func (w nativeWire) publish(topic, text string, ref int64) error {
-	return w.Send(&loombridgev1.AttachRequest{Item: &loombridgev1.AttachRequest_Publish{Publish: &loombridgev1.AttachPublish{
-		Ref: ref, Event: emitOf(w.id, topic, text),
-	}}})
+	return w.Send(&loombridgev1.AttachRequest{Ref: ref, Item: &loombridgev1.AttachRequest_Publish{Publish: emitOf(w.id, topic, text)}})
 }
 
 func emitOf(agent, topic, text string) *loombridgev1.EmitRequest {
@@ -232,7 +230,7 @@ func (w nativeWire) receive() (message, error) {
 	}
 	switch item := m.GetItem().(type) {
 	case *loombridgev1.AttachResponse_Event:
-		e := item.Event.GetEvent()
+		e := item.Event
 		return message{event: &heard{e.GetTopic(), string(e.GetPayloadBytes()), e.GetSequence()}}, nil
 	case *loombridgev1.AttachResponse_ToolCall:
 		return message{call: &pushed{item.ToolCall.GetCallId(), item.ToolCall.GetArgumentsJson()}}, nil

@@ -337,7 +337,7 @@ class Attachment:
     async def _subscribe(self, link: _link.Link, topic: str, members: list[_inbox.Inbox]) -> None:
         shared = self._listeners.shared()
         position = self._listeners.wire(topic, *_listeners.DYNAMIC)
-        request = pb.AttachRequest(subscribe=pb.AttachSubscribe(topics=[position]))
+        request = pb.AttachRequest(subscribe=events_pb2.SubscribeRequest(topics=[position]))
         for inbox in members:
             # Its first events may pass the answer.
             inbox.state = _inbox.State.ON
@@ -357,8 +357,8 @@ class Attachment:
         """Take in one message of a stream."""
         if message.HasField("tool_call"):
             link.serve(self._answer(link, message.tool_call))
-        elif message.HasField("event") and self._is_first(link, message.event.event):
-            self._listeners.deliver(message.event.event, message.event.dropped)
+        elif message.HasField("event") and self._is_first(link, message.event):
+            self._listeners.deliver(message.event, message.dropped)
 
     def _is_first(self, link: _link.Link, m: events_pb2.Event) -> bool:
         """Tell whether an event is to be taken from this stream, and only once.

@@ -143,7 +143,7 @@ class Link:
             raise LinkEndedError
         self._ref += 1
         ref = self._ref
-        getattr(request, request.WhichOneof("item") or "").ref = ref
+        request.ref = ref
         asked: asyncio.Future[pb.AttachAnswer] = asyncio.get_running_loop().create_future()
         self._asked[ref] = asked
         try:

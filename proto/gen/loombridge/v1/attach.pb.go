@@ -30,6 +30,9 @@ const (
 // (all INVALID_REQUEST), and one over 4 MiB (TOO_LARGE).
 type AttachRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	// ref comes back in the answer to a publish, subscribe, unsubscribe or heartbeat; a publish
+	// with 0 is answered only if it fails.
+	Ref int64 `protobuf:"varint,7,opt,name=ref,proto3" json:"ref,omitempty"`
 	// item is what the message holds.
 	//
 	// Types that are valid to be assigned to Item:
@@ -75,6 +78,13 @@ func (*AttachRequest) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{0}
 }
 
+func (x *AttachRequest) GetRef() int64 {
+	if x != nil {
+		return x.Ref
+	}
+	return 0
+}
+
 func (x *AttachRequest) GetItem() isAttachRequest_Item {
 	if x != nil {
 		return x.Item
@@ -91,7 +101,7 @@ func (x *AttachRequest) GetHello() *AttachHello {
 	return nil
 }
 
-func (x *AttachRequest) GetPublish() *AttachPublish {
+func (x *AttachRequest) GetPublish() *EmitRequest {
 	if x != nil {
 		if x, ok := x.Item.(*AttachRequest_Publish); ok {
 			return x.Publish
@@ -100,7 +110,7 @@ func (x *AttachRequest) GetPublish() *AttachPublish {
 	return nil
 }
 
-func (x *AttachRequest) GetSubscribe() *AttachSubscribe {
+func (x *AttachRequest) GetSubscribe() *SubscribeRequest {
 	if x != nil {
 		if x, ok := x.Item.(*AttachRequest_Subscribe); ok {
 			return x.Subscribe
@@ -146,13 +156,17 @@ type AttachRequest_Hello struct {
 }
 
 type AttachRequest_Publish struct {
-	// publish emits one event.
-	Publish *AttachPublish `protobuf:"bytes,2,opt,name=publish,proto3,oneof"`
+	// publish emits one event. Its agent_id may be left out and must otherwise be that of the
+	// stream; its session_id defaults to that of the stream. Events of one stream keep their
+	// order, and so do the answers to them; heartbeats and tool results do not wait for them.
+	// With 1,024 publishes unanswered, or 8 MiB of them waiting to be emitted, the stream is
+	// not read any further until there is room.
+	Publish *EmitRequest `protobuf:"bytes,2,opt,name=publish,proto3,oneof"`
 }
 
 type AttachRequest_Subscribe struct {
-	// subscribe adds topics.
-	Subscribe *AttachSubscribe `protobuf:"bytes,3,opt,name=subscribe,proto3,oneof"`
+	// subscribe adds topics, at most 64 on one stream. Its agent_id may be left out.
+	Subscribe *SubscribeRequest `protobuf:"bytes,3,opt,name=subscribe,proto3,oneof"`
 }
 
 type AttachRequest_Unsubscribe struct {
@@ -299,137 +313,20 @@ func (x *AttachHello) GetHeartbeatInterval() *durationpb.Duration {
 	return nil
 }
 
-// AttachPublish emits one event. Events of one stream keep their order, and so
-// do the answers to them; heartbeats and tool results do not wait for them. With
-// 1,024 publishes unanswered, or 8 MiB of them waiting to be emitted, the stream
-// is not read any further until there is room.
-type AttachPublish struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// ref comes back in the answer; 0 asks for an answer only if it fails.
-	Ref int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	// event is what to emit. Its agent_id may be left out and must otherwise be
-	// that of the stream; its session_id defaults to that of the stream. Required.
-	Event         *EmitRequest `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachPublish) Reset() {
-	*x = AttachPublish{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachPublish) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachPublish) ProtoMessage() {}
-
-func (x *AttachPublish) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachPublish.ProtoReflect.Descriptor instead.
-func (*AttachPublish) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *AttachPublish) GetRef() int64 {
-	if x != nil {
-		return x.Ref
-	}
-	return 0
-}
-
-func (x *AttachPublish) GetEvent() *EmitRequest {
-	if x != nil {
-		return x.Event
-	}
-	return nil
-}
-
-// AttachSubscribe adds topics.
-type AttachSubscribe struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// ref comes back in the answer.
-	Ref int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
-	// topics are what else to listen to: at most 64 on one stream, each once.
-	// Required.
-	Topics        []*TopicPosition `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachSubscribe) Reset() {
-	*x = AttachSubscribe{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachSubscribe) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachSubscribe) ProtoMessage() {}
-
-func (x *AttachSubscribe) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachSubscribe.ProtoReflect.Descriptor instead.
-func (*AttachSubscribe) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *AttachSubscribe) GetRef() int64 {
-	if x != nil {
-		return x.Ref
-	}
-	return 0
-}
-
-func (x *AttachSubscribe) GetTopics() []*TopicPosition {
-	if x != nil {
-		return x.Topics
-	}
-	return nil
-}
-
 // AttachUnsubscribe takes topics away. Those that are not subscribed are
 // ignored.
 type AttachUnsubscribe struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// ref comes back in the answer.
-	Ref int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	// topics are topics or patterns as they were subscribed: at most 1,024.
 	// Required.
-	Topics        []string `protobuf:"bytes,2,rep,name=topics,proto3" json:"topics,omitempty"`
+	Topics        []string `protobuf:"bytes,1,rep,name=topics,proto3" json:"topics,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachUnsubscribe) Reset() {
 	*x = AttachUnsubscribe{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[4]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -441,7 +338,7 @@ func (x *AttachUnsubscribe) String() string {
 func (*AttachUnsubscribe) ProtoMessage() {}
 
 func (x *AttachUnsubscribe) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[4]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -454,14 +351,7 @@ func (x *AttachUnsubscribe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachUnsubscribe.ProtoReflect.Descriptor instead.
 func (*AttachUnsubscribe) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *AttachUnsubscribe) GetRef() int64 {
-	if x != nil {
-		return x.Ref
-	}
-	return 0
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *AttachUnsubscribe) GetTopics() []string {
@@ -498,7 +388,7 @@ type AttachToolResult struct {
 
 func (x *AttachToolResult) Reset() {
 	*x = AttachToolResult{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[5]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +400,7 @@ func (x *AttachToolResult) String() string {
 func (*AttachToolResult) ProtoMessage() {}
 
 func (x *AttachToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[5]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +413,7 @@ func (x *AttachToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachToolResult.ProtoReflect.Descriptor instead.
 func (*AttachToolResult) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AttachToolResult) GetCallId() string {
@@ -633,20 +523,18 @@ func (*AttachToolResult_OutputBytes) isAttachToolResult_OutputForm() {}
 // AttachHeartbeat says that the agent is alive. The server answers each.
 type AttachHeartbeat struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// ref comes back in the answer.
-	Ref int64 `protobuf:"varint,1,opt,name=ref,proto3" json:"ref,omitempty"`
 	// signals are observations of the agent's environment since the last heartbeat, for the
 	// session of the stream: at most 64. The answer names a signal that breaks a rule; the
 	// others are still accepted. Urgent signals are also emitted at once on the topic
 	// `agent.<id>.interrupts`, to the agent's subscribers there.
-	Signals       []*Signal `protobuf:"bytes,2,rep,name=signals,proto3" json:"signals,omitempty"`
+	Signals       []*Signal `protobuf:"bytes,1,rep,name=signals,proto3" json:"signals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachHeartbeat) Reset() {
 	*x = AttachHeartbeat{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -658,7 +546,7 @@ func (x *AttachHeartbeat) String() string {
 func (*AttachHeartbeat) ProtoMessage() {}
 
 func (x *AttachHeartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -671,14 +559,7 @@ func (x *AttachHeartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachHeartbeat.ProtoReflect.Descriptor instead.
 func (*AttachHeartbeat) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *AttachHeartbeat) GetRef() int64 {
-	if x != nil {
-		return x.Ref
-	}
-	return 0
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AttachHeartbeat) GetSignals() []*Signal {
@@ -699,14 +580,17 @@ type AttachResponse struct {
 	//	*AttachResponse_Event
 	//	*AttachResponse_Answer
 	//	*AttachResponse_ToolCall
-	Item          isAttachResponse_Item `protobuf_oneof:"item"`
+	Item isAttachResponse_Item `protobuf_oneof:"item"`
+	// dropped is, with an event, how many events were dropped since the last one because the
+	// agent was behind.
+	Dropped       int64 `protobuf:"varint,3,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -718,7 +602,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -731,7 +615,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AttachResponse) GetItem() isAttachResponse_Item {
@@ -750,7 +634,7 @@ func (x *AttachResponse) GetReady() *AttachReady {
 	return nil
 }
 
-func (x *AttachResponse) GetEvent() *AttachEvent {
+func (x *AttachResponse) GetEvent() *Event {
 	if x != nil {
 		if x, ok := x.Item.(*AttachResponse_Event); ok {
 			return x.Event
@@ -777,6 +661,13 @@ func (x *AttachResponse) GetToolCall() *AttachToolCall {
 	return nil
 }
 
+func (x *AttachResponse) GetDropped() int64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
 type isAttachResponse_Item interface {
 	isAttachResponse_Item()
 }
@@ -789,17 +680,17 @@ type AttachResponse_Ready struct {
 
 type AttachResponse_Event struct {
 	// event is one event.
-	Event *AttachEvent `protobuf:"bytes,2,opt,name=event,proto3,oneof"`
+	Event *Event `protobuf:"bytes,2,opt,name=event,proto3,oneof"`
 }
 
 type AttachResponse_Answer struct {
 	// answer answers a publish, subscribe, unsubscribe or heartbeat.
-	Answer *AttachAnswer `protobuf:"bytes,3,opt,name=answer,proto3,oneof"`
+	Answer *AttachAnswer `protobuf:"bytes,4,opt,name=answer,proto3,oneof"`
 }
 
 type AttachResponse_ToolCall struct {
 	// tool_call asks the agent to run a tool it provides.
-	ToolCall *AttachToolCall `protobuf:"bytes,4,opt,name=tool_call,json=toolCall,proto3,oneof"`
+	ToolCall *AttachToolCall `protobuf:"bytes,5,opt,name=tool_call,json=toolCall,proto3,oneof"`
 }
 
 func (*AttachResponse_Ready) isAttachResponse_Item() {}
@@ -815,20 +706,18 @@ type AttachReady struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// positions are the exact topics with the sequence that their events follow.
 	Positions []*TopicPosition `protobuf:"bytes,1,rep,name=positions,proto3" json:"positions,omitempty"`
-	// generation numbers the streams of this server; a later one is higher.
-	Generation int64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	// heartbeat_interval is the agreed interval.
-	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,3,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
+	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,2,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
 	// server_time is a moment before the subscription stood, to resume patterns
 	// from with `since`.
-	ServerTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
+	ServerTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachReady) Reset() {
 	*x = AttachReady{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +729,7 @@ func (x *AttachReady) String() string {
 func (*AttachReady) ProtoMessage() {}
 
 func (x *AttachReady) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +742,7 @@ func (x *AttachReady) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachReady.ProtoReflect.Descriptor instead.
 func (*AttachReady) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AttachReady) GetPositions() []*TopicPosition {
@@ -861,13 +750,6 @@ func (x *AttachReady) GetPositions() []*TopicPosition {
 		return x.Positions
 	}
 	return nil
-}
-
-func (x *AttachReady) GetGeneration() int64 {
-	if x != nil {
-		return x.Generation
-	}
-	return 0
 }
 
 func (x *AttachReady) GetHeartbeatInterval() *durationpb.Duration {
@@ -882,62 +764,6 @@ func (x *AttachReady) GetServerTime() *timestamppb.Timestamp {
 		return x.ServerTime
 	}
 	return nil
-}
-
-// AttachEvent is one event.
-type AttachEvent struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// event is what happened.
-	Event *Event `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	// dropped is how many events were dropped since the last one because the
-	// agent was behind.
-	Dropped       int64 `protobuf:"varint,2,opt,name=dropped,proto3" json:"dropped,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachEvent) Reset() {
-	*x = AttachEvent{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachEvent) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachEvent) ProtoMessage() {}
-
-func (x *AttachEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachEvent.ProtoReflect.Descriptor instead.
-func (*AttachEvent) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *AttachEvent) GetEvent() *Event {
-	if x != nil {
-		return x.Event
-	}
-	return nil
-}
-
-func (x *AttachEvent) GetDropped() int64 {
-	if x != nil {
-		return x.Dropped
-	}
-	return 0
 }
 
 // AttachAnswer answers one message of the agent.
@@ -962,7 +788,7 @@ type AttachAnswer struct {
 
 func (x *AttachAnswer) Reset() {
 	*x = AttachAnswer{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -974,7 +800,7 @@ func (x *AttachAnswer) String() string {
 func (*AttachAnswer) ProtoMessage() {}
 
 func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -987,7 +813,7 @@ func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachAnswer.ProtoReflect.Descriptor instead.
 func (*AttachAnswer) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AttachAnswer) GetRef() int64 {
@@ -1047,7 +873,7 @@ type AttachError struct {
 
 func (x *AttachError) Reset() {
 	*x = AttachError{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[11]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +885,7 @@ func (x *AttachError) String() string {
 func (*AttachError) ProtoMessage() {}
 
 func (x *AttachError) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[11]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +898,7 @@ func (x *AttachError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachError.ProtoReflect.Descriptor instead.
 func (*AttachError) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AttachError) GetReason() ErrorReason {
@@ -1109,7 +935,7 @@ type AttachFieldViolation struct {
 
 func (x *AttachFieldViolation) Reset() {
 	*x = AttachFieldViolation{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[12]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +947,7 @@ func (x *AttachFieldViolation) String() string {
 func (*AttachFieldViolation) ProtoMessage() {}
 
 func (x *AttachFieldViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[12]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +960,7 @@ func (x *AttachFieldViolation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachFieldViolation.ProtoReflect.Descriptor instead.
 func (*AttachFieldViolation) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AttachFieldViolation) GetField() string {
@@ -1177,7 +1003,7 @@ type AttachToolCall struct {
 
 func (x *AttachToolCall) Reset() {
 	*x = AttachToolCall{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[13]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1015,7 @@ func (x *AttachToolCall) String() string {
 func (*AttachToolCall) ProtoMessage() {}
 
 func (x *AttachToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[13]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1028,7 @@ func (x *AttachToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachToolCall.ProtoReflect.Descriptor instead.
 func (*AttachToolCall) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AttachToolCall) GetCallId() string {
@@ -1287,11 +1113,12 @@ var File_loombridge_v1_attach_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\x8f\x03\n" +
-	"\rAttachRequest\x122\n" +
-	"\x05hello\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachHelloH\x00R\x05hello\x128\n" +
-	"\apublish\x18\x02 \x01(\v2\x1c.loombridge.v1.AttachPublishH\x00R\apublish\x12>\n" +
-	"\tsubscribe\x18\x03 \x01(\v2\x1e.loombridge.v1.AttachSubscribeH\x00R\tsubscribe\x12D\n" +
+	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xa0\x03\n" +
+	"\rAttachRequest\x12\x10\n" +
+	"\x03ref\x18\a \x01(\x03R\x03ref\x122\n" +
+	"\x05hello\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachHelloH\x00R\x05hello\x126\n" +
+	"\apublish\x18\x02 \x01(\v2\x1a.loombridge.v1.EmitRequestH\x00R\apublish\x12?\n" +
+	"\tsubscribe\x18\x03 \x01(\v2\x1f.loombridge.v1.SubscribeRequestH\x00R\tsubscribe\x12D\n" +
 	"\vunsubscribe\x18\x04 \x01(\v2 .loombridge.v1.AttachUnsubscribeH\x00R\vunsubscribe\x12B\n" +
 	"\vtool_result\x18\x05 \x01(\v2\x1f.loombridge.v1.AttachToolResultH\x00R\n" +
 	"toolResult\x12>\n" +
@@ -1309,16 +1136,9 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\x12heartbeat_interval\x18\b \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"S\n" +
-	"\rAttachPublish\x12\x10\n" +
-	"\x03ref\x18\x01 \x01(\x03R\x03ref\x120\n" +
-	"\x05event\x18\x02 \x01(\v2\x1a.loombridge.v1.EmitRequestR\x05event\"Y\n" +
-	"\x0fAttachSubscribe\x12\x10\n" +
-	"\x03ref\x18\x01 \x01(\x03R\x03ref\x124\n" +
-	"\x06topics\x18\x02 \x03(\v2\x1c.loombridge.v1.TopicPositionR\x06topics\"=\n" +
-	"\x11AttachUnsubscribe\x12\x10\n" +
-	"\x03ref\x18\x01 \x01(\x03R\x03ref\x12\x16\n" +
-	"\x06topics\x18\x02 \x03(\tR\x06topics\"\xef\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"+\n" +
+	"\x11AttachUnsubscribe\x12\x16\n" +
+	"\x06topics\x18\x01 \x03(\tR\x06topics\"\xef\x02\n" +
 	"\x10AttachToolResult\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\asuccess\x18\x02 \x01(\bR\asuccess\x120\n" +
@@ -1331,27 +1151,21 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\rerror_message\x18\x05 \x01(\tR\ferrorMessage\x12;\n" +
 	"\n" +
 	"error_code\x18\x06 \x01(\x0e2\x1c.loombridge.v1.ToolErrorCodeR\terrorCodeB\r\n" +
-	"\voutput_form\"T\n" +
-	"\x0fAttachHeartbeat\x12\x10\n" +
-	"\x03ref\x18\x01 \x01(\x03R\x03ref\x12/\n" +
-	"\asignals\x18\x02 \x03(\v2\x15.loombridge.v1.SignalR\asignals\"\xf5\x01\n" +
+	"\voutput_form\"B\n" +
+	"\x0fAttachHeartbeat\x12/\n" +
+	"\asignals\x18\x01 \x03(\v2\x15.loombridge.v1.SignalR\asignals\"\x89\x02\n" +
 	"\x0eAttachResponse\x122\n" +
-	"\x05ready\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachReadyH\x00R\x05ready\x122\n" +
-	"\x05event\x18\x02 \x01(\v2\x1a.loombridge.v1.AttachEventH\x00R\x05event\x125\n" +
-	"\x06answer\x18\x03 \x01(\v2\x1b.loombridge.v1.AttachAnswerH\x00R\x06answer\x12<\n" +
-	"\ttool_call\x18\x04 \x01(\v2\x1d.loombridge.v1.AttachToolCallH\x00R\btoolCallB\x06\n" +
-	"\x04item\"\xf0\x01\n" +
+	"\x05ready\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachReadyH\x00R\x05ready\x12,\n" +
+	"\x05event\x18\x02 \x01(\v2\x14.loombridge.v1.EventH\x00R\x05event\x125\n" +
+	"\x06answer\x18\x04 \x01(\v2\x1b.loombridge.v1.AttachAnswerH\x00R\x06answer\x12<\n" +
+	"\ttool_call\x18\x05 \x01(\v2\x1d.loombridge.v1.AttachToolCallH\x00R\btoolCall\x12\x18\n" +
+	"\adropped\x18\x03 \x01(\x03R\adroppedB\x06\n" +
+	"\x04item\"\xd0\x01\n" +
 	"\vAttachReady\x12:\n" +
-	"\tpositions\x18\x01 \x03(\v2\x1c.loombridge.v1.TopicPositionR\tpositions\x12\x1e\n" +
-	"\n" +
-	"generation\x18\x02 \x01(\x03R\n" +
-	"generation\x12H\n" +
-	"\x12heartbeat_interval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12;\n" +
-	"\vserver_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\"S\n" +
-	"\vAttachEvent\x12*\n" +
-	"\x05event\x18\x01 \x01(\v2\x14.loombridge.v1.EventR\x05event\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x03R\adropped\"\xb3\x02\n" +
+	"\tpositions\x18\x01 \x03(\v2\x1c.loombridge.v1.TopicPositionR\tpositions\x12H\n" +
+	"\x12heartbeat_interval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12;\n" +
+	"\vserver_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"serverTime\"\xb3\x02\n" +
 	"\fAttachAnswer\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\x03R\x03ref\x120\n" +
 	"\x05error\x18\x02 \x01(\v2\x1a.loombridge.v1.AttachErrorR\x05error\x125\n" +
@@ -1393,77 +1207,72 @@ func file_loombridge_v1_attach_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_attach_proto_rawDescData
 }
 
-var file_loombridge_v1_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_loombridge_v1_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_loombridge_v1_attach_proto_goTypes = []any{
 	(*AttachRequest)(nil),         // 0: loombridge.v1.AttachRequest
 	(*AttachHello)(nil),           // 1: loombridge.v1.AttachHello
-	(*AttachPublish)(nil),         // 2: loombridge.v1.AttachPublish
-	(*AttachSubscribe)(nil),       // 3: loombridge.v1.AttachSubscribe
-	(*AttachUnsubscribe)(nil),     // 4: loombridge.v1.AttachUnsubscribe
-	(*AttachToolResult)(nil),      // 5: loombridge.v1.AttachToolResult
-	(*AttachHeartbeat)(nil),       // 6: loombridge.v1.AttachHeartbeat
-	(*AttachResponse)(nil),        // 7: loombridge.v1.AttachResponse
-	(*AttachReady)(nil),           // 8: loombridge.v1.AttachReady
-	(*AttachEvent)(nil),           // 9: loombridge.v1.AttachEvent
-	(*AttachAnswer)(nil),          // 10: loombridge.v1.AttachAnswer
-	(*AttachError)(nil),           // 11: loombridge.v1.AttachError
-	(*AttachFieldViolation)(nil),  // 12: loombridge.v1.AttachFieldViolation
-	(*AttachToolCall)(nil),        // 13: loombridge.v1.AttachToolCall
-	nil,                           // 14: loombridge.v1.AttachHello.MetadataEntry
-	nil,                           // 15: loombridge.v1.AttachToolCall.HeadersEntry
-	(*TopicPosition)(nil),         // 16: loombridge.v1.TopicPosition
-	(*ToolDescriptor)(nil),        // 17: loombridge.v1.ToolDescriptor
-	(*durationpb.Duration)(nil),   // 18: google.protobuf.Duration
-	(*EmitRequest)(nil),           // 19: loombridge.v1.EmitRequest
-	(*structpb.Value)(nil),        // 20: google.protobuf.Value
-	(*ResultBytes)(nil),           // 21: loombridge.v1.ResultBytes
-	(ToolErrorCode)(0),            // 22: loombridge.v1.ToolErrorCode
-	(*Signal)(nil),                // 23: loombridge.v1.Signal
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*Event)(nil),                 // 25: loombridge.v1.Event
-	(*EmitResponse)(nil),          // 26: loombridge.v1.EmitResponse
-	(ErrorReason)(0),              // 27: loombridge.v1.ErrorReason
-	(*structpb.Struct)(nil),       // 28: google.protobuf.Struct
+	(*AttachUnsubscribe)(nil),     // 2: loombridge.v1.AttachUnsubscribe
+	(*AttachToolResult)(nil),      // 3: loombridge.v1.AttachToolResult
+	(*AttachHeartbeat)(nil),       // 4: loombridge.v1.AttachHeartbeat
+	(*AttachResponse)(nil),        // 5: loombridge.v1.AttachResponse
+	(*AttachReady)(nil),           // 6: loombridge.v1.AttachReady
+	(*AttachAnswer)(nil),          // 7: loombridge.v1.AttachAnswer
+	(*AttachError)(nil),           // 8: loombridge.v1.AttachError
+	(*AttachFieldViolation)(nil),  // 9: loombridge.v1.AttachFieldViolation
+	(*AttachToolCall)(nil),        // 10: loombridge.v1.AttachToolCall
+	nil,                           // 11: loombridge.v1.AttachHello.MetadataEntry
+	nil,                           // 12: loombridge.v1.AttachToolCall.HeadersEntry
+	(*EmitRequest)(nil),           // 13: loombridge.v1.EmitRequest
+	(*SubscribeRequest)(nil),      // 14: loombridge.v1.SubscribeRequest
+	(*TopicPosition)(nil),         // 15: loombridge.v1.TopicPosition
+	(*ToolDescriptor)(nil),        // 16: loombridge.v1.ToolDescriptor
+	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
+	(*structpb.Value)(nil),        // 18: google.protobuf.Value
+	(*ResultBytes)(nil),           // 19: loombridge.v1.ResultBytes
+	(ToolErrorCode)(0),            // 20: loombridge.v1.ToolErrorCode
+	(*Signal)(nil),                // 21: loombridge.v1.Signal
+	(*Event)(nil),                 // 22: loombridge.v1.Event
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(*EmitResponse)(nil),          // 24: loombridge.v1.EmitResponse
+	(ErrorReason)(0),              // 25: loombridge.v1.ErrorReason
+	(*structpb.Struct)(nil),       // 26: google.protobuf.Struct
 }
 var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	1,  // 0: loombridge.v1.AttachRequest.hello:type_name -> loombridge.v1.AttachHello
-	2,  // 1: loombridge.v1.AttachRequest.publish:type_name -> loombridge.v1.AttachPublish
-	3,  // 2: loombridge.v1.AttachRequest.subscribe:type_name -> loombridge.v1.AttachSubscribe
-	4,  // 3: loombridge.v1.AttachRequest.unsubscribe:type_name -> loombridge.v1.AttachUnsubscribe
-	5,  // 4: loombridge.v1.AttachRequest.tool_result:type_name -> loombridge.v1.AttachToolResult
-	6,  // 5: loombridge.v1.AttachRequest.heartbeat:type_name -> loombridge.v1.AttachHeartbeat
-	16, // 6: loombridge.v1.AttachHello.topics:type_name -> loombridge.v1.TopicPosition
-	17, // 7: loombridge.v1.AttachHello.tools:type_name -> loombridge.v1.ToolDescriptor
-	14, // 8: loombridge.v1.AttachHello.metadata:type_name -> loombridge.v1.AttachHello.MetadataEntry
-	18, // 9: loombridge.v1.AttachHello.heartbeat_interval:type_name -> google.protobuf.Duration
-	19, // 10: loombridge.v1.AttachPublish.event:type_name -> loombridge.v1.EmitRequest
-	16, // 11: loombridge.v1.AttachSubscribe.topics:type_name -> loombridge.v1.TopicPosition
-	20, // 12: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
-	21, // 13: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
-	22, // 14: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
-	23, // 15: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
-	8,  // 16: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
-	9,  // 17: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.AttachEvent
-	10, // 18: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
-	13, // 19: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
-	16, // 20: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
-	18, // 21: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
-	24, // 22: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
-	25, // 23: loombridge.v1.AttachEvent.event:type_name -> loombridge.v1.Event
-	11, // 24: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
-	26, // 25: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
-	16, // 26: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
-	24, // 27: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
-	27, // 28: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
-	12, // 29: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
-	28, // 30: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
-	18, // 31: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
-	15, // 32: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	13, // 1: loombridge.v1.AttachRequest.publish:type_name -> loombridge.v1.EmitRequest
+	14, // 2: loombridge.v1.AttachRequest.subscribe:type_name -> loombridge.v1.SubscribeRequest
+	2,  // 3: loombridge.v1.AttachRequest.unsubscribe:type_name -> loombridge.v1.AttachUnsubscribe
+	3,  // 4: loombridge.v1.AttachRequest.tool_result:type_name -> loombridge.v1.AttachToolResult
+	4,  // 5: loombridge.v1.AttachRequest.heartbeat:type_name -> loombridge.v1.AttachHeartbeat
+	15, // 6: loombridge.v1.AttachHello.topics:type_name -> loombridge.v1.TopicPosition
+	16, // 7: loombridge.v1.AttachHello.tools:type_name -> loombridge.v1.ToolDescriptor
+	11, // 8: loombridge.v1.AttachHello.metadata:type_name -> loombridge.v1.AttachHello.MetadataEntry
+	17, // 9: loombridge.v1.AttachHello.heartbeat_interval:type_name -> google.protobuf.Duration
+	18, // 10: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
+	19, // 11: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
+	20, // 12: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
+	21, // 13: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
+	6,  // 14: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
+	22, // 15: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.Event
+	7,  // 16: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
+	10, // 17: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
+	15, // 18: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
+	17, // 19: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
+	23, // 20: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
+	8,  // 21: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
+	24, // 22: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
+	15, // 23: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
+	23, // 24: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
+	25, // 25: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
+	9,  // 26: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
+	26, // 27: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
+	17, // 28: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
+	12, // 29: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_attach_proto_init() }
@@ -1485,19 +1294,19 @@ func file_loombridge_v1_attach_proto_init() {
 		(*AttachRequest_ToolResult)(nil),
 		(*AttachRequest_Heartbeat)(nil),
 	}
-	file_loombridge_v1_attach_proto_msgTypes[5].OneofWrappers = []any{
+	file_loombridge_v1_attach_proto_msgTypes[3].OneofWrappers = []any{
 		(*AttachToolResult_Output)(nil),
 		(*AttachToolResult_OutputJson)(nil),
 		(*AttachToolResult_OutputText)(nil),
 		(*AttachToolResult_OutputBytes)(nil),
 	}
-	file_loombridge_v1_attach_proto_msgTypes[7].OneofWrappers = []any{
+	file_loombridge_v1_attach_proto_msgTypes[5].OneofWrappers = []any{
 		(*AttachResponse_Ready)(nil),
 		(*AttachResponse_Event)(nil),
 		(*AttachResponse_Answer)(nil),
 		(*AttachResponse_ToolCall)(nil),
 	}
-	file_loombridge_v1_attach_proto_msgTypes[13].OneofWrappers = []any{
+	file_loombridge_v1_attach_proto_msgTypes[10].OneofWrappers = []any{
 		(*AttachToolCall_Arguments)(nil),
 		(*AttachToolCall_ArgumentsJson)(nil),
 	}
@@ -1507,7 +1316,7 @@ func file_loombridge_v1_attach_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_attach_proto_rawDesc), len(file_loombridge_v1_attach_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

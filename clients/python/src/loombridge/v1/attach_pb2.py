@@ -33,7 +33,7 @@ from loombridge.v1 import tools_pb2 as loombridge_dot_v1_dot_tools__pb2
 from loombridge.v1 import working_pb2 as loombridge_dot_v1_dot_working__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xd0\x02\n\rAttachRequest\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachHelloH\x00\x12/\n\x07publish\x18\x02 \x01(\x0b\x32\x1c.loombridge.v1.AttachPublishH\x00\x12\x33\n\tsubscribe\x18\x03 \x01(\x0b\x32\x1e.loombridge.v1.AttachSubscribeH\x00\x12\x37\n\x0bunsubscribe\x18\x04 \x01(\x0b\x32 .loombridge.v1.AttachUnsubscribeH\x00\x12\x36\n\x0btool_result\x18\x05 \x01(\x0b\x32\x1f.loombridge.v1.AttachToolResultH\x00\x12\x33\n\theartbeat\x18\x06 \x01(\x0b\x32\x1e.loombridge.v1.AttachHeartbeatH\x00\x42\x06\n\x04item\"\xdc\x02\n\x0b\x41ttachHello\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12,\n\x06topics\x18\x03 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12,\n\x05tools\x18\x04 \x03(\x0b\x32\x1d.loombridge.v1.ToolDescriptor\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.loombridge.v1.AttachHello.MetadataEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x11\n\tparent_id\x18\x07 \x01(\t\x12\x35\n\x12heartbeat_interval\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"G\n\rAttachPublish\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.EmitRequest\"L\n\x0f\x41ttachSubscribe\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12,\n\x06topics\x18\x02 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\"0\n\x11\x41ttachUnsubscribe\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12\x0e\n\x06topics\x18\x02 \x03(\t\"\x98\x02\n\x10\x41ttachToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0f\n\x07success\x18\x02 \x01(\x08\x12(\n\x06output\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x15\n\x0boutput_json\x18\x04 \x01(\tH\x00\x12\x15\n\x0boutput_text\x18\x07 \x01(\tH\x00\x12\x32\n\x0coutput_bytes\x18\x08 \x01(\x0b\x32\x1a.loombridge.v1.ResultBytesH\x00\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x30\n\nerror_code\x18\x06 \x01(\x0e\x32\x1c.loombridge.v1.ToolErrorCodeB\r\n\x0boutput_form\"F\n\x0f\x41ttachHeartbeat\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12&\n\x07signals\x18\x02 \x03(\x0b\x32\x15.loombridge.v1.Signal\"\xd5\x01\n\x0e\x41ttachResponse\x12+\n\x05ready\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachReadyH\x00\x12+\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachEventH\x00\x12-\n\x06\x61nswer\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.AttachAnswerH\x00\x12\x32\n\ttool_call\x18\x04 \x01(\x0b\x32\x1d.loombridge.v1.AttachToolCallH\x00\x42\x06\n\x04item\"\xba\x01\n\x0b\x41ttachReady\x12/\n\tpositions\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12\x12\n\ngeneration\x18\x02 \x01(\x03\x12\x35\n\x12heartbeat_interval\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0bserver_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"C\n\x0b\x41ttachEvent\x12#\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x14.loombridge.v1.Event\x12\x0f\n\x07\x64ropped\x18\x02 \x01(\x03\"\xf3\x01\n\x0c\x41ttachAnswer\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachError\x12,\n\x07\x65mitted\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.EmitResponse\x12/\n\tpositions\x18\x04 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12/\n\x0bserver_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13interrupt_requested\x18\x06 \x01(\x08\"\x7f\n\x0b\x41ttachError\x12*\n\x06reason\x18\x01 \x01(\x0e\x32\x1a.loombridge.v1.ErrorReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x33\n\x06\x66ields\x18\x03 \x03(\x0b\x32#.loombridge.v1.AttachFieldViolation\":\n\x14\x41ttachFieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xb5\x02\n\x0e\x41ttachToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12,\n\targuments\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12\x18\n\x0e\x61rguments_json\x18\x04 \x01(\tH\x00\x12\x11\n\tcaller_id\x18\x05 \x01(\t\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12;\n\x07headers\x18\x07 \x03(\x0b\x32*.loombridge.v1.AttachToolCall.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x10\n\x0e\x61rguments_formB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xdc\x02\n\rAttachRequest\x12\x0b\n\x03ref\x18\x07 \x01(\x03\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachHelloH\x00\x12-\n\x07publish\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.EmitRequestH\x00\x12\x34\n\tsubscribe\x18\x03 \x01(\x0b\x32\x1f.loombridge.v1.SubscribeRequestH\x00\x12\x37\n\x0bunsubscribe\x18\x04 \x01(\x0b\x32 .loombridge.v1.AttachUnsubscribeH\x00\x12\x36\n\x0btool_result\x18\x05 \x01(\x0b\x32\x1f.loombridge.v1.AttachToolResultH\x00\x12\x33\n\theartbeat\x18\x06 \x01(\x0b\x32\x1e.loombridge.v1.AttachHeartbeatH\x00\x42\x06\n\x04item\"\xdc\x02\n\x0b\x41ttachHello\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12,\n\x06topics\x18\x03 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12,\n\x05tools\x18\x04 \x03(\x0b\x32\x1d.loombridge.v1.ToolDescriptor\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.loombridge.v1.AttachHello.MetadataEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x11\n\tparent_id\x18\x07 \x01(\t\x12\x35\n\x12heartbeat_interval\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"#\n\x11\x41ttachUnsubscribe\x12\x0e\n\x06topics\x18\x01 \x03(\t\"\x98\x02\n\x10\x41ttachToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0f\n\x07success\x18\x02 \x01(\x08\x12(\n\x06output\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x15\n\x0boutput_json\x18\x04 \x01(\tH\x00\x12\x15\n\x0boutput_text\x18\x07 \x01(\tH\x00\x12\x32\n\x0coutput_bytes\x18\x08 \x01(\x0b\x32\x1a.loombridge.v1.ResultBytesH\x00\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x30\n\nerror_code\x18\x06 \x01(\x0e\x32\x1c.loombridge.v1.ToolErrorCodeB\r\n\x0boutput_form\"9\n\x0f\x41ttachHeartbeat\x12&\n\x07signals\x18\x01 \x03(\x0b\x32\x15.loombridge.v1.Signal\"\xe0\x01\n\x0e\x41ttachResponse\x12+\n\x05ready\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachReadyH\x00\x12%\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.loombridge.v1.EventH\x00\x12-\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x1b.loombridge.v1.AttachAnswerH\x00\x12\x32\n\ttool_call\x18\x05 \x01(\x0b\x32\x1d.loombridge.v1.AttachToolCallH\x00\x12\x0f\n\x07\x64ropped\x18\x03 \x01(\x03\x42\x06\n\x04item\"\xa6\x01\n\x0b\x41ttachReady\x12/\n\tpositions\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12\x35\n\x12heartbeat_interval\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0bserver_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xf3\x01\n\x0c\x41ttachAnswer\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachError\x12,\n\x07\x65mitted\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.EmitResponse\x12/\n\tpositions\x18\x04 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12/\n\x0bserver_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13interrupt_requested\x18\x06 \x01(\x08\"\x7f\n\x0b\x41ttachError\x12*\n\x06reason\x18\x01 \x01(\x0e\x32\x1a.loombridge.v1.ErrorReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x33\n\x06\x66ields\x18\x03 \x03(\x0b\x32#.loombridge.v1.AttachFieldViolation\":\n\x14\x41ttachFieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xb5\x02\n\x0e\x41ttachToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12,\n\targuments\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12\x18\n\x0e\x61rguments_json\x18\x04 \x01(\tH\x00\x12\x11\n\tcaller_id\x18\x05 \x01(\t\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12;\n\x07headers\x18\x07 \x03(\x0b\x32*.loombridge.v1.AttachToolCall.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x10\n\x0e\x61rguments_formB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,35 +46,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ATTACHTOOLCALL_HEADERSENTRY']._loaded_options = None
   _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_options = b'8\001'
   _globals['_ATTACHREQUEST']._serialized_start=310
-  _globals['_ATTACHREQUEST']._serialized_end=646
-  _globals['_ATTACHHELLO']._serialized_start=649
-  _globals['_ATTACHHELLO']._serialized_end=997
-  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_start=950
-  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_end=997
-  _globals['_ATTACHPUBLISH']._serialized_start=999
-  _globals['_ATTACHPUBLISH']._serialized_end=1070
-  _globals['_ATTACHSUBSCRIBE']._serialized_start=1072
-  _globals['_ATTACHSUBSCRIBE']._serialized_end=1148
-  _globals['_ATTACHUNSUBSCRIBE']._serialized_start=1150
-  _globals['_ATTACHUNSUBSCRIBE']._serialized_end=1198
-  _globals['_ATTACHTOOLRESULT']._serialized_start=1201
-  _globals['_ATTACHTOOLRESULT']._serialized_end=1481
-  _globals['_ATTACHHEARTBEAT']._serialized_start=1483
-  _globals['_ATTACHHEARTBEAT']._serialized_end=1553
-  _globals['_ATTACHRESPONSE']._serialized_start=1556
-  _globals['_ATTACHRESPONSE']._serialized_end=1769
-  _globals['_ATTACHREADY']._serialized_start=1772
-  _globals['_ATTACHREADY']._serialized_end=1958
-  _globals['_ATTACHEVENT']._serialized_start=1960
-  _globals['_ATTACHEVENT']._serialized_end=2027
-  _globals['_ATTACHANSWER']._serialized_start=2030
-  _globals['_ATTACHANSWER']._serialized_end=2273
-  _globals['_ATTACHERROR']._serialized_start=2275
-  _globals['_ATTACHERROR']._serialized_end=2402
-  _globals['_ATTACHFIELDVIOLATION']._serialized_start=2404
-  _globals['_ATTACHFIELDVIOLATION']._serialized_end=2462
-  _globals['_ATTACHTOOLCALL']._serialized_start=2465
-  _globals['_ATTACHTOOLCALL']._serialized_end=2774
-  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_start=2710
-  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_end=2756
+  _globals['_ATTACHREQUEST']._serialized_end=658
+  _globals['_ATTACHHELLO']._serialized_start=661
+  _globals['_ATTACHHELLO']._serialized_end=1009
+  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_start=962
+  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_end=1009
+  _globals['_ATTACHUNSUBSCRIBE']._serialized_start=1011
+  _globals['_ATTACHUNSUBSCRIBE']._serialized_end=1046
+  _globals['_ATTACHTOOLRESULT']._serialized_start=1049
+  _globals['_ATTACHTOOLRESULT']._serialized_end=1329
+  _globals['_ATTACHHEARTBEAT']._serialized_start=1331
+  _globals['_ATTACHHEARTBEAT']._serialized_end=1388
+  _globals['_ATTACHRESPONSE']._serialized_start=1391
+  _globals['_ATTACHRESPONSE']._serialized_end=1615
+  _globals['_ATTACHREADY']._serialized_start=1618
+  _globals['_ATTACHREADY']._serialized_end=1784
+  _globals['_ATTACHANSWER']._serialized_start=1787
+  _globals['_ATTACHANSWER']._serialized_end=2030
+  _globals['_ATTACHERROR']._serialized_start=2032
+  _globals['_ATTACHERROR']._serialized_end=2159
+  _globals['_ATTACHFIELDVIOLATION']._serialized_start=2161
+  _globals['_ATTACHFIELDVIOLATION']._serialized_end=2219
+  _globals['_ATTACHTOOLCALL']._serialized_start=2222
+  _globals['_ATTACHTOOLCALL']._serialized_end=2531
+  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_start=2467
+  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_end=2513
 # @@protoc_insertion_point(module_scope)

@@ -18,20 +18,22 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AttachRequest(_message.Message):
-    __slots__ = ("hello", "publish", "subscribe", "unsubscribe", "tool_result", "heartbeat")
+    __slots__ = ("ref", "hello", "publish", "subscribe", "unsubscribe", "tool_result", "heartbeat")
+    REF_FIELD_NUMBER: _ClassVar[int]
     HELLO_FIELD_NUMBER: _ClassVar[int]
     PUBLISH_FIELD_NUMBER: _ClassVar[int]
     SUBSCRIBE_FIELD_NUMBER: _ClassVar[int]
     UNSUBSCRIBE_FIELD_NUMBER: _ClassVar[int]
     TOOL_RESULT_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    ref: int
     hello: AttachHello
-    publish: AttachPublish
-    subscribe: AttachSubscribe
+    publish: _events_pb2.EmitRequest
+    subscribe: _events_pb2.SubscribeRequest
     unsubscribe: AttachUnsubscribe
     tool_result: AttachToolResult
     heartbeat: AttachHeartbeat
-    def __init__(self, hello: _Optional[_Union[AttachHello, _Mapping]] = ..., publish: _Optional[_Union[AttachPublish, _Mapping]] = ..., subscribe: _Optional[_Union[AttachSubscribe, _Mapping]] = ..., unsubscribe: _Optional[_Union[AttachUnsubscribe, _Mapping]] = ..., tool_result: _Optional[_Union[AttachToolResult, _Mapping]] = ..., heartbeat: _Optional[_Union[AttachHeartbeat, _Mapping]] = ...) -> None: ...
+    def __init__(self, ref: _Optional[int] = ..., hello: _Optional[_Union[AttachHello, _Mapping]] = ..., publish: _Optional[_Union[_events_pb2.EmitRequest, _Mapping]] = ..., subscribe: _Optional[_Union[_events_pb2.SubscribeRequest, _Mapping]] = ..., unsubscribe: _Optional[_Union[AttachUnsubscribe, _Mapping]] = ..., tool_result: _Optional[_Union[AttachToolResult, _Mapping]] = ..., heartbeat: _Optional[_Union[AttachHeartbeat, _Mapping]] = ...) -> None: ...
 
 class AttachHello(_message.Message):
     __slots__ = ("agent_id", "session_id", "topics", "tools", "metadata", "capabilities", "parent_id", "heartbeat_interval")
@@ -60,29 +62,11 @@ class AttachHello(_message.Message):
     heartbeat_interval: _duration_pb2.Duration
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., tools: _Optional[_Iterable[_Union[_prompt_pb2.ToolDescriptor, _Mapping]]] = ..., metadata: _Optional[_Mapping[str, str]] = ..., capabilities: _Optional[_Iterable[str]] = ..., parent_id: _Optional[str] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
-class AttachPublish(_message.Message):
-    __slots__ = ("ref", "event")
-    REF_FIELD_NUMBER: _ClassVar[int]
-    EVENT_FIELD_NUMBER: _ClassVar[int]
-    ref: int
-    event: _events_pb2.EmitRequest
-    def __init__(self, ref: _Optional[int] = ..., event: _Optional[_Union[_events_pb2.EmitRequest, _Mapping]] = ...) -> None: ...
-
-class AttachSubscribe(_message.Message):
-    __slots__ = ("ref", "topics")
-    REF_FIELD_NUMBER: _ClassVar[int]
-    TOPICS_FIELD_NUMBER: _ClassVar[int]
-    ref: int
-    topics: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
-    def __init__(self, ref: _Optional[int] = ..., topics: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ...) -> None: ...
-
 class AttachUnsubscribe(_message.Message):
-    __slots__ = ("ref", "topics")
-    REF_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("topics",)
     TOPICS_FIELD_NUMBER: _ClassVar[int]
-    ref: int
     topics: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, ref: _Optional[int] = ..., topics: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, topics: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class AttachToolResult(_message.Message):
     __slots__ = ("call_id", "success", "output", "output_json", "output_text", "output_bytes", "error_message", "error_code")
@@ -105,44 +89,34 @@ class AttachToolResult(_message.Message):
     def __init__(self, call_id: _Optional[str] = ..., success: bool = ..., output: _Optional[_Union[_struct_pb2.Value, _Mapping]] = ..., output_json: _Optional[str] = ..., output_text: _Optional[str] = ..., output_bytes: _Optional[_Union[_context_pb2.ResultBytes, _Mapping]] = ..., error_message: _Optional[str] = ..., error_code: _Optional[_Union[_tools_pb2.ToolErrorCode, str]] = ...) -> None: ...
 
 class AttachHeartbeat(_message.Message):
-    __slots__ = ("ref", "signals")
-    REF_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("signals",)
     SIGNALS_FIELD_NUMBER: _ClassVar[int]
-    ref: int
     signals: _containers.RepeatedCompositeFieldContainer[_working_pb2.Signal]
-    def __init__(self, ref: _Optional[int] = ..., signals: _Optional[_Iterable[_Union[_working_pb2.Signal, _Mapping]]] = ...) -> None: ...
+    def __init__(self, signals: _Optional[_Iterable[_Union[_working_pb2.Signal, _Mapping]]] = ...) -> None: ...
 
 class AttachResponse(_message.Message):
-    __slots__ = ("ready", "event", "answer", "tool_call")
+    __slots__ = ("ready", "event", "answer", "tool_call", "dropped")
     READY_FIELD_NUMBER: _ClassVar[int]
     EVENT_FIELD_NUMBER: _ClassVar[int]
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALL_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
     ready: AttachReady
-    event: AttachEvent
+    event: _events_pb2.Event
     answer: AttachAnswer
     tool_call: AttachToolCall
-    def __init__(self, ready: _Optional[_Union[AttachReady, _Mapping]] = ..., event: _Optional[_Union[AttachEvent, _Mapping]] = ..., answer: _Optional[_Union[AttachAnswer, _Mapping]] = ..., tool_call: _Optional[_Union[AttachToolCall, _Mapping]] = ...) -> None: ...
+    dropped: int
+    def __init__(self, ready: _Optional[_Union[AttachReady, _Mapping]] = ..., event: _Optional[_Union[_events_pb2.Event, _Mapping]] = ..., answer: _Optional[_Union[AttachAnswer, _Mapping]] = ..., tool_call: _Optional[_Union[AttachToolCall, _Mapping]] = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class AttachReady(_message.Message):
-    __slots__ = ("positions", "generation", "heartbeat_interval", "server_time")
+    __slots__ = ("positions", "heartbeat_interval", "server_time")
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
-    GENERATION_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
     positions: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
-    generation: int
     heartbeat_interval: _duration_pb2.Duration
     server_time: _timestamp_pb2.Timestamp
-    def __init__(self, positions: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., generation: _Optional[int] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
-
-class AttachEvent(_message.Message):
-    __slots__ = ("event", "dropped")
-    EVENT_FIELD_NUMBER: _ClassVar[int]
-    DROPPED_FIELD_NUMBER: _ClassVar[int]
-    event: _events_pb2.Event
-    dropped: int
-    def __init__(self, event: _Optional[_Union[_events_pb2.Event, _Mapping]] = ..., dropped: _Optional[int] = ...) -> None: ...
+    def __init__(self, positions: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class AttachAnswer(_message.Message):
     __slots__ = ("ref", "error", "emitted", "positions", "server_time", "interrupt_requested")
