@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
@@ -357,6 +358,33 @@ func scopesCommand(env environment, stdout io.Writer) *cobra.Command {
 			return s.connect(ctx, func() (Config, error) { return loadConfig(command.Flags(), env.get) })
 		},
 	})
+	s.ask(command.Flags())
+	return command
+}
+
+// healthCommand fails unless a server that runs can serve, as `Health/Check` of gRPC says.
+func healthCommand(env environment, stdout io.Writer) *cobra.Command {
+	s := &shim{env: env}
+	command := &cobra.Command{
+		Use: "health", Short: "Tell whether a server can serve, for what watches it", Args: cobra.NoArgs,
+		Long: "Ask the server on --addr for its health, and fail unless it is SERVING: on a full disk, after a\n" +
+			"failed sync and where none answers it is not. No token is needed.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, conn, err := s.connect(cmd.Context(), func() (Config, error) { return loadConfig(cmd.Flags(), env.get) })
+			if err != nil {
+				return err
+			}
+			defer func() { _ = conn.Close() }()
+			got, err := healthv1.NewHealthClient(conn).Check(ctx, &healthv1.HealthCheckRequest{})
+			if err == nil && got.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+				err = fmt.Errorf("the server at %s is %s; GetStatus tells why", s.config.Addr, got.GetStatus())
+			}
+			if err == nil {
+				_, err = fmt.Fprintln(stdout, got.GetStatus())
+			}
+			return err
+		},
+	}
 	s.ask(command.Flags())
 	return command
 }

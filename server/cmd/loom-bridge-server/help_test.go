@@ -102,6 +102,7 @@ func TestHelpOfCommands(t *testing.T) {
 		{"erase"},
 		{"erase", "verify"},
 		{"export"},
+		{"health"},
 		{"hook"},
 		{"local"},
 		{"mcp"},
