@@ -21,10 +21,12 @@ VERSION := $(or $(VERSION),$(shell .ci/version))
 GOLANGCI_VERSION := v2.15.0
 GOVULNCHECK_VERSION := v1.8.0
 GRPCURL_VERSION := v1.9.3
+NFPM_VERSION := v2.45.2
 TOOLS := $(CURDIR)/.tools
 GOLANGCI := $(TOOLS)/golangci-lint
 GOLANGCI_STAMP := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)
 GRPCURL_STAMP := $(TOOLS)/grpcurl-$(GRPCURL_VERSION)
+NFPM_STAMP := $(TOOLS)/nfpm-$(NFPM_VERSION)
 
 CLIENT := clients/python
 VENV := $(CLIENT)/.venv
@@ -130,15 +132,18 @@ build-bench: install-deps ## Build bin/loom-bridge-bench
 	$(BUILD_HELPER)
 	$(GO) build -buildvcs=false -tags embedhelper -o $(BENCH) ./server/cmd/loom-bridge-bench
 
-# grocksdb_no_link keeps grocksdb from naming the shared libraries itself.
+# grocksdb_no_link keeps grocksdb from naming the shared libraries itself. The linker's map
+# tells a release what was linked in. Nothing in the binary tells builds of a commit apart.
 .PHONY: build-static
 build-static: install-deps $(MODEL) ## The same with RocksDB linked in: the binary needs only the C library
 	$(BUILD_HELPER)
 	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lgflags -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
-	  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper -ldflags '-s -w -X main.version=$(VERSION)' \
+	  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper \
+	  -ldflags '-s -w -buildid= -X main.version=$(VERSION) -extldflags=-Wl,-Map=$(CURDIR)/$(SERVER).map' \
 	  -o $(SERVER) ./server/cmd/loom-bridge-server
 
 DIST := dist
+PREFIX ?= /usr/local
 .PHONY: wheels
 wheels: build-static $(RUN_STAMP) ## Make dist/, from which pip installs the Python client and the server
 	rm -rf $(DIST)
@@ -148,6 +153,19 @@ wheels: build-static $(RUN_STAMP) ## Make dist/, from which pip installs the Pyt
 .PHONY: wheel-test
 wheel-test: wheels ## Install dist/ with pip in a new environment, and run the README's program
 	$(PYTHON) -B .ci/wheel_test.py $(DIST)
+
+.PHONY: install
+install: build-static ## Put the server and its model on the PATH: PREFIX=/usr/local, DESTDIR=
+	install -D -m 0755 $(SERVER) '$(DESTDIR)$(PREFIX)/bin/loom-bridge-server'
+	@[ ! -e $(MODEL) ] || install -m 0644 $(MODEL) $(MODEL:.model=.NOTICE) '$(DESTDIR)$(PREFIX)/bin/'
+
+# SIGN_KEY is a private key of ssh-keygen; users check by its public half in SIGNERS.
+SIGN_KEY ?=
+SIGNERS ?= $(DEPLOY)/release.signers
+.PHONY: release
+release: wheels $(NFPM_STAMP) ## Write dist/, all that a VERSION=X.Y.Z is installed from; SIGN_KEY=FILE signs it
+	@command -v mmdebstrap >/dev/null || { echo "Missing mmdebstrap: apt-get install mmdebstrap"; exit 1; }
+	PATH='$(TOOLS)':"$$PATH" $(PYTHON) -B .ci/release.py $(DIST) $(VERSION) $(SERVER) $(MODEL) $(if $(SIGN_KEY),'$(SIGN_KEY)' '$(SIGNERS)')
 
 # Where `loom run` looks first for a server that it did not build itself.
 LOOM_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/loom/bin/latest
@@ -373,4 +391,8 @@ $(GOLANGCI_STAMP):
 
 $(GRPCURL_STAMP):
 	GOBIN=$(TOOLS) $(GO) install github.com/fullstorydev/grpcurl/cmd/grpcurl@$(GRPCURL_VERSION)
+	@touch $@
+
+$(NFPM_STAMP):
+	GOBIN=$(TOOLS) $(GO) install github.com/goreleaser/nfpm/v2/cmd/nfpm@$(NFPM_VERSION)
 	@touch $@
