@@ -124,14 +124,11 @@ func addHelp(root *cobra.Command) {
 				rest, err = args, nil
 			}
 			if err != nil || len(rest) > 0 {
-				var names []string
-				for _, known := range of.Commands() {
-					names = append(names, known.Name())
-				}
-				if len(names) == 0 {
+				near := nearestCommand(of, rest[0])
+				if near == "" {
 					return fmt.Errorf("%s has no %q", of.CommandPath(), rest[0])
 				}
-				return fmt.Errorf("there is no help about %q; nearest is `%s --help`", rest[0], of.CommandPath()+" "+text.Nearest(rest[0], names))
+				return fmt.Errorf("there is no help about %q; nearest is `%s --help`", rest[0], near)
 			}
 			return of.Help()
 		},
@@ -154,4 +151,33 @@ func helpTopics() []*cobra.Command {
 		topics = append(topics, topic)
 	}
 	return topics
+}
+
+// nearestCommand is the sub-command of a command that a wrong name most likely means, as it is
+// typed; empty where there is none.
+func nearestCommand(of *cobra.Command, wrong string) string {
+	var names []string
+	for _, known := range of.Commands() {
+		names = append(names, known.Name())
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return of.CommandPath() + " " + text.Nearest(wrong, names)
+}
+
+// suggestCommand adds the nearest command to cobra's error about an unknown one, which has no
+// type.
+func suggestCommand(of *cobra.Command, err error) error {
+	var wrong string
+	if err == nil {
+		return nil
+	}
+	if _, other := fmt.Sscanf(err.Error(), "unknown command %q", &wrong); other != nil {
+		return err
+	}
+	if near := nearestCommand(of, wrong); near != "" {
+		return fmt.Errorf("%w; nearest is `%s`", err, near)
+	}
+	return fmt.Errorf("%w, which takes no arguments; see %s --help", err, of.CommandPath())
 }

@@ -48,6 +48,24 @@ func TestHelpAboutNothing(t *testing.T) {
 	}
 }
 
+// A wrong command is answered with the nearest one, at each level, and one that has none says so.
+func TestWrongCommand(t *testing.T) {
+	for args, want := range map[string]string{
+		"memroy":             `"memroy" for "loom-bridge-server"; nearest is ` + "`loom-bridge-server memory`",
+		"chekc --data-dir x": "nearest is `loom-bridge-server check`",
+		"backup creaet":      "nearest is `loom-bridge-server backup create`",
+		"records exprot":     "nearest is `loom-bridge-server records export`",
+		"mcp instal":         "nearest is `loom-bridge-server mcp install`",
+		"local here":         "takes no arguments; see loom-bridge-server local --help",
+	} {
+		var out bytes.Buffer
+		err := run(t.Context(), strings.Fields(args), noEnvironment, &out, &out)
+		if err == nil || !strings.Contains(err.Error(), want) || out.Len() > 0 {
+			t.Errorf("%s: %v\n%s", args, err, out.String())
+		}
+	}
+}
+
 // The help shows every setting, each on a line that fits a wide terminal.
 func TestHelpShowsEverySetting(t *testing.T) {
 	t.Parallel()

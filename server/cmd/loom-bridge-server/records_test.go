@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -213,6 +214,22 @@ func TestCommandsNeedServer(t *testing.T) {
 				t.Errorf("%q: %v", args, err)
 			}
 		})
+	}
+}
+
+// A command that was given no address says which data directory's server it looked for.
+func TestCommandsSayWhereTheyLooked(t *testing.T) {
+	t.Parallel()
+	if conn, err := net.Dial("tcp", NewConfig().Addr); err == nil {
+		_ = conn.Close()
+		t.Skip("a server answers at the default address")
+	}
+	dir := filepath.Join(t.TempDir(), "store")
+	file := filepath.Join(t.TempDir(), "loom.toml")
+	must(t, os.WriteFile(file, fmt.Appendf(nil, "data-dir = %q\n", dir), 0o600))
+	_, err := loomCommand(t, "scopes", "--config", file)
+	if want := "no server answers at 127.0.0.1:50051, and none serves the data directory " + dir; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

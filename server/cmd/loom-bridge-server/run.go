@@ -88,7 +88,7 @@ func runWith(ctx context.Context, args []string, env environment, stdout, stderr
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	return root.ExecuteContext(ctx)
+	return suggestCommand(root.ExecuteContextC(ctx))
 }
 
 // serve opens everything, in order, serves until ctx ends, and closes

@@ -129,10 +129,12 @@ func (s *shim) connect(ctx context.Context, load func() (Config, error)) (_ cont
 		return nil, nil, err
 	}
 	// The default address is that of the server of this directory, wherever it listens.
+	looked := ""
 	if s.config.Addr == NewConfig().Addr && s.authority == "" {
 		if path, err := socket.Path(s.config.DataDir); err == nil && socket.Answers(path) {
 			s.config.Addr = "unix:" + path
 		}
+		looked = fmt.Sprintf(", and none serves the data directory %s", absolute(s.config.DataDir))
 	}
 	conn, err := s.dial()
 	if err != nil {
@@ -143,7 +145,7 @@ func (s *shim) connect(ctx context.Context, load func() (Config, error)) (_ cont
 	for !s.reach(wait, conn) {
 		if wait.Err() != nil {
 			_ = conn.Close()
-			return nil, nil, fmt.Errorf("no server answers at %s; is one running there (loom-bridge-server --addr %[1]s), and do both sides agree on TLS?", s.config.Addr)
+			return nil, nil, fmt.Errorf("no server answers at %s%s; is one running there (loom-bridge-server --addr %[1]s), and do both sides agree on TLS?", s.config.Addr, looked)
 		}
 		conn.WaitForStateChange(wait, connectivity.TransientFailure)
 	}
