@@ -19,10 +19,9 @@ const shownAlike = 2
 // something was said.
 func (a *asking) find(ctx context.Context, in *searched, receipt *Receipt) (rank.Answer, []Hit, error) {
 	limit := a.asked.Limit
-	defer func() { a.asked.Limit = limit }()
-	for {
+	for most := limit; ; most = min(question.MaxLimit, 2*most) {
 		receipt.ExpandedWords = nil
-		found, err := a.rank(ctx, in, receipt)
+		found, err := a.rank(ctx, in, most, receipt)
 		if err != nil {
 			return rank.Answer{}, nil, err
 		}
@@ -37,9 +36,8 @@ func (a *asking) find(ctx context.Context, in *searched, receipt *Receipt) (rank
 		}
 		alike := crowding(hits)
 		wanting := len(alike) > 0 && len(hits)-len(alike) < limit
-		cut := len(hits) == a.asked.Limit && a.asked.Limit < question.MaxLimit // there may be more
+		cut := len(hits) == most && most < question.MaxLimit // there may be more
 		if wanting && cut && !a.byAccess {
-			a.asked.Limit = min(question.MaxLimit, 2*a.asked.Limit)
 			continue
 		}
 		excess := min(len(alike), max(0, len(hits)-limit))

@@ -2,14 +2,47 @@ package memory_test
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/embed/builtin"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
+
+// A second look, past the same text, scans no vectors again, and counts none twice.
+func TestSecondLookScansNothingAgain(t *testing.T) {
+	t.Parallel()
+	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
+	if path == "" {
+		t.Skip("no model of embeddings in bin: `make model` fetches it")
+	}
+	model, err := builtin.New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := MustRig(t, memkv.New(nil))
+	r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
+	r.Reopen()
+	texts := append(slices.Clone(otherTalk), "My dentist is Doctor Amsel in Mill Street.", "My dentist is Doctor Amsel in Mill Street!",
+		"My dentist is Doctor Amsel in Mill Street.", "My dentist is Doctor Amsel in Mill Street!!", "I left Doctor Amsel, my dentist is Doctor Reyes now.")
+	for i, text := range texts {
+		r.clock.Set(r.clock.Now().Add(time.Hour))
+		r.MustSave(t, record.Record{Author: "user", Text: text, SessionID: fmt.Sprint("s", i/6)})
+	}
+	MustEmbedAll(t, r.Store, agent)
+	const scans = 2 // what is near the question, and what is near the best answer
+	for _, expand := range []bool{false, true} {
+		answer := r.MustQuery(t, question.Question{Text: "Who is my dentist?", Limit: 4, Expand: expand})
+		if got := answer.Receipt.VectorsScanned; got != scans*len(texts) || len(answer.Hits) != 4 {
+			t.Errorf("expanded %v: %d of %d vectors are scanned, %d hits", expand, got, len(texts), len(answer.Hits))
+		}
+	}
+}
 
 // The same text stands in an answer twice at most, in whatever case and with whatever emphasis,
 // and what says something else takes its place; with a filter it stands as often as it was said.

@@ -40,9 +40,9 @@ const (
 // rankExpanded ranks with the words that the first hits suggest, and returns those
 // words. What the query finds without them stays among the hits: a new word makes
 // other records more sure, and these less, in proportion.
-func (a *asking) rankExpanded(ctx context.Context, in *searched) (rank.Answer, []rank.QueryWord, error) {
+func (a *asking) rankExpanded(ctx context.Context, in *searched, asked rank.Query) (rank.Answer, []rank.QueryWord, error) {
 	parts := in.parts
-	plain := a.asked
+	plain := asked
 	plain.Limit, plain.MinScore, plain.Judge = max(feedbackHits, plain.Limit), 0, plain.MinScore > 0
 	first, err := rank.Rank(ctx, parts, plain)
 	if err != nil {
@@ -50,27 +50,27 @@ func (a *asking) rankExpanded(ctx context.Context, in *searched) (rank.Answer, [
 	}
 	share := feedbackShare * (1 - first.Uneven)
 	if share < leastFeedback {
-		found, err := rank.Rank(ctx, parts, a.asked)
+		found, err := rank.Rank(ctx, parts, asked)
 		return found, nil, err
 	}
 	words, err := a.suggested(ctx, in, first.Hits[:min(len(first.Hits), feedbackHits)], share)
 	if err != nil {
 		return rank.Answer{}, nil, err
 	}
-	more := a.asked
+	more := asked
 	more.Words = append(slices.Clip(more.Words), words...)
 	found, err := rank.Rank(ctx, parts, more)
 	if err != nil {
 		return rank.Answer{}, nil, err
 	}
-	a.keepPlain(&found, first.Hits)
+	keepPlain(&found, first.Hits, asked)
 	a.keepFirst(&found, first.Hits)
 	return found, words, nil
 }
 
 // keepPlain adds the hits of the query without further words that are not among
 // those with them.
-func (a *asking) keepPlain(found *rank.Answer, plain []rank.Hit) {
+func keepPlain(found *rank.Answer, plain []rank.Hit, asked rank.Query) {
 	type place struct {
 		part    int
 		ordinal uint32
@@ -80,10 +80,10 @@ func (a *asking) keepPlain(found *rank.Answer, plain []rank.Hit) {
 		there[place{hit.Part, hit.Ordinal}] = true
 	}
 	for _, hit := range plain {
-		if len(found.Hits) >= a.asked.Limit || hit.Score < a.asked.MinScore {
+		if len(found.Hits) >= asked.Limit || hit.Score < asked.MinScore {
 			break
 		}
-		if hit.Own >= a.asked.MinScore && !there[place{hit.Part, hit.Ordinal}] {
+		if hit.Own >= asked.MinScore && !there[place{hit.Part, hit.Ordinal}] {
 			found.Hits = append(found.Hits, hit)
 			found.UnderMinScore--
 		}

@@ -306,10 +306,15 @@ func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) (*s
 			part.ReadVectors = func(ctx context.Context, ordinals []uint32) ([][]float32, error) {
 				return a.embeddings.index.Vectors(ctx, view, scope, a.vectors.space, ordinals)
 			}
-			part.Nearest = func(ctx context.Context, v []float32, k int) ([]rank.VectorHit, error) {
-				like := a.vectors
-				like.vector = v
-				return a.findVectors(ctx, view, scope, like, selection, k, receipt)
+			var seen []rank.VectorHit // by the ranking before, which is likely to ask the same
+			like, least := a.vectors, 0
+			part.Nearest = func(ctx context.Context, v []float32, k int) (hits []rank.VectorHit, err error) {
+				if k == least && slices.Equal(v, like.vector) {
+					return seen, nil
+				}
+				like.vector, least = v, k
+				seen, err = a.findVectors(ctx, view, scope, like, selection, k, receipt)
+				return seen, err
 			}
 		}
 		all.add(part, source{scope, view})
@@ -376,12 +381,15 @@ func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 	return hits, nil
 }
 
-// rank ranks the records of all parts, twice where the query is to be expanded.
-func (a *asking) rank(ctx context.Context, in *searched, receipt *Receipt) (rank.Answer, error) {
+// rank ranks the records of all parts, twice where the query is to be expanded, for so many
+// hits at most.
+func (a *asking) rank(ctx context.Context, in *searched, most int, receipt *Receipt) (rank.Answer, error) {
+	asked := a.asked
+	asked.Limit = most
 	if !a.query.Expand {
-		return rank.Rank(ctx, in.parts, a.asked)
+		return rank.Rank(ctx, in.parts, asked)
 	}
-	found, words, err := a.rankExpanded(ctx, in)
+	found, words, err := a.rankExpanded(ctx, in, asked)
 	for _, word := range words {
 		receipt.ExpandedWords = append(receipt.ExpandedWords, word.Text)
 	}
