@@ -3,6 +3,8 @@
 
 # One setting for all builds, so that they share what is compiled.
 export GOFLAGS := -trimpath $(GOFLAGS)
+# Tests start Python some hundred times, which compiles all that it imports unless it may keep it.
+unexport PYTHONDONTWRITEBYTECODE
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -63,9 +65,11 @@ TEST_FIRST := ./server/cmd/loom-bridge-server ./server ./context/assemble ./memo
 BRIEF ?= -skip Soak
 # Test binaries are linked without what only a debugger reads: a fifth of what it takes to make them.
 LEAN := -vet=off -ldflags=-w
+# Tests, and servers they start, have memory enough to collect garbage seldom.
+go-test py-test: export GOGC ?= 400
 RACE_PACKAGES ?= ./memory ./bridge/events ./bridge/agents ./bridge/native ./memory/kv ./memory/kv/memkv ./memory/plans ./memory/embed
-# Tests side by side, more than there are cores: most of them wait for a server.
-PYTEST_ARGS ?= --numprocesses 4
+# Tests side by side, more than there are cores: many of them wait for a server.
+PYTEST_ARGS ?= --numprocesses 3
 FUZZTIME ?= 10s
 SOAK_ROUNDS ?= 50
 STRESS_BASE ?= main
@@ -371,7 +375,7 @@ PIP_PROGRESS = sed -un 's/^Collecting \([^ ]*\).*/  \1/p; s/^Installing collecte
 $(VENV_STAMP): $(CLIENT)/requirements-dev.txt | install-deps
 	@echo "Making a Python environment in $(VENV); only the first time, it downloads some 200 MB."
 	$(PYTHON) -m venv --clear $(VENV)
-	@$(VENV)/bin/python -m pip install --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-dev.txt | $(PIP_PROGRESS)
+	@$(VENV)/bin/python -m pip install --no-deps --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-dev.txt | $(PIP_PROGRESS)
 	@touch $@
 
 # The client is used where it lies: a change in its code needs no new sync.
@@ -387,7 +391,7 @@ $(VENV_SMALL)/.client: $(CLIENT)/requirements-dev.txt $(CLIENT)/pyproject.toml |
 
 $(VENV_LOWEST_STAMP): $(CLIENT)/requirements-lowest.txt | install-deps
 	$(PYTHON) -m venv --clear $(VENV_LOWEST)
-	@$(VENV_LOWEST)/bin/python -m pip install --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-lowest.txt | $(PIP_PROGRESS)
+	@$(VENV_LOWEST)/bin/python -m pip install --no-deps --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-lowest.txt | $(PIP_PROGRESS)
 	@touch $@
 
 $(GOLANGCI_STAMP):
