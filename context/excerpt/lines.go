@@ -93,18 +93,30 @@ func lineAt(text string, at int) Range {
 }
 
 // nextErrorWord returns where the next word stands, from a place on, that says
-// that something went wrong, or -1.
+// that something went wrong, or -1. Few words have the first three letters of one.
 func nextErrorWord(text string, from int) int {
-	inWord := from > 0 && is(text[from-1], isWord)
+	three := uint32(0) // the last letters
 	for i := from; i < len(text); i++ {
-		isWord := is(text[i], isWord)
-		if isWord && !inWord && isErrorWord(text[i:]) {
-			return i
+		three = (three<<5 | uint32(text[i]&0x1f)) & 0x7fff
+		if errorHeads[three>>5]>>(three&0x1f)&1 == 0 {
+			continue
 		}
-		inWord = isWord
+		if at := i - 2; at >= from && (at == 0 || !is(text[at-1], isWord)) && is(text[at], isWord) && isErrorWord(text[at:]) {
+			return at
+		}
 	}
 	return -1
 }
+
+// errorHeads has a bit for the first three letters of each word of isErrorWord, in any case:
+// the five lowest bits of a letter are its place in the alphabet.
+var errorHeads = func() (table [1 << 10]uint32) {
+	for _, head := range []string{"err", "exc", "fai", "fat", "pan", "tra", "can", "den", "not"} {
+		three := uint32(head[0]&0x1f)<<10 | uint32(head[1]&0x1f)<<5 | uint32(head[2]&0x1f)
+		table[three>>5] |= 1 << (three & 0x1f)
+	}
+	return table
+}()
 
 // isErrorWord reports whether a text begins with a word that says that something
 // went wrong, in any case.
