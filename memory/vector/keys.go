@@ -24,6 +24,8 @@ const (
 	partBlock  = 'b'
 	partCentre = 'c'
 	partFine   = 'f'
+
+	partExact = 'x' // in memory only
 )
 
 // place makes the keys of one space in a scope.

@@ -162,7 +162,15 @@ func (s *search) found(ordinal uint32, cosine float64) {
 
 // compareAllowed compares all that is allowed exactly.
 func (s *search) compareAllowed(ctx context.Context) error {
-	err := s.compare(ctx, slices.Collect(s.Allowed.All()))
+	h, err := readHead(ctx, s.view, s.at, false)
+	if err != nil {
+		return err
+	}
+	ordinals := slices.Collect(s.Allowed.All())
+	values, err := s.index.readExact(ctx, s.view, h, ordinals)
+	if err == nil {
+		err = s.compareValues(ordinals, values)
+	}
 	s.scanned = s.rescored
 	return err
 }
@@ -173,6 +181,10 @@ func (s *search) compare(ctx context.Context, ordinals []uint32) error {
 	if err != nil {
 		return err
 	}
+	return s.compareValues(ordinals, values)
+}
+
+func (s *search) compareValues(ordinals []uint32, values [][]byte) error {
 	for i, value := range values {
 		if value == nil {
 			continue
