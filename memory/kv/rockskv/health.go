@@ -53,10 +53,26 @@ func (db *DB) beat() {
 // reservedShare is the part of a small disk (a quarter) that is kept for what frees room.
 const reservedShare = 4
 
-// reserved is the room of a disk that is kept back: enough to write the buffers into tables
-// and to make some of them smaller, so that who deletes on a full disk gets room again.
+// largestCompaction is what a compaction writes at most before what it read can go: RocksDB's
+// default of 25 tables of 64 MiB.
+const largestCompaction = 25 * 64 << 20
+
+// reserved is the room of a disk that is kept back: enough to write the buffers into tables,
+// to make some of them smaller, and for a compaction that is due, so that who deletes on a full
+// disk gets room again.
 func (db *DB) reserved(total int64) int64 {
-	return min(2*db.buffers, total/reservedShare)
+	return min(2*db.buffers+min(db.pending(), largestCompaction), total/reservedShare)
+}
+
+// pending is about how many bytes RocksDB has yet to compact.
+func (db *DB) pending() (bytes int64) {
+	for _, family := range db.families {
+		n, err := strconv.ParseInt(db.rocks.GetPropertyCF("rocksdb.estimate-pending-compaction-bytes", family), 10, 64)
+		if err == nil {
+			bytes += n
+		}
+	}
+	return bytes
 }
 
 // lookAtRoom notes how much may be written before the room is used up that is not reserved.

@@ -429,3 +429,35 @@ func logBytes(t *testing.T, dir string) (n int64) {
 	}
 	return n
 }
+
+// What RocksDB has yet to compact is kept back with the buffers, on a disk that is large enough.
+func TestPendingCompactionIsReserved(t *testing.T) {
+	db := mustOpenHere(t)
+	family := db.families[kv.Records]
+	if err := db.rocks.SetOptionsCF(family, []string{"disable_auto_compactions"}, []string{"true"}); err != nil {
+		t.Fatal(err)
+	}
+	const large, flushes = 1 << 40, 8 // more than start a compaction
+	before := db.reserved(large)
+	writing, flush := grocksdb.NewDefaultWriteOptions(), grocksdb.NewDefaultFlushOptions()
+	defer writing.Destroy()
+	defer flush.Destroy()
+	value := make([]byte, 64<<10)
+	for i := range flushes {
+		for at := range value { // which does not compress
+			value[at] = byte(rand.Uint32())
+		}
+		if err := db.rocks.PutCF(writing, family, []byte("key"), value); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.rocks.FlushCF(family, flush); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	if kept, most := db.reserved(large)-before, int64(2*flushes*len(value)); kept < int64(flushes*len(value))/2 || kept > most {
+		t.Errorf("%d bytes are kept back for %d", kept, flushes*len(value))
+	}
+	if kept := db.reserved(1 << 10); kept != 256 {
+		t.Errorf("%d bytes of 1024 are kept back", kept)
+	}
+}
