@@ -150,7 +150,7 @@ func (s *adminService) workspaceOf(ctx context.Context, r *loombridgev1.GetStatu
 }
 
 // MoveWorkspace gives the workspace of an agent to another server.
-func (s *adminService) MoveWorkspace(ctx context.Context, r *loombridgev1.MoveWorkspaceRequest) (*loombridgev1.MoveWorkspaceResponse, error) {
+func (s *adminService) MoveWorkspace(ctx context.Context, r *loombridgev1.MoveWorkspaceRequest) (*loombridgev1.BridgeStatus, error) {
 	if err := auth.Operator(ctx); err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (s *adminService) MoveWorkspace(ctx context.Context, r *loombridgev1.MoveWo
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.MoveWorkspaceResponse{After: convert.Workspace(after)}, nil
+	return convert.Workspace(after), nil
 }
 
 // progressEvery is the time between two messages about how far something is.

@@ -98,7 +98,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 }
 
 // UpdateBlob keeps a blob longer, or puts it into the archive.
-func (s *contextService) UpdateBlob(ctx context.Context, r *loombridgev1.UpdateBlobRequest) (*loombridgev1.UpdateBlobResponse, error) {
+func (s *contextService) UpdateBlob(ctx context.Context, r *loombridgev1.UpdateBlobRequest) (*loombridgev1.BlobInfo, error) {
 	scope, err := agentScope(ctx, r, validate.UpdateBlobRequest)
 	if err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *contextService) UpdateBlob(ctx context.Context, r *loombridgev1.UpdateB
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.UpdateBlobResponse{Blob: convert.BlobInfo(entry)}, nil
+	return convert.BlobInfo(entry), nil
 }
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.
@@ -213,7 +213,7 @@ func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.Col
 }
 
 // UploadStep records a step whose result follows in parts.
-func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridgev1.UploadStepRequest, loombridgev1.UploadStepResponse]) error {
+func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridgev1.UploadStepRequest, loombridgev1.RecordStepResponse]) error {
 	first, err := stream.Recv()
 	if errors.Is(err, io.EOF) {
 		first, err = &loombridgev1.UploadStepRequest{}, nil // the check names what is missing
@@ -246,7 +246,7 @@ func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridge
 	if err != nil {
 		return err
 	}
-	return stream.SendAndClose(&loombridgev1.UploadStepResponse{Recorded: convert.Recorded(answer)})
+	return stream.SendAndClose(convert.Recorded(answer))
 }
 
 // endSilent ends an upload that sends nothing for too long, or that takes longer

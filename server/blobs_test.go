@@ -164,7 +164,7 @@ func TestPromoteBlob(t *testing.T) {
 	}
 	got, err := s.Context.UpdateBlob(t.Context(), request)
 	must(t, err)
-	b := got.GetBlob()
+	b := got
 	if b.GetPath() != "persistent/researcher-1/reports/result.txt" || !slices.Equal(b.GetAliases(), []string{made.GetPath()}) ||
 		b.GetTier() != request.GetTier() || !b.GetImportant() || b.GetExpireTime() != nil || b.GetTtl() != nil {
 		t.Errorf("blob = %v", b)

@@ -112,7 +112,7 @@ func TestMemorySaveKeepsEveryField(t *testing.T) {
 		Tags:         []string{"crypto", "market"}, Supersedes: first.GetId(), DerivedFrom: []string{first.GetId()},
 		Origin: loombridgev1.Origin_ORIGIN_TOOL, Tier: 4, Embedding: []float32{0.5, -0.25}, EmbeddingSpace: "test-2d", Version: 1,
 	}
-	if diff := cmp.Diff(want, got.GetRecord(), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
 	if !saved.GetCreateTime().AsTime().Equal(now) || !saved.GetExpireTime().AsTime().Equal(now.Add(time.Hour)) {

@@ -59,7 +59,7 @@ func (c caller) step(id string) *loombridgev1.Step {
 	c.tb.Helper()
 	got, err := c.Context.GetStep(convert.AskText(c.tb.Context()), &loombridgev1.GetStepRequest{AgentId: c.id, StepId: id})
 	must(c.tb, err)
-	return got.GetStep()
+	return got
 }
 
 // read reads by a name what lies outside of prompts.
@@ -86,7 +86,7 @@ func (c caller) tokens(text string) int {
 	c.tb.Helper()
 	got, err := c.Context.CountTokens(c.tb.Context(), &loombridgev1.CountTokensRequest{AgentId: c.id, Text: text, Model: "gpt-4o"})
 	must(c.tb, err)
-	return int(got.GetCount().GetTokens())
+	return int(got.GetTokens())
 }
 
 // literally are the settings of a preset that goes by its rules with every call.

@@ -20,7 +20,7 @@ import (
 )
 
 // SpawnAgent makes a child.
-func (s *contextService) SpawnAgent(ctx context.Context, r *loombridgev1.SpawnAgentRequest) (*loombridgev1.SpawnAgentResponse, error) {
+func (s *contextService) SpawnAgent(ctx context.Context, r *loombridgev1.SpawnAgentRequest) (*loombridgev1.ChildAgent, error) {
 	scope, err := agentScope(ctx, r, validate.SpawnAgentRequest)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (s *contextService) SpawnAgent(ctx context.Context, r *loombridgev1.SpawnAg
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.SpawnAgentResponse{Child: convert.ChildAgent(&child)}, nil
+	return convert.ChildAgent(&child), nil
 }
 
 // CompleteTask ends a task with its conclusion: that of a child, or any other.

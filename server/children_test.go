@@ -34,7 +34,7 @@ func MustSpawn(tb testing.TB, s *servertest.Server, r *loombridgev1.SpawnAgentRe
 	}
 	made, err := s.Context.SpawnAgent(tb.Context(), r)
 	must(tb, err)
-	return made.GetChild()
+	return made
 }
 
 // mustReturn returns the result of a child.
@@ -328,7 +328,7 @@ func TestChildLimits(t *testing.T) {
 		step := stepsOf(t, s, "tokens")[0]
 		counted, err := s.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: "p", Text: step.GetInline()})
 		must(t, err)
-		if n := counted.GetCount().GetTokens(); n > 2000 || n < 1000 || step.GetOutcomeRef() == "" {
+		if n := counted.GetTokens(); n > 2000 || n < 1000 || step.GetOutcomeRef() == "" {
 			t.Errorf("%d tokens, ref %q", n, step.GetOutcomeRef())
 		}
 		_, whole := MustReadBlob(t, s, &loombridgev1.ReadBlobRequest{AgentId: "tokens", Name: step.GetOutcomeRef()})

@@ -103,7 +103,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 }
 
 // GetStep returns one step.
-func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.GetStepResponse, error) {
+func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.Step, error) {
 	scope, err := agentScope(ctx, r, validate.GetStepRequest)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.GetStepResponse{Step: convert.Step(*entry.Step, entry.Position, convert.AsText(ctx))}, nil
+	return convert.Step(*entry.Step, entry.Position, convert.AsText(ctx)), nil
 }
 
 // Assemble builds the prompt of a session.
@@ -138,7 +138,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 }
 
 // CountTokens counts a text, or messages, as a model would.
-func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.CountTokensResponse, error) {
+func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.TokenCount, error) {
 	if err := validate.CountTokensRequest(r); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.CountTokensResponse{Count: convert.TokenCount(count)}, nil
+	return convert.TokenCount(count), nil
 }
 
 // CompressResult shortens one result of a tool.

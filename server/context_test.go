@@ -86,7 +86,7 @@ func TestListStepsPages(t *testing.T) {
 	}
 	one, err := s.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: agent, StepId: "step_002"})
 	must(t, err)
-	if one.GetStep().GetId() != "step_002" || one.GetStep().GetMinimalArgs().GetFields()["path"].GetStringValue() != "a.txt" {
+	if one.GetId() != "step_002" || one.GetMinimalArgs().GetFields()["path"].GetStringValue() != "a.txt" {
 		t.Errorf("step = %v", one)
 	}
 	_, err = s.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: "somebody-else", StepId: "step_002"})
@@ -283,7 +283,7 @@ func TestCountTokens(t *testing.T) {
 	} {
 		got, err := s.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Text: test.text, Model: test.model})
 		must(t, err)
-		if c := got.GetCount(); c.GetTokens() != test.tokens || c.GetCounter() != test.counter || c.GetCertainty() != test.certainty {
+		if c := got; c.GetTokens() != test.tokens || c.GetCounter() != test.counter || c.GetCertainty() != test.certainty {
 			t.Errorf("%q with %q: %v", test.text, test.model, c)
 		}
 	}
@@ -317,7 +317,7 @@ func TestCountMessages(t *testing.T) {
 	} {
 		got, err := s.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Messages: tt.messages, Model: tt.model})
 		must(t, err)
-		if c := got.GetCount(); c.GetTokens() != tt.want || c.GetCounter() != tt.counter {
+		if c := got; c.GetTokens() != tt.want || c.GetCounter() != tt.counter {
 			t.Errorf("%q: %d messages: %v, want %d by %s", tt.model, len(tt.messages), c, tt.want, tt.counter)
 		}
 	}

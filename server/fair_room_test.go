@@ -105,8 +105,8 @@ func TestFloodLosesItsOwn(t *testing.T) {
 		for _, id := range answer.GetArchivedIds() { // none that is gone
 			got, err := s.Memory.GetRecord(bearer(t, "victim"), &loombridgev1.GetRecordRequest{AgentId: "victim", SpaceId: "team", Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
 			must(t, err)
-			if !got.GetRecord().GetArchived() || got.GetRecord().GetAgentId() == "victim" {
-				t.Errorf("told as archived: %v", got.GetRecord())
+			if !got.GetArchived() || got.GetAgentId() == "victim" {
+				t.Errorf("told as archived: %v", got)
 			}
 		}
 		if got := foundBy(t, s, "precious matter"); len(got) < 5 || strings.Count(fmt.Sprint(got), "precious") != 5 {
@@ -123,12 +123,12 @@ func TestFloodLosesItsOwn(t *testing.T) {
 	must(t, err)
 	s = shared(t, &servertest.Options{Engine: engine})
 	must(t, importInto(bearer(t, "flood"), s, "flood-import", 50))
-	got, err := s.Memory.GetRecord(bearer(t, "victim"), &loombridgev1.GetRecordRequest{AgentId: "victim", SpaceId: "team", Name: &loombridgev1.GetRecordRequest_Id{Id: archived.GetRecord().GetId()}})
+	got, err := s.Memory.GetRecord(bearer(t, "victim"), &loombridgev1.GetRecordRequest{AgentId: "victim", SpaceId: "team", Name: &loombridgev1.GetRecordRequest_Id{Id: archived.GetId()}})
 	must(t, err)
-	if !got.GetRecord().GetArchived() {
-		t.Errorf("the victim's archived record is %v", got.GetRecord())
+	if !got.GetArchived() {
+		t.Errorf("the victim's archived record is %v", got)
 	}
-	_, err = s.Memory.UpdateRecord(bearer(t, "victim"), &loombridgev1.UpdateRecordRequest{AgentId: "victim", SpaceId: "team", Name: &loombridgev1.UpdateRecordRequest_Id{Id: archived.GetRecord().GetId()}, Archived: proto.Bool(false)})
+	_, err = s.Memory.UpdateRecord(bearer(t, "victim"), &loombridgev1.UpdateRecordRequest{AgentId: "victim", SpaceId: "team", Name: &loombridgev1.UpdateRecordRequest_Id{Id: archived.GetId()}, Archived: proto.Bool(false)})
 	must(t, err)
 	flood(s, 2)
 }

@@ -56,7 +56,7 @@ func (f *forking) fork(child, prompt string) *loombridgev1.ChildAgent {
 		AgentId: agent, SessionId: "s1", ChildId: child, Goal: "goal of " + child, ForkFrom: &loombridgev1.ForkPoint{PromptId: prompt},
 	})
 	must(f, err)
-	return got.GetChild()
+	return got
 }
 
 // A fork's first prompt begins, byte for byte, as its parent's did, and shares at least .95
@@ -153,7 +153,7 @@ func TestForksReadNothingElse(t *testing.T) {
 		AgentId: agent, SessionId: "s1", ChildId: "c2", Goal: "twice", RequestId: "r", ForkFrom: &loombridgev1.ForkPoint{},
 	})
 	must(t, err)
-	if diff := cmp.Diff(again.GetChild(), same.GetChild(), protocmp.Transform()); diff != "" {
+	if diff := cmp.Diff(again, same, protocmp.Transform()); diff != "" {
 		t.Errorf("the same request again (-want +got):\n%s", diff)
 	}
 	for _, name := range []string{"step_001", "workspace/outputs/read_001.txt"} {

@@ -143,7 +143,7 @@ func TestCountersOfModels(t *testing.T) {
 		t.Helper()
 		got, err := s.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Text: text, Model: model})
 		must(t, err)
-		return got.GetCount()
+		return got
 	}
 	for text, want := range map[string]int32{
 		"": 0, "a": 1, "abcd": 1, "abcde": 2, "天地玄黄": 4, "ひらがなカー": 6, "안녕하세요": 4, "안녕하세요!": 5, "你好, world": 4,

@@ -301,7 +301,7 @@ func TestArchive(t *testing.T) {
 			AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Key{Key: "pump"}, ExpectedVersion: proto.Int64(map[bool]int64{false: 1, true: 2}[restore]), Archived: proto.Bool(!restore),
 		})
 		must(t, err)
-		return got.GetRecord()
+		return got
 	}
 	if r := archive(false); r.GetId() != id || !r.GetArchived() || !r.GetArchiveTime().AsTime().Equal(s.Clock.Now()) || r.GetVersion() != 2 {
 		t.Errorf("archived %v", r)
@@ -314,7 +314,7 @@ func TestArchive(t *testing.T) {
 	}
 	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
 	must(t, err)
-	if !got.GetRecord().GetArchived() {
+	if !got.GetArchived() {
 		t.Errorf("read %v", got)
 	}
 	remember(t, s, &loombridgev1.MemorySaveRequest{Text: "The hose is in the attic"})
@@ -386,8 +386,8 @@ func TestMemoryLimit(t *testing.T) {
 	for _, id := range []string{pinned, weighty, repeated} {
 		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
 		must(t, err)
-		if got.GetRecord().GetArchived() {
-			t.Errorf("%q left; old is %s", got.GetRecord().GetText(), old)
+		if got.GetArchived() {
+			t.Errorf("%q left; old is %s", got.GetText(), old)
 		}
 	}
 	stats, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, StatsOnly: true})
@@ -409,7 +409,7 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: light}})
 	must(t, err)
-	if got.GetRecord().GetArchived() || got.GetRecord().GetImportance() < 0.9 {
+	if got.GetArchived() || got.GetImportance() < 0.9 {
 		t.Errorf("it is %v", got)
 	}
 }
@@ -465,8 +465,8 @@ func TestMemoryLimitComesLater(t *testing.T) {
 			for id := range told {
 				got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
 				must(t, err)
-				if !got.GetRecord().GetArchived() {
-					t.Fatalf("told as archived: %v", got.GetRecord())
+				if !got.GetArchived() {
+					t.Fatalf("told as archived: %v", got)
 				}
 			}
 		})

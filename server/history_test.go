@@ -197,7 +197,7 @@ func TestPinnedAndObservation(t *testing.T) {
 	must(t, err)
 	listed, err := s.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: agent, StepId: "step_001"})
 	must(t, err)
-	if !recorded.GetStep().GetPinned() || !listed.GetStep().GetPinned() {
+	if !recorded.GetStep().GetPinned() || !listed.GetPinned() {
 		t.Errorf("recorded %v, listed %v", recorded, listed)
 	}
 }

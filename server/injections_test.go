@@ -66,7 +66,7 @@ func MustCountTokens(tb testing.TB, s *servertest.Server, text string) int32 {
 	tb.Helper()
 	got, err := s.Context.CountTokens(tb.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Text: text, Model: "gpt-4o"})
 	must(tb, err)
-	return got.GetCount().GetTokens()
+	return got.GetTokens()
 }
 
 func injection(name string, phase loombridgev1.InjectionPhase, cache loombridgev1.CacheStrategy, priority int32, text string) *loombridgev1.Injection {
@@ -540,7 +540,7 @@ func TestPlaybooksInPrompts(t *testing.T) {
 			AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "book"},
 		})
 		must(t, err)
-		return strings.Contains(got.GetRecord().GetMetadataJson(), `"usage_count":1`)
+		return strings.Contains(got.GetMetadataJson(), `"usage_count":1`)
 	})
 	s.Clock.Advance(30*24*time.Hour + time.Minute)
 	if got := ask(); got != "" {

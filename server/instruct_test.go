@@ -331,7 +331,7 @@ func TestClientsSeeWhoInstructs(t *testing.T) {
 		t.Helper()
 		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "k"}})
 		must(t, err)
-		return got.GetRecord()
+		return got
 	}
 	shows := func() bool { return strings.Contains(wholeText(promptFor(t, s, "s", "Hello", nil)), "paying") }
 	if r := read(); r.GetWriter() != "model" || shows() {
@@ -387,7 +387,7 @@ func TestModelsKeepSkills(t *testing.T) {
 	}
 	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: saved.GetId()}})
 	must(t, err)
-	if r := got.GetRecord(); r.GetSupersededBy() != "" || r.GetArchived() || r.GetVersion() != 1 {
+	if r := got; r.GetSupersededBy() != "" || r.GetArchived() || r.GetVersion() != 1 {
 		t.Errorf("it is %v", r)
 	}
 	if text := wholeText(promptFor(t, s, "s", "Refund me", nil)); !strings.Contains(text, "refunds") {

@@ -62,7 +62,7 @@ func TestPromotedForAWhile(t *testing.T) {
 		t.Helper()
 		got, err := s.Context.UpdateBlob(t.Context(), &loombridgev1.UpdateBlobRequest{AgentId: agent, Name: name, Tier: tier})
 		must(t, err)
-		return got.GetBlob()
+		return got
 	}
 	made := MustOffload(t, s, "s", textAbout("a week"))
 	s.Clock.Advance(23 * time.Hour)

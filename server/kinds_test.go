@@ -54,7 +54,7 @@ func TestSearchesAreCounted(t *testing.T) {
 		MustRecord(t, s, "s", "web:search", `{"query":"q"}`, output)
 		step, err := s.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: agent, StepId: fmt.Sprintf("step_%03d", 4+i)})
 		must(t, err)
-		if got := step.GetStep().GetObservation(); got != "Found 2 results for 'q'" {
+		if got := step.GetObservation(); got != "Found 2 results for 'q'" {
 			t.Errorf("%v: %q", output, got)
 		}
 	}

@@ -60,13 +60,13 @@ func TestSessionsBecomePlaybooks(t *testing.T) {
 	got, err := s.Memory.GetRecord(convert.AskText(t.Context()), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
 	must(t, err)
 	var entry map[string]any
-	must(t, json.Unmarshal([]byte(got.GetRecord().GetMetadataJson()), &entry))
+	must(t, json.Unmarshal([]byte(got.GetMetadataJson()), &entry))
 	want := `{"created_at":"2026-03-01T12:00:00Z","description":"Repair the pump in the cellar","name":"Repair the pump in the cellar",` +
 		`"quality_metrics":{"avg_reward":0.7,"avg_turns":5,"success_rate":0.8},"source":"auto","source_session_id":"just","status":"draft",` +
 		`"strategy":{"execution_strategy":"sequential","max_turns":5},"tool_sequence":[{"purpose":"Where does it leak?","tool":"look"},` +
 		`{"is_critical":true,"purpose":"Another seal","tool":"order"},{"purpose":"Is it dry?","tool":"look"}],"trigger":{"task_types":["repair"]},"updated_at":"2026-03-01T12:00:00Z"}`
-	if text := string(mustJSON(t, entry)); text != want || got.GetRecord().GetKind() != "playbook" {
-		t.Errorf("the record is %s\n%s, want\n%s", got.GetRecord().GetKind(), text, want)
+	if text := string(mustJSON(t, entry)); text != want || got.GetKind() != "playbook" {
+		t.Errorf("the record is %s\n%s, want\n%s", got.GetKind(), text, want)
 	}
 	prompt := func() string { return wholeText(promptFor(t, s, "new", "Repair the pump in the cellar", patient(""))) }
 	if text := prompt(); strings.Contains(text, "<playbook_hint") {

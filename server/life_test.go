@@ -29,7 +29,7 @@ func MustGetRecord(tb testing.TB, s *servertest.Server, r *loombridgev1.GetRecor
 	tb.Helper()
 	got, err := s.Memory.GetRecord(tb.Context(), r)
 	must(tb, err)
-	return got.GetRecord()
+	return got
 }
 
 // MustFind returns the ids of what a query finds, sorted.

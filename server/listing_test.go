@@ -118,8 +118,8 @@ func TestConversationComesBack(t *testing.T) {
 	}
 	step, err := l.Context.GetStep(convert.AskText(t.Context()), &loombridgev1.GetStepRequest{AgentId: agent, StepId: "step_001"})
 	must(t, err)
-	if !proto.Equal(entries[3].GetStep(), step.GetStep()) {
-		t.Errorf("the step is %v, want %v", entries[3].GetStep(), step.GetStep())
+	if !proto.Equal(entries[3].GetStep(), step) {
+		t.Errorf("the step is %v, want %v", entries[3].GetStep(), step)
 	}
 }
 

@@ -89,7 +89,7 @@ func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grp
 }
 
 // GetRecord returns one record by id or key.
-func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecordRequest) (*loombridgev1.GetRecordResponse, error) {
+func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecordRequest) (*loombridgev1.Record, error) {
 	scope, err := sharing.Reading(ctx, s.grants, r, validate.GetRecordRequest)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 		return nil, err
 	}
 	view := convert.RecordView{AsText: convert.AsText(ctx), Embeddings: r.GetIncludeEmbeddings()}
-	return &loombridgev1.GetRecordResponse{Record: view.Record(found)}, nil
+	return view.Record(found), nil
 }
 
 // ListVersions returns what a record is and was.
@@ -161,7 +161,7 @@ func (s *memoryService) DeleteRecords(ctx context.Context, r *loombridgev1.Delet
 }
 
 // UpdateRecord changes some fields of a record.
-func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.UpdateRecordRequest) (*loombridgev1.UpdateRecordResponse, error) {
+func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.UpdateRecordRequest) (*loombridgev1.Record, error) {
 	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.UpdateRecordRequest)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 	case err != nil:
 		return nil, &valuesError{err}
 	}
-	return &loombridgev1.UpdateRecordResponse{Record: convert.RecordView{AsText: convert.AsText(ctx)}.Record(updated)}, nil
+	return convert.RecordView{AsText: convert.AsText(ctx)}.Record(updated), nil
 }
 
 // ListRecords returns a page of records in order of arrival.

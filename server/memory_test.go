@@ -31,7 +31,7 @@ func MustUpdate(tb testing.TB, s *servertest.Server, key string, draft *loombrid
 	}
 	updated, err := s.Memory.UpdateRecord(convert.AskText(tb.Context()), r)
 	must(tb, err)
-	return updated.GetRecord()
+	return updated
 }
 
 // A change without a mask touches what the draft sets, one with a mask empties
@@ -88,7 +88,7 @@ func TestUpdateRecordRefuses(t *testing.T) {
 	MustFail(t, err, codes.NotFound, "RECORD_NOT_FOUND")
 	got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "k"}})
 	must(t, err)
-	if got.GetRecord().GetText() != "one" || got.GetRecord().GetVersion() != 1 {
+	if got.GetText() != "one" || got.GetVersion() != 1 {
 		t.Errorf("record changed to %v", got)
 	}
 }

@@ -198,8 +198,8 @@ func TestValidAt(t *testing.T) {
 		AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: "Rome"}, Record: &loombridgev1.MemorySaveRequest{ValidUntil: year(2022)},
 	})
 	must(t, err)
-	if !got.GetRecord().GetValidUntil().AsTime().Equal(year(2022).AsTime()) {
-		t.Errorf("updated %v", got.GetRecord())
+	if !got.GetValidUntil().AsTime().Equal(year(2022).AsTime()) {
+		t.Errorf("updated %v", got)
 	}
 	at(2021, nil, "Rome")
 	at(2022, nil)

@@ -91,7 +91,7 @@ func TestNamesFromMetadata(t *testing.T) {
 	must(t, err)
 	got, err := s.Memory.GetRecord(ctx, &loombridgev1.GetRecordRequest{AgentId: "lead", Name: &loombridgev1.GetRecordRequest_Key{Key: "k"}})
 	must(t, err)
-	if r := got.GetRecord(); r.GetSessionId() != "s" {
+	if r := got; r.GetSessionId() != "s" {
 		t.Errorf("saved as %v", r)
 	}
 	other := &loombridgev1.MemorySaveRequest{AgentId: "billing", Text: "x"}

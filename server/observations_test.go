@@ -101,8 +101,8 @@ func TestObservationsOfEveryTool(t *testing.T) {
 		}
 		listed, err := s.Context.GetStep(convert.AskText(t.Context()), &loombridgev1.GetStepRequest{AgentId: agent, StepId: step.GetId()})
 		must(t, err)
-		if listed.GetStep().GetMinimalArgsJson() != test.minimal {
-			t.Errorf("%s: arguments %s, want %s", test.tool, listed.GetStep().GetMinimalArgsJson(), test.minimal)
+		if listed.GetMinimalArgsJson() != test.minimal {
+			t.Errorf("%s: arguments %s, want %s", test.tool, listed.GetMinimalArgsJson(), test.minimal)
 		}
 		path := ""
 		if test.blob != "" {

@@ -128,7 +128,7 @@ func TestExpiryOfResults(t *testing.T) {
 			AgentId: agent, Name: c.report("db:query", `{}`, quoted(t, long+tier.String())).GetOutputBlob().GetPath(), Tier: tier,
 		})
 		must(t, err)
-		made[got.GetBlob().GetPath()] = ttl
+		made[got.GetPath()] = ttl
 	}
 	check := func(after time.Duration) {
 		t.Helper()

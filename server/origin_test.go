@@ -24,7 +24,7 @@ func TestOriginIsInherited(t *testing.T) {
 		must(t, err)
 		found, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Id{Id: got.GetId()}})
 		must(t, err)
-		return found.GetRecord()
+		return found
 	}
 	want := func(what string, r *loombridgev1.Record, origin loombridgev1.Origin) {
 		t.Helper()

@@ -68,7 +68,7 @@ func TestMemoryQueryPassages(t *testing.T) {
 	}
 	whole, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: part.GetRecord().GetId()}})
 	must(t, err)
-	if whole.GetRecord().GetText() != long {
+	if whole.GetText() != long {
 		t.Error("GetRecord does not give the whole")
 	}
 	if all := ask(5000); all.GetReceipt().GetInPart() != 0 || len(all.GetHits()) != 6 || all.GetReceipt().GetTokens() < size(long) {

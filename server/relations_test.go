@@ -101,7 +101,7 @@ func TestRelations(t *testing.T) {
 	}
 	got, err := s.Memory.GetRecord(ctx, &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: "ann"}})
 	must(t, err)
-	if r := got.GetRecord(); len(r.GetRelations()) != 2 || r.GetRelations()[1].GetName() != "prefers" || r.GetRelations()[1].GetToId() != "oat" || r.GetVersion() != 1 || r.GetUpdateTime() != nil {
+	if r := got; len(r.GetRelations()) != 2 || r.GetRelations()[1].GetName() != "prefers" || r.GetRelations()[1].GetToId() != "oat" || r.GetVersion() != 1 || r.GetUpdateTime() != nil {
 		t.Errorf("read: %v", r)
 	}
 	again, err := s.Memory.RelateRecords(ctx, &loombridgev1.RelateRecordsRequest{AgentId: agent, Relations: edges("ann prefers oat", "oat made_by bob")})

@@ -97,7 +97,7 @@ func TestRelatedAsOfShowsWhatWas(t *testing.T) {
 			got, err := s.Memory.GetRecord(ctx, &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}, AsOf: timestamppb.New(then.at)})
 			must(t, err)
 			var out, want []string
-			for _, r := range got.GetRecord().GetRelations() {
+			for _, r := range got.GetRelations() {
 				out = append(out, fmt.Sprintf("%s %s %s", id, r.GetName(), r.GetToId()))
 			}
 			for edge := range then.edges {

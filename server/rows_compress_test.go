@@ -67,7 +67,7 @@ func TestCompressedForms(t *testing.T) {
 		chars := utf8.RuneCountInString(got.GetContent())
 		count, err := s.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Text: tt.want})
 		must(t, err)
-		if tokens := int(count.GetCount().GetTokens()); chars > tt.most || chars != tt.chars || tokens != tt.tokens {
+		if tokens := int(count.GetTokens()); chars > tt.most || chars != tt.chars || tokens != tt.tokens {
 			t.Errorf("%s: %d characters, at most %d, want %d; %d tokens, want %d", tt.name, chars, tt.most, tt.chars, tokens, tt.tokens)
 		}
 		_, whole := MustReadBlob(t, s, &loombridgev1.ReadBlobRequest{AgentId: agent, Name: path})

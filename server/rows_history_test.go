@@ -126,7 +126,7 @@ func TestTextOfSomeSteps(t *testing.T) {
 	lines := "• Read config.json (1.2KB)\n• Wrote out.md"
 	count, err := r.server.Context.CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: agent, Text: "Earlier steps:\n" + lines})
 	must(t, err)
-	most := count.GetCount().GetTokens()
+	most := count.GetTokens()
 	for budget, want := range map[int32]string{
 		most - 1: "Earlier: 2 steps completed\n\n", most: "Earlier steps:\n" + lines + "\n\n", most + 1: "Earlier steps:\n" + lines + "\n\n",
 	} {

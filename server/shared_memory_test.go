@@ -61,7 +61,7 @@ edits = ["victim"]
 
 	record, err := s.Memory.GetRecord(as("a"), &loombridgev1.GetRecordRequest{AgentId: "a", UserId: "ann", Name: &loombridgev1.GetRecordRequest_Key{Key: "name"}})
 	must(t, err)
-	if r := record.GetRecord(); r.GetText() != "Her name is Ann" || r.GetAgentId() != "victim" || r.GetVersion() != 1 {
+	if r := record; r.GetText() != "Her name is Ann" || r.GetAgentId() != "victim" || r.GetVersion() != 1 {
 		t.Errorf("another agent reads %v", r)
 	}
 	must(t, update("victim", "victim", "name"))
@@ -95,7 +95,7 @@ func TestPersonsMemoryWithoutAuthentication(t *testing.T) {
 		must(t, err)
 		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: other, UserId: user, Name: &loombridgev1.GetRecordRequest_Key{Key: "k"}})
 		must(t, err)
-		if want := []string{"one", ""}[i]; got.GetRecord().GetText() != "second" || got.GetRecord().GetAgentId() != want {
+		if want := []string{"one", ""}[i]; got.GetText() != "second" || got.GetAgentId() != want {
 			t.Errorf("user %q: %v", user, got)
 		}
 	}

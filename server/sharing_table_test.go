@@ -372,7 +372,7 @@ func MustGrant(ctx context.Context, t *testing.T, s *servertest.Server, by strin
 	must(t, err)
 }
 
-func grant(ctx context.Context, s *servertest.Server, by string, m memoryOf, grantee string, access loombridgev1.Access) (*loombridgev1.GrantAccessResponse, error) {
+func grant(ctx context.Context, s *servertest.Server, by string, m memoryOf, grantee string, access loombridgev1.Access) (*loombridgev1.Grant, error) {
 	r := &loombridgev1.GrantAccessRequest{AgentId: by, Grantee: grantee, Access: access, Owner: &loombridgev1.GrantAccessRequest_SpaceId{SpaceId: m.space}}
 	if m.user != "" {
 		r.Owner = &loombridgev1.GrantAccessRequest_UserId{UserId: m.user}

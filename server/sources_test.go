@@ -114,7 +114,7 @@ func TestMemoryEntersByItself(t *testing.T) {
 		var m struct {
 			UsageCount int `json:"usage_count"`
 		}
-		must(t, json.Unmarshal([]byte(now.GetRecord().GetMetadataJson()), &m))
+		must(t, json.Unmarshal([]byte(now.GetMetadataJson()), &m))
 		return m.UsageCount == 1
 	})
 	settings.Sources = &loombridgev1.SourceSettings{Exclude: []string{"notes", "tasks", "user_memory", "knowledge", "playbook"}}

@@ -54,7 +54,7 @@ func checkLeft(t *testing.T, s *servertest.Server, agentID string, answer record
 	t.Helper()
 	kept, err := s.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: agentID, StepId: answer.GetStep().GetId()})
 	must(t, err)
-	step := kept.GetStep()
+	step := kept
 	if (answer.GetStep().GetOutcomeRef() != "") != offloaded || (step.GetOutcomeRef() != "") != offloaded {
 		t.Errorf("%s: step %v", agentID, step)
 	}

@@ -197,7 +197,7 @@ func TestReadingStoredResultsIsAFault(t *testing.T) {
 		MustRecord(t, s, "s", "my:tool", fmt.Sprintf(`{"n":%d}`, n), text)
 		got, err := s.Context.GetStep(t.Context(), &loombridgev1.GetStepRequest{AgentId: agent, StepId: fmt.Sprintf("step_%03d", n+1)})
 		must(t, err)
-		steps = append(steps, got.GetStep())
+		steps = append(steps, got)
 	}
 	_, err := s.Context.CompactHistory(t.Context(), &loombridgev1.CompactHistoryRequest{AgentId: agent, SessionId: "s"})
 	must(t, err)

@@ -147,7 +147,7 @@ func TestTaskExists(t *testing.T) {
 	}
 	record, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Key{Key: "task/t"}})
 	must(t, err)
-	if r := record.GetRecord(); r.GetTier() != 2 || r.GetText() != `execute: {} -> {"n":1}` {
+	if r := record; r.GetTier() != 2 || r.GetText() != `execute: {} -> {"n":1}` {
 		t.Errorf("record %v", r)
 	}
 }
@@ -409,7 +409,7 @@ func TestMemorySaveTool(t *testing.T) {
 		AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id},
 	})
 	must(t, err)
-	if r := saved.GetRecord(); r.GetSessionId() != "s1" || r.GetKind() != "note" || r.GetImportance() != .9 || r.GetTier() != 4 ||
+	if r := saved; r.GetSessionId() != "s1" || r.GetKind() != "note" || r.GetImportance() != .9 || r.GetTier() != 4 ||
 		r.GetMetadataJson() != `{"n":9007199254740993}` || !slices.Equal(r.GetTags(), []string{"a", "b"}) {
 		t.Errorf("record %v", r)
 	}

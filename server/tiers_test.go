@@ -235,8 +235,8 @@ func TestRecordsOfTasks(t *testing.T) {
 		})
 		must(t, err)
 		var metadata map[string]any
-		must(t, json.Unmarshal([]byte(got.GetRecord().GetMetadataJson()), &metadata))
-		return got.GetRecord(), metadata
+		must(t, json.Unmarshal([]byte(got.GetMetadataJson()), &metadata))
+		return got, metadata
 	}
 	want := map[string]any{
 		"task_id": "t1", "action": "execute", "parameters": string([]rune(long)[:200]) + "...", "result": strings.Repeat("r", 200) + "...", "status": "completed",

@@ -183,7 +183,7 @@ func (s *toolService) WatchApprovals(r *loombridgev1.WatchApprovalsRequest, stre
 }
 
 // ApproveCall answers a call that waits.
-func (s *toolService) ApproveCall(ctx context.Context, r *loombridgev1.ApproveCallRequest) (*loombridgev1.ApproveCallResponse, error) {
+func (s *toolService) ApproveCall(ctx context.Context, r *loombridgev1.ApproveCallRequest) (*loombridgev1.PendingApproval, error) {
 	if err := validate.ApproveCallRequest(r); err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (s *toolService) ApproveCall(ctx context.Context, r *loombridgev1.ApproveCa
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ApproveCallResponse{Approval: convert.PendingApproval(request)}, nil
+	return convert.PendingApproval(request), nil
 }
 
 // ListApprovals returns the answers that are remembered.
@@ -269,7 +269,7 @@ func (s *toolService) ListMcpServers(ctx context.Context, r *loombridgev1.ListMc
 }
 
 // ConnectMcpServer begins to connect to a further server, or connects to one anew.
-func (s *toolService) ConnectMcpServer(ctx context.Context, r *loombridgev1.ConnectMcpServerRequest) (*loombridgev1.ConnectMcpServerResponse, error) {
+func (s *toolService) ConnectMcpServer(ctx context.Context, r *loombridgev1.ConnectMcpServerRequest) (*loombridgev1.McpServer, error) {
 	tenant, err := operated(ctx)
 	if err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func (s *toolService) ConnectMcpServer(ctx context.Context, r *loombridgev1.Conn
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.ConnectMcpServerResponse{Server: convert.ToolServer(now, true)}, nil
+	return convert.ToolServer(now, true), nil
 }
 
 // RemoveMcpServer forgets a server.

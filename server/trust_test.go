@@ -76,7 +76,7 @@ func TestTaintNeverInstructs(t *testing.T) {
 		id := tainted(t, s, i, kinds[(i+i/len(guises))%len(kinds)], text, mark)
 		got, err := s.Memory.GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: agent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
 		must(t, err)
-		if o := got.GetRecord().GetOrigin(); o != loombridgev1.Origin_ORIGIN_WEB && o != loombridgev1.Origin_ORIGIN_TOOL {
+		if o := got.GetOrigin(); o != loombridgev1.Origin_ORIGIN_WEB && o != loombridgev1.Origin_ORIGIN_TOOL {
 			t.Errorf("payload %d ends with origin %s", i, o)
 		}
 		marks = append(marks, mark)
@@ -163,7 +163,7 @@ func TestReview(t *testing.T) {
 		t.Helper()
 		got, err := s.Memory.UpdateRecord(t.Context(), &loombridgev1.UpdateRecordRequest{AgentId: agent, Name: &loombridgev1.UpdateRecordRequest_Id{Id: id}, Review: decision})
 		must(t, err)
-		return got.GetRecord()
+		return got
 	}
 	if r := review(held.GetId(), loombridgev1.Review_REVIEW_APPROVED); r.GetOrigin() != web || r.GetReview() != loombridgev1.Review_REVIEW_APPROVED || r.GetVersion() != 2 {
 		t.Errorf("approved: %v", r)

@@ -41,7 +41,7 @@ func upload(tb testing.TB, s *servertest.Server, step *loombridgev1.RecordStepRe
 		}
 	}
 	got, err := stream.CloseAndRecv()
-	return got.GetRecorded(), err
+	return got, err
 }
 
 func mustRandom(tb testing.TB, n int) string {
@@ -116,7 +116,7 @@ func TestUploadsThatRecordNothing(t *testing.T) {
 	silent, err := s.Context.UploadStep(t.Context())
 	must(t, err)
 	must(t, silent.Send(&loombridgev1.UploadStepRequest{Item: &loombridgev1.UploadStepRequest_Step{Step: good}}))
-	MustFail(t, silent.RecvMsg(&loombridgev1.UploadStepResponse{}), codes.InvalidArgument, "INVALID_REQUEST")
+	MustFail(t, silent.RecvMsg(&loombridgev1.RecordStepResponse{}), codes.InvalidArgument, "INVALID_REQUEST")
 
 	if steps := MustListSteps(t, s); len(steps) != 0 {
 		t.Errorf("%d steps were recorded", len(steps))

@@ -20,7 +20,7 @@ import (
 )
 
 // UpdateWorking changes what an agent is at in a session.
-func (s *contextService) UpdateWorking(ctx context.Context, r *loombridgev1.UpdateWorkingRequest) (*loombridgev1.UpdateWorkingResponse, error) {
+func (s *contextService) UpdateWorking(ctx context.Context, r *loombridgev1.UpdateWorkingRequest) (*loombridgev1.Working, error) {
 	scope, err := agentScope(ctx, r, validate.UpdateWorkingRequest)
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (s *contextService) UpdateWorking(ctx context.Context, r *loombridgev1.Upda
 	count := s.countFor(config.Model)
 	out := convert.Working(w, w.Skills(settings.FirstActive(config.Skills())), figures)
 	out.Tokens = convert.Int32(count(w.Text(figures, true, count)))
-	return &loombridgev1.UpdateWorkingResponse{Working: out}, nil
+	return out, nil
 }
 
 // countFor counts tokens of a model. What can't be counted is too long for any prompt.

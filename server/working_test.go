@@ -21,7 +21,7 @@ func MustUpdateWorking(tb testing.TB, s *servertest.Server, r *loombridgev1.Upda
 	}
 	got, err := s.Context.UpdateWorking(tb.Context(), r)
 	must(tb, err)
-	return got.GetWorking()
+	return got
 }
 
 func checkWorking(tb testing.TB, got, want *loombridgev1.Working) {

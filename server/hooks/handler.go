@@ -270,7 +270,7 @@ func (h *Handler) taken(ctx context.Context, e Event) (bool, error) {
 
 // restore returns the context saved before a compaction, once.
 func (h *Handler) restore(ctx context.Context, e Event) (string, error) {
-	var saved *loombridgev1.GetRecordResponse
+	var saved *loombridgev1.Record
 	err := again(ctx, func() (err error) {
 		saved, err = h.memory.GetRecord(ctx, &loombridgev1.GetRecordRequest{AgentId: h.agent, Name: &loombridgev1.GetRecordRequest_Key{Key: e.savedKey()}})
 		return err
@@ -285,7 +285,7 @@ func (h *Handler) restore(ctx context.Context, e Event) (string, error) {
 	if err != nil || !ours {
 		return "", err
 	}
-	return bounded(section("This session before its compaction", saved.GetRecord().GetText()), e), nil
+	return bounded(section("This session before its compaction", saved.GetText()), e), nil
 }
 
 // start is the summary given when a session begins.

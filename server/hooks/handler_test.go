@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -63,7 +64,7 @@ func (s *server) Invoke(_ context.Context, _ string, request, answer any, _ ...g
 		if r == nil {
 			return status.Error(codes.NotFound, "none")
 		}
-		answer.(*loombridgev1.GetRecordResponse).Record = r
+		proto.Merge(answer.(*loombridgev1.Record), r)
 	case *loombridgev1.DeleteRecordsRequest:
 		if s.records[ask.GetKey()] == nil {
 			return status.Error(codes.NotFound, "none")

@@ -221,7 +221,7 @@ func getMemory(c toolCall, a nameArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return recordOf(got.GetRecord()), nil
+	return recordOf(got), nil
 }
 
 func forgetMemory(c toolCall, a nameArguments) (any, error) {

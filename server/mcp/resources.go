@@ -120,7 +120,7 @@ func (s *Server) stepResource(who caller, uri, name string) (*sdk.ResourceConten
 	if err != nil {
 		return nil, err
 	}
-	text, err := protoJSON(got.GetStep())
+	text, err := protoJSON(got)
 	return jsonResource(uri, text), err
 }
 
@@ -131,7 +131,7 @@ func (s *Server) recordResource(who caller, uri, name string) (*sdk.ResourceCont
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(recordOf(got.GetRecord()))
+	text, err := json.Marshal(recordOf(got))
 	return jsonResource(uri, text), err
 }
 

@@ -131,7 +131,7 @@ func TestRefusals(t *testing.T) {
 	o := newObserver(slog.LevelError)
 	found := failure(t, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_TOOL_NOT_FOUND, false)
 	for _, err := range []error{found, found, status.Error(codes.Unimplemented, "x"), errors.New("x"), status.Error(codes.Canceled, "x"), nil} {
-		o.call(t.Context(), &loombridgev1.GetRecordRequest{}, &loombridgev1.GetRecordResponse{}, err, 0)
+		o.call(t.Context(), &loombridgev1.GetRecordRequest{}, &loombridgev1.Record{}, err, 0)
 	}
 	same(t, "reason", o.counted(t, "loom_bridge_refused_total"), map[string]float64{"TOOL_NOT_FOUND": 2, "Unimplemented": 1, "Unknown": 1})
 }

@@ -37,7 +37,7 @@ func owned[R OfMemory](ctx context.Context, r R, check func(R) error) (kv.Scope,
 }
 
 // CreateSpace makes a space.
-func (s *Service) CreateSpace(ctx context.Context, r *loombridgev1.CreateSpaceRequest) (*loombridgev1.CreateSpaceResponse, error) {
+func (s *Service) CreateSpace(ctx context.Context, r *loombridgev1.CreateSpaceRequest) (*loombridgev1.Space, error) {
 	scope, err := asked(ctx, r, validate.CreateSpaceRequest)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s *Service) CreateSpace(ctx context.Context, r *loombridgev1.CreateSpaceRe
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.CreateSpaceResponse{Space: convert.Space(made)}, nil
+	return convert.Space(made), nil
 }
 
 // DeleteSpace deletes a space with its records.
@@ -76,7 +76,7 @@ func (s *Service) ListSpaces(ctx context.Context, r *loombridgev1.ListSpacesRequ
 }
 
 // GrantAccess gives agents access.
-func (s *Service) GrantAccess(ctx context.Context, r *loombridgev1.GrantAccessRequest) (*loombridgev1.GrantAccessResponse, error) {
+func (s *Service) GrantAccess(ctx context.Context, r *loombridgev1.GrantAccessRequest) (*loombridgev1.Grant, error) {
 	scope, err := owned(ctx, r, validate.GrantAccessRequest)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *Service) GrantAccess(ctx context.Context, r *loombridgev1.GrantAccessRe
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.GrantAccessResponse{Grant: convert.Grant(given)}, nil
+	return convert.Grant(given), nil
 }
 
 // RevokeAccess takes a grant back.

@@ -34,7 +34,7 @@ class Log:
 
     async def upload(
         self, requests: AsyncIterator[pb.UploadStepRequest], call: Call
-    ) -> pb.UploadStepResponse:
+    ) -> pb.RecordStepResponse:
         """Take a step whose output comes in parts, as if it had come in one."""
         messages = [message async for message in requests]
         request, text = messages[0].step, b"".join(m.data for m in messages[1:]).decode()
@@ -42,7 +42,7 @@ class Log:
             request.output_json = text
         else:
             request.output_text = text
-        return pb.UploadStepResponse(recorded=await self.answer(request, call))
+        return await self.answer(request, call)
 
 
 def _output(request: pb.RecordStepRequest) -> Any:

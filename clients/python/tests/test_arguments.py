@@ -265,7 +265,7 @@ async def test_json_keeps_every_digit_both_ways(fake: Fake, ctx: loombridge.Clie
     big = 2**63 + 1
     record = memory_pb2.Record(id="r1", metadata_json=f'{{"n":{big}}}')
     fake.on(_rpc.MEMORY_SAVE, memory_pb2.MemorySaveResponse(id="r1"))
-    fake.on(_rpc.GET_RECORD, memory_pb2.GetRecordResponse(record=record))
+    fake.on(_rpc.GET_RECORD, record)
     await ctx.memory_save("t", metadata={"n": big, "name": "Zoë"})
     assert fake.requests[0].metadata_json == f'{{"n":{big},"name":"Zoë"}}'
     assert (await ctx.memory.get(id="r1")).metadata == {"n": big}

@@ -125,7 +125,7 @@ async def test_listing_a_choice(fake: Fake, ctx: loombridge.Client) -> None:
 
 
 async def test_promote(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.UPDATE_BLOB, pb.UpdateBlobResponse(blob=FULL))
+    fake.on(_rpc.UPDATE_BLOB, FULL)
     kept = await ctx.context.promote_blob(
         "ab", tier="long_term", category="c", new_name="n.txt", important=True, request_id="q"
     )
@@ -146,7 +146,7 @@ async def test_promote(fake: Fake, ctx: loombridge.Client) -> None:
 
 
 async def test_archive(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.UPDATE_BLOB, pb.UpdateBlobResponse(blob=FULL))
+    fake.on(_rpc.UPDATE_BLOB, FULL)
     archived = await ctx.context.archive_blob(
         "ab", category="reports", tags=["x", "y"], new_name="n.txt", request_id="q"
     )

@@ -164,7 +164,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
 
 
 async def test_update_names_what_it_changes(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.UPDATE_RECORD, pb.UpdateRecordResponse(record=pb.Record(id="r1", version=4)))
+    fake.on(_rpc.UPDATE_RECORD, pb.Record(id="r1", version=4))
     updated = await ctx.memory.update(
         key="k",
         text="new",
@@ -422,7 +422,7 @@ async def test_stats(fake: Fake, ctx: loombridge.Client) -> None:
 
 
 async def test_a_conflict_has_its_versions(fake: Fake, ctx: loombridge.Client) -> None:
-    async def conflict(_request: pb.UpdateRecordRequest, call: Call) -> pb.UpdateRecordResponse:
+    async def conflict(_request: pb.UpdateRecordRequest, call: Call) -> pb.Record:
         await refuse(
             call,
             grpc.StatusCode.ABORTED,

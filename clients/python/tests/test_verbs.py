@@ -141,7 +141,7 @@ async def test_hits_are_a_sequence_with_a_receipt(fake: Fake, ctx: loombridge.Cl
 
 
 async def test_memory_get_by_key(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.GET_RECORD, memory_pb2.GetRecordResponse(record=RECORD))
+    fake.on(_rpc.GET_RECORD, RECORD)
     record = await ctx.memory.get(key="k", user_id="u", include_embedding=True)
     assert record.text == "text"
     assert fake.requests[0] == memory_pb2.GetRecordRequest(
@@ -319,7 +319,7 @@ async def test_append_takes_messages_and_openai_mappings(
 
 async def test_steps(fake: Fake, ctx: loombridge.Client) -> None:
     fake.on(_rpc.LIST_STEPS, context_pb2.ListStepsResponse(steps=[STEP]))
-    fake.on(_rpc.GET_STEP, context_pb2.GetStepResponse(step=STEP))
+    fake.on(_rpc.GET_STEP, STEP)
     (step,) = await ctx.context.steps()
     assert step == await ctx.context.step("step_007")
     assert (step.id, step.position, step.create_time) == ("step_007", 9, MOMENT)
@@ -377,14 +377,14 @@ async def test_count_tokens(fake: Fake, ctx: loombridge.Client) -> None:
     count = context_pb2.TokenCount(
         tokens=3, counter="cl100k_base", certainty=context_pb2.TOKEN_CERTAINTY_ESTIMATED
     )
-    fake.on(_rpc.COUNT_TOKENS, context_pb2.CountTokensResponse(count=count))
+    fake.on(_rpc.COUNT_TOKENS, count)
     assert await ctx.context.count_tokens("abc", model="gpt-4") == (
         loombridge.TokenCount(3, "cl100k_base", "estimated")
     )
 
 
 async def test_count_messages(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.COUNT_TOKENS, context_pb2.CountTokensResponse())
+    fake.on(_rpc.COUNT_TOKENS, context_pb2.TokenCount())
     said = loombridge.Message("assistant", "yes", name="ann")
     await ctx.context.count_messages([{"role": "user", "content": "no"}, said], model="gpt-4")
     assert fake.requests[0] == context_pb2.CountTokensRequest(

@@ -14,7 +14,7 @@ async def test_what_is_sent(fake: Fake, ctx: loombridge.Client) -> None:
     plan = pb.Plan(items=[pb.PlanItem(text="write", status=pb.PLAN_STATUS_PENDING)])
     fake.on(
         _rpc.UPDATE_WORKING,
-        pb.UpdateWorkingResponse(working=pb.Working(goal="g", plan=plan, active_skills=["a"])),
+        pb.Working(goal="g", plan=plan, active_skills=["a"]),
     )
     seen = await ctx.context.update_working(
         goal="g", plan=["write"], activate=["a"], deactivate=["b"], request_id="q"
@@ -32,7 +32,7 @@ async def test_what_is_sent(fake: Fake, ctx: loombridge.Client) -> None:
 
 
 async def test_nothing_and_an_empty_one_are_told_apart(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.UPDATE_WORKING, pb.UpdateWorkingResponse())
+    fake.on(_rpc.UPDATE_WORKING, pb.Working())
     await ctx.context.update_working()
     await ctx.context.update_working(goal="", plan=[])
     left, taken = fake.requests

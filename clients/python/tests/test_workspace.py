@@ -110,7 +110,7 @@ async def test_who_has_it(fake: Fake, ctx: loombridge.Client) -> None:
     assert await ctx.workspace.owner() == at_a
     fake.on(
         _rpc.MOVE_WORKSPACE,
-        admin_pb2.MoveWorkspaceResponse(after=place("b")),
+        place("b"),
     )
     moved = await ctx.workspace.move(to="b")
     assert (moved.server, moved.away) == ("b", False)

@@ -81,7 +81,7 @@ func (b *brood) spawn(n int) {
 	if err != nil {
 		b.tb.Errorf("spawn %d: %v", n, err)
 	}
-	b.took[n], b.sessions[n] = time.Since(began), got.GetChild().GetSessionId()
+	b.took[n], b.sessions[n] = time.Since(began), got.GetSessionId()
 }
 
 // attach opens the stream of an agent and returns what ends it.
@@ -241,7 +241,7 @@ func TestManyForks(t *testing.T) {
 		if err != nil {
 			t.Errorf("fork %d: %v", n, err)
 		}
-		b.sessions[n] = got.GetChild().GetSessionId()
+		b.sessions[n] = got.GetSessionId()
 	})
 	t.Logf("%d forks of a prompt of %d bytes in %v", manyForks, len(parent), time.Since(began))
 	must(t, server.Process.Kill())

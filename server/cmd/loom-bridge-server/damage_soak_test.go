@@ -201,11 +201,11 @@ func (f *filler) records(t *testing.T, conn *grpc.ClientConn) {
 		id := saved.GetId()
 		f.note("record "+id, text, func(ctx context.Context, conn *grpc.ClientConn) (string, error) {
 			got, err := loombridgev1.NewMemoryServiceClient(conn).GetRecord(ctx, &loombridgev1.GetRecordRequest{AgentId: damageAgent, Name: &loombridgev1.GetRecordRequest_Id{Id: id}})
-			return got.GetRecord().GetText(), err
+			return got.GetText(), err
 		})
 		f.note(key, text, func(ctx context.Context, conn *grpc.ClientConn) (string, error) {
 			got, err := loombridgev1.NewMemoryServiceClient(conn).GetRecord(ctx, &loombridgev1.GetRecordRequest{AgentId: damageAgent, Name: &loombridgev1.GetRecordRequest_Key{Key: key}})
-			return got.GetRecord().GetText(), err
+			return got.GetText(), err
 		})
 		f.note("the word "+word, id, func(ctx context.Context, conn *grpc.ClientConn) (string, error) {
 			got, err := loombridgev1.NewBridgeServiceClient(conn).MemoryQuery(ctx, &loombridgev1.MemoryQueryRequest{AgentId: damageAgent, Query: word})

@@ -137,7 +137,7 @@ func TestExport(t *testing.T) {
 	for _, info := range listed.GetBlobs() {
 		want[info.GetPath()] = p.MustRead(t, info.GetPath())
 	}
-	want[promoted.GetBlob().GetPath()] = p.MustRead(t, "step_001")
+	want[promoted.GetPath()] = p.MustRead(t, "step_001")
 	for n := 1; n <= 4; n++ {
 		for _, form := range []string{"json", "compact"} {
 			name := fmt.Sprintf("workspace/history/step_%03d.%s", n, form)

@@ -28,7 +28,7 @@ func MustFigures(tb testing.TB, args ...string) *promptFigures {
 	f.tokens = func(text string) int {
 		got, err := f.context.CountTokens(tb.Context(), &loombridgev1.CountTokensRequest{AgentId: "a", Text: text, Model: "gpt-4o"})
 		must(tb, err)
-		return int(got.GetCount().GetTokens())
+		return int(got.GetTokens())
 	}
 	return f
 }

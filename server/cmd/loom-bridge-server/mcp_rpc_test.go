@@ -125,12 +125,12 @@ func TestMCPServersByRPC(t *testing.T) {
 	must(t, err)
 	dead, err := p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Name: "dead"})
 	must(t, err)
-	if s := dead.GetServer(); s.GetState() != loombridgev1.McpServerState_MCP_SERVER_STATE_AWAY || !strings.Contains(s.GetProblem(), "no key given") {
+	if s := dead; s.GetState() != loombridgev1.McpServerState_MCP_SERVER_STATE_AWAY || !strings.Contains(s.GetProblem(), "no key given") {
 		t.Errorf("%v", s)
 	}
 	fresh, err := p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Name: "added"})
 	must(t, err)
-	if fresh.GetServer().GetState() != loombridgev1.McpServerState_MCP_SERVER_STATE_READY {
+	if fresh.GetState() != loombridgev1.McpServerState_MCP_SERVER_STATE_READY {
 		t.Errorf("%v", fresh)
 	}
 

@@ -415,8 +415,8 @@ func (w *memoryWriter) sample(ctx context.Context, tb testing.TB, conn *grpc.Cli
 		got, err := loombridgev1.NewMemoryServiceClient(conn).GetRecord(ctx, &loombridgev1.GetRecordRequest{
 			AgentId: w.agent, Name: &loombridgev1.GetRecordRequest_Key{Key: soakKey(id)}, IncludeEmbeddings: true,
 		})
-		if want := w.known[id].vector(); err != nil || !slices.Equal(got.GetRecord().GetEmbedding(), want) {
-			tb.Errorf("%s: %s has the vector %v, want %v: %v", w.name, id, got.GetRecord().GetEmbedding(), want, err)
+		if want := w.known[id].vector(); err != nil || !slices.Equal(got.GetEmbedding(), want) {
+			tb.Errorf("%s: %s has the vector %v, want %v: %v", w.name, id, got.GetEmbedding(), want, err)
 		}
 	}
 	for _, id := range w.gone[max(0, len(w.gone)-each):] {

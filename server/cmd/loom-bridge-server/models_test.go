@@ -39,7 +39,7 @@ counter = "estimate"
 	count := func(p *process, model, text string) string {
 		got, err := p.context().CountTokens(t.Context(), &loombridgev1.CountTokensRequest{AgentId: "a", Model: model, Text: text})
 		must(t, err)
-		c := got.GetCount()
+		c := got
 		return fmt.Sprint(c.GetTokens(), " ", c.GetCounter(), " ", strings.ToLower(strings.TrimPrefix(c.GetCertainty().String(), "TOKEN_CERTAINTY_")))
 	}
 	fox := text[:strings.Index(text, " 漢")]

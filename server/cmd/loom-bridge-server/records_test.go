@@ -284,7 +284,7 @@ func (c *follower) differs(ctx context.Context, from loombridgev1.MemoryServiceC
 			if err != nil {
 				return err
 			}
-			want.Relations = read.GetRecord().GetRelations()
+			want.Relations = read.GetRelations()
 			if got := c.records[want.GetId()]; !proto.Equal(got, want) {
 				return fmt.Errorf("the copy has %v, the memory %v", got, want)
 			}

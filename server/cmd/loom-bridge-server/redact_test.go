@@ -184,7 +184,7 @@ func upload(t *testing.T, p *process, all planted) map[string]int32 {
 	}
 	answer, err := stream.CloseAndRecv()
 	must(t, err)
-	return answer.GetRecorded().GetRedacted()
+	return answer.GetRedacted()
 }
 
 func ptr[T any](v T) *T { return &v }

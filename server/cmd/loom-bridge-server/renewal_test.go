@@ -52,7 +52,7 @@ func (s *sprinter) update(r *loombridgev1.UpdateWorkingRequest) *loombridgev1.Wo
 	r.AgentId, r.SessionId = renewedAgent, s.session
 	got, err := s.client.UpdateWorking(s.tb.Context(), r)
 	must(s.tb, err)
-	w := got.GetWorking()
+	w := got
 	w.Dashboard.Rho, w.Dashboard.TokenBudget, w.Tokens = 0, 0, 0
 	return w
 }

@@ -472,5 +472,5 @@ func (g *given) upload(ctx context.Context, client contexts.Client, r *loombridg
 		}
 	}
 	got, err := stream.CloseAndRecv()
-	return got.GetRecorded(), err
+	return got, err
 }

@@ -92,7 +92,7 @@ func TestRetainRecords(t *testing.T) {
 			t.Errorf("%d are found, want those that stay but for the one held", len(found.GetHits()))
 		}
 		by, err := p.memory().GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: "a", UserId: user, Name: &loombridgev1.GetRecordRequest_Id{Id: "by"}})
-		if must(t, err); by.GetRecord().GetSupersedes() != "first" {
+		if must(t, err); by.GetSupersedes() != "first" {
 			t.Errorf("the chain is not linked over what went: %v", by)
 		}
 		_, err = p.memory().GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: "a", UserId: user, Name: &loombridgev1.GetRecordRequest_Id{Id: "old"}})
@@ -213,7 +213,7 @@ func TestRetainSessions(t *testing.T) {
 		t.Errorf("a session that is only configured keeps %v", bare)
 	}
 	planned, err := p.context().UpdateWorking(t.Context(), &loombridgev1.UpdateWorkingRequest{AgentId: "a", SessionId: "planned"})
-	if must(t, err); planned.GetWorking().GetGoal() != "" {
+	if must(t, err); planned.GetGoal() != "" {
 		t.Errorf("a session with a goal alone keeps %v", planned)
 	}
 	if got := p.heard(t, "parent"); len(got) == 0 {

@@ -95,7 +95,7 @@ func TestSearchTime(t *testing.T) {
 		incomplete = incomplete || answer.GetIncomplete()
 	}
 	if !incomplete {
-		t.Errorf("the search of the archive, which has %s, does not say that its time was over", archive.GetBlob().GetPath())
+		t.Errorf("the search of the archive, which has %s, does not say that its time was over", archive.GetPath())
 	}
 }
 

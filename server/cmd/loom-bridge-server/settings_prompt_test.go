@@ -57,7 +57,7 @@ func historyEffects() []effect {
 			see: func(s *stand) func() string {
 				got, err := s.contexts().CountTokens(s.ctx, &loombridgev1.CountTokensRequest{AgentId: "a", Model: "tiny", Text: "hello"})
 				must(s.tb, err)
-				return once(got.GetCount().GetCertainty().String())
+				return once(got.GetCertainty().String())
 			},
 			with: loombridgev1.TokenCertainty_TOKEN_CERTAINTY_EXACT.String(), without: loombridgev1.TokenCertainty_TOKEN_CERTAINTY_ESTIMATED.String(),
 		},

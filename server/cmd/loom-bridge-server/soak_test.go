@@ -193,7 +193,7 @@ func (w *writer) verifyRecords(ctx context.Context, t *testing.T, conn *grpc.Cli
 		if died(err) {
 			return false
 		}
-		if err != nil || got.GetRecord().GetText() != text {
+		if err != nil || got.GetText() != text {
 			t.Errorf("%s: record %s is lost: %v", w.agent, id, err)
 		}
 		if checked++; checked%10 != 1 {
@@ -254,7 +254,7 @@ func (w *writer) verifySteps(ctx context.Context, t *testing.T, conn *grpc.Clien
 		if died(err) {
 			return false
 		}
-		if err != nil || !strings.Contains(got.GetStep().GetObservation(), path) {
+		if err != nil || !strings.Contains(got.GetObservation(), path) {
 			t.Errorf("%s: %s is lost: %v", w.agent, id, err)
 		}
 	}

@@ -42,7 +42,7 @@ func uploadNoise(ctx context.Context, conn *grpc.ClientConn, seed uint64, size i
 	}
 	// What ended the stream is told by its answer.
 	got, err := stream.CloseAndRecv()
-	return got.GetRecorded().GetStep().GetId(), err
+	return got.GetStep().GetId(), err
 }
 
 // Steps of an agent are recorded while sixteen uploads of its own never pause.

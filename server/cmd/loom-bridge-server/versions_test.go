@@ -78,7 +78,7 @@ func TestVersions(t *testing.T) {
 		got, err := p.memory().GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Key{Key: "city"}, AsOf: from})
 		must(t, err)
 		// Several may have come within a microsecond: the last of them held then.
-		if r := got.GetRecord(); r.GetVersion() < v.GetVersion() || r.GetVersion() == v.GetVersion() && r.GetText() != v.GetText() {
+		if r := got; r.GetVersion() < v.GetVersion() || r.GetVersion() == v.GetVersion() && r.GetText() != v.GetText() {
 			t.Errorf("as of version %d it is %d: %q, want %q", v.GetVersion(), r.GetVersion(), r.GetText(), v.GetText())
 		}
 	}
@@ -113,7 +113,7 @@ func TestSaveReplaces(t *testing.T) {
 	}
 	got, err := p.memory().GetRecord(t.Context(), &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Key{Key: "k"}})
 	must(t, err)
-	if r := got.GetRecord(); r.GetText() != "the second" || len(r.GetTags()) != 0 || r.GetAuthor() != "" || r.GetKind() != "fact" {
+	if r := got; r.GetText() != "the second" || len(r.GetTags()) != 0 || r.GetAuthor() != "" || r.GetKind() != "fact" {
 		t.Errorf("replaced: %v", r)
 	}
 	// Repeated requests give their first answers, and change nothing.

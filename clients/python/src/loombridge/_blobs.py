@@ -274,7 +274,7 @@ class Blobs(_session.InSession):
         answer = await self._transport.call(
             _rpc.UPDATE_BLOB, request, timeout=timeout, repeatable=bool(request_id)
         )
-        return _steps.blob_info(answer.blob)
+        return _steps.blob_info(answer)
 
     async def archive_blob(
         self,
@@ -318,7 +318,7 @@ class Blobs(_session.InSession):
         answer = await self._transport.call(
             _rpc.UPDATE_BLOB, request, timeout=timeout, repeatable=bool(request_id)
         )
-        return _steps.blob_info(answer.blob)
+        return _steps.blob_info(answer)
 
     def search_blobs(
         self,

@@ -248,7 +248,7 @@ class Family:
         answer = await self._transport.call(
             _rpc.SPAWN_AGENT, request, timeout=timeout, repeatable=True
         )
-        return Child(self, _child(answer.child))
+        return Child(self, _child(answer))
 
     async def complete(
         self,

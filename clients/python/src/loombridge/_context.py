@@ -264,7 +264,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             timeout=timeout,
             repeatable=bool(request.request_id) and upload.repeatable,
         )
-        return _steps.recorded_step(answer.recorded)
+        return _steps.recorded_step(answer)
 
     async def task(
         self, task_id: str, *, timeout: _values.Seconds | None = None
@@ -363,7 +363,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             step_id=_values.text("step_id", step_id),
         )
         answer = await self._transport.call(_rpc.GET_STEP, request, timeout=timeout)
-        return _steps.step(answer.step)
+        return _steps.step(answer)
 
     async def count_tokens(
         self, text: str, *, model: str = "gpt-4o", timeout: _values.Seconds | None = None
@@ -375,7 +375,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             model=_values.text("model", model),
         )
         answer = await self._transport.call(_rpc.COUNT_TOKENS, request, timeout=timeout)
-        return _receipts.token_count(answer.count)
+        return _receipts.token_count(answer)
 
     async def count_messages(
         self,
@@ -406,7 +406,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             ],
         )
         answer = await self._transport.call(_rpc.COUNT_TOKENS, request, timeout=timeout)
-        return _receipts.token_count(answer.count)
+        return _receipts.token_count(answer)
 
     async def read_blob(
         self,

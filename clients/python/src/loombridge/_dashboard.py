@@ -132,4 +132,4 @@ class WorkingState(_session.InSession):
         answer = await self._transport.call(
             _rpc.UPDATE_WORKING, request, timeout=timeout, repeatable=bool(request_id) or asks
         )
-        return _working.working(answer.working)
+        return _working.working(answer)

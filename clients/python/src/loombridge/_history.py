@@ -127,7 +127,7 @@ class History(_renewal.Renewals):
         answer = await self._transport.call(
             _rpc.UPDATE_WORKING, request, timeout=timeout, repeatable=bool(request_id) or asks
         )
-        return _working.working(answer.working)
+        return _working.working(answer)
 
     async def end(
         self,

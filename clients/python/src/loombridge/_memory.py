@@ -75,7 +75,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         if as_of is not None:
             request.as_of.CopyFrom(_values.timestamp("as_of", as_of))
         answer = await self._at(space_id).call(_rpc.GET_RECORD, request, timeout=timeout)
-        return _records.record(answer.record)
+        return _records.record(answer)
 
     async def update(
         self,
@@ -194,7 +194,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         answer = await self._at(space_id).call(
             _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
-        return _records.record(answer.record)
+        return _records.record(answer)
 
     async def review(
         self,
@@ -239,7 +239,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         answer = await self._transport.call(
             _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
-        return _records.record(answer.record)
+        return _records.record(answer)
 
     async def archive(
         self,
@@ -282,7 +282,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         answer = await self._transport.call(
             _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
-        return _records.record(answer.record)
+        return _records.record(answer)
 
     async def delete(
         self,

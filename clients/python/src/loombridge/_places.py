@@ -39,7 +39,7 @@ async def move(
     """Give the workspace of an agent to a server."""
     request = pb.MoveWorkspaceRequest(agent_id=agent_id, server=_values.text("to", to))
     answer = await transport.call(_rpc.MOVE_WORKSPACE, request, timeout=timeout)
-    return _owner(answer.after)
+    return _owner(answer)
 
 
 def _owner(m: pb.BridgeStatus) -> WorkspaceOwner:

@@ -96,7 +96,7 @@ class McpServers:
         )
         request = pb.ConnectMcpServerRequest(definition=definition)
         answer = await self._transport.call(_rpc.CONNECT_MCP_SERVER, request, timeout=timeout)
-        return _server(answer.server)
+        return _server(answer)
 
     async def remove(self, name: str, *, timeout: _values.Seconds | None = None) -> None:
         """Forget a server that was added.
@@ -125,7 +125,7 @@ class McpServers:
             name=_values.text("name", name), accept_changed=accept_changed
         )
         answer = await self._transport.call(_rpc.CONNECT_MCP_SERVER, request, timeout=timeout)
-        return _server(answer.server)
+        return _server(answer)
 
 
 def _server(m: pb.McpServer) -> McpServer:

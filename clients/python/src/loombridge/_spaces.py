@@ -82,7 +82,7 @@ class Spaces:
         """
         request = pb.CreateSpaceRequest(agent_id=self._agent_id, space_id=_name(space_id))
         answer = await self._transport.call(_rpc.CREATE_SPACE, request, timeout=timeout)
-        return _space(answer.space)
+        return _space(answer)
 
     async def delete(self, space_id: str, *, timeout: _values.Seconds | None = None) -> None:
         """Delete a space with all its records.
@@ -135,7 +135,7 @@ class Spaces:
             **_owner(space_id, user_id),
         )
         answer = await self._transport.call(_rpc.GRANT_ACCESS, request, timeout=timeout)
-        return _grant(answer.grant)
+        return _grant(answer)
 
     async def revoke(
         self,

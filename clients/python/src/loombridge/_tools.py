@@ -289,7 +289,7 @@ class Tools:
             decision=pb.ApprovalDecision.Name(number),
         )
         answer = await self._transport.call(_rpc.APPROVE_CALL, request, timeout=timeout)
-        return _approvals.pending(answer.approval)
+        return _approvals.pending(answer)
 
     async def deny(
         self,

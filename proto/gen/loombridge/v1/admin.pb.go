@@ -135,52 +135,6 @@ func (x *MoveWorkspaceRequest) GetServer() string {
 	return ""
 }
 
-// MoveWorkspaceResponse is who had the workspace and who has it.
-type MoveWorkspaceResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// after is who has it.
-	After         *BridgeStatus `protobuf:"bytes,2,opt,name=after,proto3" json:"after,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MoveWorkspaceResponse) Reset() {
-	*x = MoveWorkspaceResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MoveWorkspaceResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MoveWorkspaceResponse) ProtoMessage() {}
-
-func (x *MoveWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MoveWorkspaceResponse.ProtoReflect.Descriptor instead.
-func (*MoveWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *MoveWorkspaceResponse) GetAfter() *BridgeStatus {
-	if x != nil {
-		return x.After
-	}
-	return nil
-}
-
 // GetStatusRequest may name an agent.
 type GetStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -194,7 +148,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -206,7 +160,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -219,7 +173,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *GetStatusRequest) GetAgentId() string {
@@ -272,7 +226,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +238,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +251,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -418,7 +372,7 @@ type RetentionStatus struct {
 
 func (x *RetentionStatus) Reset() {
 	*x = RetentionStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +384,7 @@ func (x *RetentionStatus) String() string {
 func (*RetentionStatus) ProtoMessage() {}
 
 func (x *RetentionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +397,7 @@ func (x *RetentionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetentionStatus.ProtoReflect.Descriptor instead.
 func (*RetentionStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RetentionStatus) GetDeletedRecords() int64 {
@@ -499,7 +453,7 @@ type BridgeStatus struct {
 
 func (x *BridgeStatus) Reset() {
 	*x = BridgeStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -511,7 +465,7 @@ func (x *BridgeStatus) String() string {
 func (*BridgeStatus) ProtoMessage() {}
 
 func (x *BridgeStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -524,7 +478,7 @@ func (x *BridgeStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BridgeStatus.ProtoReflect.Descriptor instead.
 func (*BridgeStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *BridgeStatus) GetName() string {
@@ -581,7 +535,7 @@ type CreateBackupRequest struct {
 
 func (x *CreateBackupRequest) Reset() {
 	*x = CreateBackupRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -593,7 +547,7 @@ func (x *CreateBackupRequest) String() string {
 func (*CreateBackupRequest) ProtoMessage() {}
 
 func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -606,7 +560,7 @@ func (x *CreateBackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupRequest.ProtoReflect.Descriptor instead.
 func (*CreateBackupRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateBackupRequest) GetFull() bool {
@@ -631,7 +585,7 @@ type CreateBackupResponse struct {
 
 func (x *CreateBackupResponse) Reset() {
 	*x = CreateBackupResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +597,7 @@ func (x *CreateBackupResponse) String() string {
 func (*CreateBackupResponse) ProtoMessage() {}
 
 func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +610,7 @@ func (x *CreateBackupResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateBackupResponse.ProtoReflect.Descriptor instead.
 func (*CreateBackupResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateBackupResponse) GetBytesDone() int64 {
@@ -693,7 +647,7 @@ type ListBackupsRequest struct {
 
 func (x *ListBackupsRequest) Reset() {
 	*x = ListBackupsRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +659,7 @@ func (x *ListBackupsRequest) String() string {
 func (*ListBackupsRequest) ProtoMessage() {}
 
 func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +672,7 @@ func (x *ListBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsRequest.ProtoReflect.Descriptor instead.
 func (*ListBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListBackupsRequest) GetPageSize() int32 {
@@ -748,7 +702,7 @@ type ListBackupsResponse struct {
 
 func (x *ListBackupsResponse) Reset() {
 	*x = ListBackupsResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +714,7 @@ func (x *ListBackupsResponse) String() string {
 func (*ListBackupsResponse) ProtoMessage() {}
 
 func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +727,7 @@ func (x *ListBackupsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBackupsResponse.ProtoReflect.Descriptor instead.
 func (*ListBackupsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListBackupsResponse) GetBackups() []*Backup {
@@ -815,7 +769,7 @@ type ListScopesRequest struct {
 
 func (x *ListScopesRequest) Reset() {
 	*x = ListScopesRequest{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -827,7 +781,7 @@ func (x *ListScopesRequest) String() string {
 func (*ListScopesRequest) ProtoMessage() {}
 
 func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -840,7 +794,7 @@ func (x *ListScopesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScopesRequest.ProtoReflect.Descriptor instead.
 func (*ListScopesRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListScopesRequest) GetTenant() string {
@@ -898,7 +852,7 @@ type ListScopesResponse struct {
 
 func (x *ListScopesResponse) Reset() {
 	*x = ListScopesResponse{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -910,7 +864,7 @@ func (x *ListScopesResponse) String() string {
 func (*ListScopesResponse) ProtoMessage() {}
 
 func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -923,7 +877,7 @@ func (x *ListScopesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListScopesResponse.ProtoReflect.Descriptor instead.
 func (*ListScopesResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListScopesResponse) GetScopes() []*MemoryScope {
@@ -959,7 +913,7 @@ type MemoryScope struct {
 
 func (x *MemoryScope) Reset() {
 	*x = MemoryScope{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +925,7 @@ func (x *MemoryScope) String() string {
 func (*MemoryScope) ProtoMessage() {}
 
 func (x *MemoryScope) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +938,7 @@ func (x *MemoryScope) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryScope.ProtoReflect.Descriptor instead.
 func (*MemoryScope) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MemoryScope) GetOwner() *MemoryOwner {
@@ -1032,7 +986,7 @@ type Backup struct {
 
 func (x *Backup) Reset() {
 	*x = Backup{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1044,7 +998,7 @@ func (x *Backup) String() string {
 func (*Backup) ProtoMessage() {}
 
 func (x *Backup) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1057,7 +1011,7 @@ func (x *Backup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backup.ProtoReflect.Descriptor instead.
 func (*Backup) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Backup) GetName() string {
@@ -1101,7 +1055,7 @@ type BackupStatus struct {
 
 func (x *BackupStatus) Reset() {
 	*x = BackupStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1067,7 @@ func (x *BackupStatus) String() string {
 func (*BackupStatus) ProtoMessage() {}
 
 func (x *BackupStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1080,7 @@ func (x *BackupStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupStatus.ProtoReflect.Descriptor instead.
 func (*BackupStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BackupStatus) GetLast() *Backup {
@@ -1164,7 +1118,7 @@ type SandboxStatus struct {
 
 func (x *SandboxStatus) Reset() {
 	*x = SandboxStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1130,7 @@ func (x *SandboxStatus) String() string {
 func (*SandboxStatus) ProtoMessage() {}
 
 func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1143,7 @@ func (x *SandboxStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SandboxStatus.ProtoReflect.Descriptor instead.
 func (*SandboxStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SandboxStatus) GetSetting() string {
@@ -1251,7 +1205,7 @@ type StoreStatus struct {
 
 func (x *StoreStatus) Reset() {
 	*x = StoreStatus{}
-	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1217,7 @@ func (x *StoreStatus) String() string {
 func (*StoreStatus) ProtoMessage() {}
 
 func (x *StoreStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_admin_proto_msgTypes[16]
+	mi := &file_loombridge_v1_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1230,7 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StoreStatus) GetWritable() bool {
@@ -1314,9 +1268,7 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"I\n" +
 	"\x14MoveWorkspaceRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x16\n" +
-	"\x06server\x18\x02 \x01(\tR\x06server\"J\n" +
-	"\x15MoveWorkspaceResponse\x121\n" +
-	"\x05after\x18\x02 \x01(\v2\x1b.loombridge.v1.BridgeStatusR\x05after\"3\n" +
+	"\x06server\x18\x02 \x01(\tR\x06server\"3\n" +
 	"\x10GetStatusRequest\x12\x1f\n" +
 	"\bagent_id\x18\x01 \x01(\tB\x04\xa0\xa8\x19\x01R\aagentId\"\xd4\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
@@ -1414,14 +1366,14 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n" +
 	"\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n" +
-	"\x10SCOPE_KIND_SPACE\x10\x032\xf3\x03\n" +
+	"\x10SCOPE_KIND_SPACE\x10\x032\xea\x03\n" +
 	"\fAdminService\x12Y\n" +
 	"\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12a\n" +
 	"\fCreateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\b\x030\x01\x12a\n" +
 	"\vListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12^\n" +
 	"\n" +
-	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12b\n" +
-	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a$.loombridge.v1.MoveWorkspaceResponse\"\x06\x9a\xa8\x19\x02\b\x03B^\n" +
+	"ListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12Y\n" +
+	"\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a\x1b.loombridge.v1.BridgeStatus\"\x06\x9a\xa8\x19\x02\b\x03B^\n" +
 	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
 var (
@@ -1437,66 +1389,64 @@ func file_loombridge_v1_admin_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_admin_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_loombridge_v1_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_loombridge_v1_admin_proto_goTypes = []any{
 	(ScopeKind)(0),                // 0: loombridge.v1.ScopeKind
 	(*MoveWorkspaceRequest)(nil),  // 1: loombridge.v1.MoveWorkspaceRequest
-	(*MoveWorkspaceResponse)(nil), // 2: loombridge.v1.MoveWorkspaceResponse
-	(*GetStatusRequest)(nil),      // 3: loombridge.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),     // 4: loombridge.v1.GetStatusResponse
-	(*RetentionStatus)(nil),       // 5: loombridge.v1.RetentionStatus
-	(*BridgeStatus)(nil),          // 6: loombridge.v1.BridgeStatus
-	(*CreateBackupRequest)(nil),   // 7: loombridge.v1.CreateBackupRequest
-	(*CreateBackupResponse)(nil),  // 8: loombridge.v1.CreateBackupResponse
-	(*ListBackupsRequest)(nil),    // 9: loombridge.v1.ListBackupsRequest
-	(*ListBackupsResponse)(nil),   // 10: loombridge.v1.ListBackupsResponse
-	(*ListScopesRequest)(nil),     // 11: loombridge.v1.ListScopesRequest
-	(*ListScopesResponse)(nil),    // 12: loombridge.v1.ListScopesResponse
-	(*MemoryScope)(nil),           // 13: loombridge.v1.MemoryScope
-	(*Backup)(nil),                // 14: loombridge.v1.Backup
-	(*BackupStatus)(nil),          // 15: loombridge.v1.BackupStatus
-	(*SandboxStatus)(nil),         // 16: loombridge.v1.SandboxStatus
-	(*StoreStatus)(nil),           // 17: loombridge.v1.StoreStatus
-	nil,                           // 18: loombridge.v1.GetStatusResponse.ToolCallsEntry
-	nil,                           // 19: loombridge.v1.GetStatusResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
-	(*MemoryOwner)(nil),           // 21: loombridge.v1.MemoryOwner
+	(*GetStatusRequest)(nil),      // 2: loombridge.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 3: loombridge.v1.GetStatusResponse
+	(*RetentionStatus)(nil),       // 4: loombridge.v1.RetentionStatus
+	(*BridgeStatus)(nil),          // 5: loombridge.v1.BridgeStatus
+	(*CreateBackupRequest)(nil),   // 6: loombridge.v1.CreateBackupRequest
+	(*CreateBackupResponse)(nil),  // 7: loombridge.v1.CreateBackupResponse
+	(*ListBackupsRequest)(nil),    // 8: loombridge.v1.ListBackupsRequest
+	(*ListBackupsResponse)(nil),   // 9: loombridge.v1.ListBackupsResponse
+	(*ListScopesRequest)(nil),     // 10: loombridge.v1.ListScopesRequest
+	(*ListScopesResponse)(nil),    // 11: loombridge.v1.ListScopesResponse
+	(*MemoryScope)(nil),           // 12: loombridge.v1.MemoryScope
+	(*Backup)(nil),                // 13: loombridge.v1.Backup
+	(*BackupStatus)(nil),          // 14: loombridge.v1.BackupStatus
+	(*SandboxStatus)(nil),         // 15: loombridge.v1.SandboxStatus
+	(*StoreStatus)(nil),           // 16: loombridge.v1.StoreStatus
+	nil,                           // 17: loombridge.v1.GetStatusResponse.ToolCallsEntry
+	nil,                           // 18: loombridge.v1.GetStatusResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*MemoryOwner)(nil),           // 20: loombridge.v1.MemoryOwner
 }
 var file_loombridge_v1_admin_proto_depIdxs = []int32{
-	6,  // 0: loombridge.v1.MoveWorkspaceResponse.after:type_name -> loombridge.v1.BridgeStatus
-	20, // 1: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	17, // 2: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
-	16, // 3: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
-	15, // 4: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
-	18, // 5: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.GetStatusResponse.ToolCallsEntry
-	19, // 6: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
-	6,  // 7: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
-	5,  // 8: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
-	6,  // 9: loombridge.v1.GetStatusResponse.workspace:type_name -> loombridge.v1.BridgeStatus
-	20, // 10: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
-	14, // 11: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
-	14, // 12: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
-	0,  // 13: loombridge.v1.ListScopesRequest.kind:type_name -> loombridge.v1.ScopeKind
-	13, // 14: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
-	21, // 15: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
-	20, // 16: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
-	14, // 17: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
-	20, // 18: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
-	3,  // 19: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
-	7,  // 20: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
-	9,  // 21: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
-	11, // 22: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
-	1,  // 23: loombridge.v1.AdminService.MoveWorkspace:input_type -> loombridge.v1.MoveWorkspaceRequest
-	4,  // 24: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
-	8,  // 25: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
-	10, // 26: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
-	12, // 27: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
-	2,  // 28: loombridge.v1.AdminService.MoveWorkspace:output_type -> loombridge.v1.MoveWorkspaceResponse
-	24, // [24:29] is the sub-list for method output_type
-	19, // [19:24] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	19, // 0: loombridge.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	16, // 1: loombridge.v1.GetStatusResponse.store:type_name -> loombridge.v1.StoreStatus
+	15, // 2: loombridge.v1.GetStatusResponse.sandbox:type_name -> loombridge.v1.SandboxStatus
+	14, // 3: loombridge.v1.GetStatusResponse.backups:type_name -> loombridge.v1.BackupStatus
+	17, // 4: loombridge.v1.GetStatusResponse.tool_calls:type_name -> loombridge.v1.GetStatusResponse.ToolCallsEntry
+	18, // 5: loombridge.v1.GetStatusResponse.redacted:type_name -> loombridge.v1.GetStatusResponse.RedactedEntry
+	5,  // 6: loombridge.v1.GetStatusResponse.bridges:type_name -> loombridge.v1.BridgeStatus
+	4,  // 7: loombridge.v1.GetStatusResponse.retention:type_name -> loombridge.v1.RetentionStatus
+	5,  // 8: loombridge.v1.GetStatusResponse.workspace:type_name -> loombridge.v1.BridgeStatus
+	19, // 9: loombridge.v1.RetentionStatus.sweep_time:type_name -> google.protobuf.Timestamp
+	13, // 10: loombridge.v1.CreateBackupResponse.backup:type_name -> loombridge.v1.Backup
+	13, // 11: loombridge.v1.ListBackupsResponse.backups:type_name -> loombridge.v1.Backup
+	0,  // 12: loombridge.v1.ListScopesRequest.kind:type_name -> loombridge.v1.ScopeKind
+	12, // 13: loombridge.v1.ListScopesResponse.scopes:type_name -> loombridge.v1.MemoryScope
+	20, // 14: loombridge.v1.MemoryScope.owner:type_name -> loombridge.v1.MemoryOwner
+	19, // 15: loombridge.v1.Backup.create_time:type_name -> google.protobuf.Timestamp
+	13, // 16: loombridge.v1.BackupStatus.last:type_name -> loombridge.v1.Backup
+	19, // 17: loombridge.v1.StoreStatus.scrub_time:type_name -> google.protobuf.Timestamp
+	2,  // 18: loombridge.v1.AdminService.GetStatus:input_type -> loombridge.v1.GetStatusRequest
+	6,  // 19: loombridge.v1.AdminService.CreateBackup:input_type -> loombridge.v1.CreateBackupRequest
+	8,  // 20: loombridge.v1.AdminService.ListBackups:input_type -> loombridge.v1.ListBackupsRequest
+	10, // 21: loombridge.v1.AdminService.ListScopes:input_type -> loombridge.v1.ListScopesRequest
+	1,  // 22: loombridge.v1.AdminService.MoveWorkspace:input_type -> loombridge.v1.MoveWorkspaceRequest
+	3,  // 23: loombridge.v1.AdminService.GetStatus:output_type -> loombridge.v1.GetStatusResponse
+	7,  // 24: loombridge.v1.AdminService.CreateBackup:output_type -> loombridge.v1.CreateBackupResponse
+	9,  // 25: loombridge.v1.AdminService.ListBackups:output_type -> loombridge.v1.ListBackupsResponse
+	11, // 26: loombridge.v1.AdminService.ListScopes:output_type -> loombridge.v1.ListScopesResponse
+	5,  // 27: loombridge.v1.AdminService.MoveWorkspace:output_type -> loombridge.v1.BridgeStatus
+	23, // [23:28] is the sub-list for method output_type
+	18, // [18:23] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_admin_proto_init() }
@@ -1512,7 +1462,7 @@ func file_loombridge_v1_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_admin_proto_rawDesc), len(file_loombridge_v1_admin_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

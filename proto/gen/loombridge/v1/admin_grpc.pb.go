@@ -59,7 +59,7 @@ type AdminServiceClient interface {
 	// agent goes on with what lies in that server's folder. Calls and background jobs that run
 	// end where they run. With authentication the credential must say `operates`.
 	// Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetStatus.
-	MoveWorkspace(ctx context.Context, in *MoveWorkspaceRequest, opts ...grpc.CallOption) (*MoveWorkspaceResponse, error)
+	MoveWorkspace(ctx context.Context, in *MoveWorkspaceRequest, opts ...grpc.CallOption) (*BridgeStatus, error)
 }
 
 type adminServiceClient struct {
@@ -119,9 +119,9 @@ func (c *adminServiceClient) ListScopes(ctx context.Context, in *ListScopesReque
 	return out, nil
 }
 
-func (c *adminServiceClient) MoveWorkspace(ctx context.Context, in *MoveWorkspaceRequest, opts ...grpc.CallOption) (*MoveWorkspaceResponse, error) {
+func (c *adminServiceClient) MoveWorkspace(ctx context.Context, in *MoveWorkspaceRequest, opts ...grpc.CallOption) (*BridgeStatus, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(MoveWorkspaceResponse)
+	out := new(BridgeStatus)
 	err := c.cc.Invoke(ctx, AdminService_MoveWorkspace_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ type AdminServiceServer interface {
 	// agent goes on with what lies in that server's folder. Calls and background jobs that run
 	// end where they run. With authentication the credential must say `operates`.
 	// Errors: OPERATOR_REQUIRED; SERVER_NOT_FOUND; WORKSPACE_ELSEWHERE as for GetStatus.
-	MoveWorkspace(context.Context, *MoveWorkspaceRequest) (*MoveWorkspaceResponse, error)
+	MoveWorkspace(context.Context, *MoveWorkspaceRequest) (*BridgeStatus, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -185,7 +185,7 @@ func (UnimplementedAdminServiceServer) ListBackups(context.Context, *ListBackups
 func (UnimplementedAdminServiceServer) ListScopes(context.Context, *ListScopesRequest) (*ListScopesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListScopes not implemented")
 }
-func (UnimplementedAdminServiceServer) MoveWorkspace(context.Context, *MoveWorkspaceRequest) (*MoveWorkspaceResponse, error) {
+func (UnimplementedAdminServiceServer) MoveWorkspace(context.Context, *MoveWorkspaceRequest) (*BridgeStatus, error) {
 	return nil, status.Error(codes.Unimplemented, "method MoveWorkspace not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}

@@ -370,52 +370,6 @@ func (x *ForkPoint) GetPromptId() string {
 	return ""
 }
 
-// SpawnAgentResponse holds the child.
-type SpawnAgentResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// child is the child as it begins.
-	Child         *ChildAgent `protobuf:"bytes,1,opt,name=child,proto3" json:"child,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SpawnAgentResponse) Reset() {
-	*x = SpawnAgentResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SpawnAgentResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SpawnAgentResponse) ProtoMessage() {}
-
-func (x *SpawnAgentResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SpawnAgentResponse.ProtoReflect.Descriptor instead.
-func (*SpawnAgentResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *SpawnAgentResponse) GetChild() *ChildAgent {
-	if x != nil {
-		return x.Child
-	}
-	return nil
-}
-
 // ChildAgent is an agent that another one has spawned.
 type ChildAgent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -451,7 +405,7 @@ type ChildAgent struct {
 
 func (x *ChildAgent) Reset() {
 	*x = ChildAgent{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[4]
+	mi := &file_loombridge_v1_children_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -463,7 +417,7 @@ func (x *ChildAgent) String() string {
 func (*ChildAgent) ProtoMessage() {}
 
 func (x *ChildAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[4]
+	mi := &file_loombridge_v1_children_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -476,7 +430,7 @@ func (x *ChildAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildAgent.ProtoReflect.Descriptor instead.
 func (*ChildAgent) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ChildAgent) GetChildId() string {
@@ -603,7 +557,7 @@ type CompleteTaskRequest struct {
 
 func (x *CompleteTaskRequest) Reset() {
 	*x = CompleteTaskRequest{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[5]
+	mi := &file_loombridge_v1_children_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +569,7 @@ func (x *CompleteTaskRequest) String() string {
 func (*CompleteTaskRequest) ProtoMessage() {}
 
 func (x *CompleteTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[5]
+	mi := &file_loombridge_v1_children_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +582,7 @@ func (x *CompleteTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTaskRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CompleteTaskRequest) GetAgentId() string {
@@ -705,7 +659,7 @@ type CompleteTaskResponse struct {
 
 func (x *CompleteTaskResponse) Reset() {
 	*x = CompleteTaskResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	mi := &file_loombridge_v1_children_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +671,7 @@ func (x *CompleteTaskResponse) String() string {
 func (*CompleteTaskResponse) ProtoMessage() {}
 
 func (x *CompleteTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	mi := &file_loombridge_v1_children_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +684,7 @@ func (x *CompleteTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTaskResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CompleteTaskResponse) GetChild() *ChildAgent {
@@ -772,7 +726,7 @@ type WaitAgentsRequest struct {
 
 func (x *WaitAgentsRequest) Reset() {
 	*x = WaitAgentsRequest{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
+	mi := &file_loombridge_v1_children_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +738,7 @@ func (x *WaitAgentsRequest) String() string {
 func (*WaitAgentsRequest) ProtoMessage() {}
 
 func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
+	mi := &file_loombridge_v1_children_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +751,7 @@ func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsRequest.ProtoReflect.Descriptor instead.
 func (*WaitAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WaitAgentsRequest) GetAgentId() string {
@@ -852,7 +806,7 @@ type WaitAgentsResponse struct {
 
 func (x *WaitAgentsResponse) Reset() {
 	*x = WaitAgentsResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[8]
+	mi := &file_loombridge_v1_children_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -864,7 +818,7 @@ func (x *WaitAgentsResponse) String() string {
 func (*WaitAgentsResponse) ProtoMessage() {}
 
 func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[8]
+	mi := &file_loombridge_v1_children_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -877,7 +831,7 @@ func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsResponse.ProtoReflect.Descriptor instead.
 func (*WaitAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WaitAgentsResponse) GetChildren() []*ChildAgent {
@@ -947,9 +901,7 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"request_id\x18\v \x01(\tR\trequestId\x125\n" +
 	"\tfork_from\x18\f \x01(\v2\x18.loombridge.v1.ForkPointR\bforkFrom\"(\n" +
 	"\tForkPoint\x12\x1b\n" +
-	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\"E\n" +
-	"\x12SpawnAgentResponse\x12/\n" +
-	"\x05child\x18\x01 \x01(\v2\x19.loombridge.v1.ChildAgentR\x05child\"\x8c\x03\n" +
+	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\"\x8c\x03\n" +
 	"\n" +
 	"ChildAgent\x12\x19\n" +
 	"\bchild_id\x18\x01 \x01(\tR\achildId\x12\x1b\n" +
@@ -1015,37 +967,35 @@ func file_loombridge_v1_children_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_children_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_loombridge_v1_children_proto_goTypes = []any{
 	(ChildStatus)(0),             // 0: loombridge.v1.ChildStatus
 	(*ChildLimits)(nil),          // 1: loombridge.v1.ChildLimits
 	(*SpawnAgentRequest)(nil),    // 2: loombridge.v1.SpawnAgentRequest
 	(*ForkPoint)(nil),            // 3: loombridge.v1.ForkPoint
-	(*SpawnAgentResponse)(nil),   // 4: loombridge.v1.SpawnAgentResponse
-	(*ChildAgent)(nil),           // 5: loombridge.v1.ChildAgent
-	(*CompleteTaskRequest)(nil),  // 6: loombridge.v1.CompleteTaskRequest
-	(*CompleteTaskResponse)(nil), // 7: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsRequest)(nil),    // 8: loombridge.v1.WaitAgentsRequest
-	(*WaitAgentsResponse)(nil),   // 9: loombridge.v1.WaitAgentsResponse
-	(*durationpb.Duration)(nil),  // 10: google.protobuf.Duration
-	(*FoldBatch)(nil),            // 11: loombridge.v1.FoldBatch
+	(*ChildAgent)(nil),           // 4: loombridge.v1.ChildAgent
+	(*CompleteTaskRequest)(nil),  // 5: loombridge.v1.CompleteTaskRequest
+	(*CompleteTaskResponse)(nil), // 6: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsRequest)(nil),    // 7: loombridge.v1.WaitAgentsRequest
+	(*WaitAgentsResponse)(nil),   // 8: loombridge.v1.WaitAgentsResponse
+	(*durationpb.Duration)(nil),  // 9: google.protobuf.Duration
+	(*FoldBatch)(nil),            // 10: loombridge.v1.FoldBatch
 }
 var file_loombridge_v1_children_proto_depIdxs = []int32{
-	10, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
+	9,  // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
 	1,  // 1: loombridge.v1.SpawnAgentRequest.limits:type_name -> loombridge.v1.ChildLimits
 	3,  // 2: loombridge.v1.SpawnAgentRequest.fork_from:type_name -> loombridge.v1.ForkPoint
-	5,  // 3: loombridge.v1.SpawnAgentResponse.child:type_name -> loombridge.v1.ChildAgent
-	1,  // 4: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
-	0,  // 5: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
-	5,  // 6: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
-	11, // 7: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.FoldBatch
-	10, // 8: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
-	5,  // 9: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	1,  // 3: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
+	0,  // 4: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
+	4,  // 5: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
+	10, // 6: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.FoldBatch
+	9,  // 7: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
+	4,  // 8: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_children_proto_init() }
@@ -1062,7 +1012,7 @@ func file_loombridge_v1_children_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_children_proto_rawDesc), len(file_loombridge_v1_children_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1579,52 +1579,6 @@ func (x *GetStepRequest) GetStepId() string {
 	return ""
 }
 
-// GetStepResponse holds the step.
-type GetStepResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// step is the step.
-	Step          *Step `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetStepResponse) Reset() {
-	*x = GetStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetStepResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetStepResponse) ProtoMessage() {}
-
-func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
-func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *GetStepResponse) GetStep() *Step {
-	if x != nil {
-		return x.Step
-	}
-	return nil
-}
-
 // AssembleRequest asks for a prompt.
 type AssembleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1682,7 +1636,7 @@ type AssembleRequest struct {
 
 func (x *AssembleRequest) Reset() {
 	*x = AssembleRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	mi := &file_loombridge_v1_context_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1648,7 @@ func (x *AssembleRequest) String() string {
 func (*AssembleRequest) ProtoMessage() {}
 
 func (x *AssembleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[11]
+	mi := &file_loombridge_v1_context_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1661,7 @@ func (x *AssembleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssembleRequest.ProtoReflect.Descriptor instead.
 func (*AssembleRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AssembleRequest) GetAgentId() string {
@@ -1880,7 +1834,7 @@ type AssembleResponse struct {
 
 func (x *AssembleResponse) Reset() {
 	*x = AssembleResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	mi := &file_loombridge_v1_context_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +1846,7 @@ func (x *AssembleResponse) String() string {
 func (*AssembleResponse) ProtoMessage() {}
 
 func (x *AssembleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[12]
+	mi := &file_loombridge_v1_context_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +1859,7 @@ func (x *AssembleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AssembleResponse.ProtoReflect.Descriptor instead.
 func (*AssembleResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AssembleResponse) GetMessages() []*Message {
@@ -2003,7 +1957,7 @@ type HistorySettings struct {
 
 func (x *HistorySettings) Reset() {
 	*x = HistorySettings{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	mi := &file_loombridge_v1_context_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2015,7 +1969,7 @@ func (x *HistorySettings) String() string {
 func (*HistorySettings) ProtoMessage() {}
 
 func (x *HistorySettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[13]
+	mi := &file_loombridge_v1_context_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2028,7 +1982,7 @@ func (x *HistorySettings) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistorySettings.ProtoReflect.Descriptor instead.
 func (*HistorySettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HistorySettings) GetPolicy() HistoryPolicy {
@@ -2091,7 +2045,7 @@ type TokenPrices struct {
 
 func (x *TokenPrices) Reset() {
 	*x = TokenPrices{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	mi := &file_loombridge_v1_context_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2057,7 @@ func (x *TokenPrices) String() string {
 func (*TokenPrices) ProtoMessage() {}
 
 func (x *TokenPrices) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[14]
+	mi := &file_loombridge_v1_context_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2070,7 @@ func (x *TokenPrices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenPrices.ProtoReflect.Descriptor instead.
 func (*TokenPrices) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TokenPrices) GetInput() float64 {
@@ -2200,7 +2154,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	mi := &file_loombridge_v1_context_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2166,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[15]
+	mi := &file_loombridge_v1_context_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2179,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Receipt) GetPromptId() string {
@@ -2375,7 +2329,7 @@ type FoldInfo struct {
 
 func (x *FoldInfo) Reset() {
 	*x = FoldInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2341,7 @@ func (x *FoldInfo) String() string {
 func (*FoldInfo) ProtoMessage() {}
 
 func (x *FoldInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[16]
+	mi := &file_loombridge_v1_context_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2354,7 @@ func (x *FoldInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldInfo.ProtoReflect.Descriptor instead.
 func (*FoldInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FoldInfo) GetRefs() []string {
@@ -2464,7 +2418,7 @@ type ConfigureSessionRequest struct {
 
 func (x *ConfigureSessionRequest) Reset() {
 	*x = ConfigureSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2476,7 +2430,7 @@ func (x *ConfigureSessionRequest) String() string {
 func (*ConfigureSessionRequest) ProtoMessage() {}
 
 func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[17]
+	mi := &file_loombridge_v1_context_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2489,7 +2443,7 @@ func (x *ConfigureSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionRequest.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ConfigureSessionRequest) GetAgentId() string {
@@ -2565,7 +2519,7 @@ type ConfigureSessionResponse struct {
 
 func (x *ConfigureSessionResponse) Reset() {
 	*x = ConfigureSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2531,7 @@ func (x *ConfigureSessionResponse) String() string {
 func (*ConfigureSessionResponse) ProtoMessage() {}
 
 func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[18]
+	mi := &file_loombridge_v1_context_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2544,7 @@ func (x *ConfigureSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigureSessionResponse.ProtoReflect.Descriptor instead.
 func (*ConfigureSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ConfigureSessionResponse) GetHistory() *HistorySettings {
@@ -2641,7 +2595,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +2607,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[19]
+	mi := &file_loombridge_v1_context_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +2620,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EndSessionRequest) GetAgentId() string {
@@ -2710,7 +2664,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2676,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[20]
+	mi := &file_loombridge_v1_context_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2689,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *EndSessionResponse) GetLastPosition() int64 {
@@ -2788,7 +2742,7 @@ type CompactHistoryRequest struct {
 
 func (x *CompactHistoryRequest) Reset() {
 	*x = CompactHistoryRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2800,7 +2754,7 @@ func (x *CompactHistoryRequest) String() string {
 func (*CompactHistoryRequest) ProtoMessage() {}
 
 func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[21]
+	mi := &file_loombridge_v1_context_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2813,7 +2767,7 @@ func (x *CompactHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryRequest.ProtoReflect.Descriptor instead.
 func (*CompactHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CompactHistoryRequest) GetAgentId() string {
@@ -2899,7 +2853,7 @@ type CompactHistoryResponse struct {
 
 func (x *CompactHistoryResponse) Reset() {
 	*x = CompactHistoryResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +2865,7 @@ func (x *CompactHistoryResponse) String() string {
 func (*CompactHistoryResponse) ProtoMessage() {}
 
 func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[22]
+	mi := &file_loombridge_v1_context_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +2878,7 @@ func (x *CompactHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactHistoryResponse.ProtoReflect.Descriptor instead.
 func (*CompactHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CompactHistoryResponse) GetBatch() *FoldBatch {
@@ -2980,7 +2934,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2992,7 +2946,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[23]
+	mi := &file_loombridge_v1_context_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3005,7 +2959,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UndoRequest) GetAgentId() string {
@@ -3051,7 +3005,7 @@ type UndoResponse struct {
 
 func (x *UndoResponse) Reset() {
 	*x = UndoResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3063,7 +3017,7 @@ func (x *UndoResponse) String() string {
 func (*UndoResponse) ProtoMessage() {}
 
 func (x *UndoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[24]
+	mi := &file_loombridge_v1_context_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3076,7 +3030,7 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UndoResponse) GetBatch() int64 {
@@ -3124,7 +3078,7 @@ type ReportUsageRequest struct {
 
 func (x *ReportUsageRequest) Reset() {
 	*x = ReportUsageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3136,7 +3090,7 @@ func (x *ReportUsageRequest) String() string {
 func (*ReportUsageRequest) ProtoMessage() {}
 
 func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[25]
+	mi := &file_loombridge_v1_context_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3149,7 +3103,7 @@ func (x *ReportUsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageRequest.ProtoReflect.Descriptor instead.
 func (*ReportUsageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReportUsageRequest) GetAgentId() string {
@@ -3234,7 +3188,7 @@ type ReportUsageResponse struct {
 
 func (x *ReportUsageResponse) Reset() {
 	*x = ReportUsageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3246,7 +3200,7 @@ func (x *ReportUsageResponse) String() string {
 func (*ReportUsageResponse) ProtoMessage() {}
 
 func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[26]
+	mi := &file_loombridge_v1_context_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3259,7 +3213,7 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReportUsageResponse) GetCountedTokens() int32 {
@@ -3325,7 +3279,7 @@ type CompressResultRequest struct {
 
 func (x *CompressResultRequest) Reset() {
 	*x = CompressResultRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3291,7 @@ func (x *CompressResultRequest) String() string {
 func (*CompressResultRequest) ProtoMessage() {}
 
 func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[27]
+	mi := &file_loombridge_v1_context_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3304,7 @@ func (x *CompressResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultRequest.ProtoReflect.Descriptor instead.
 func (*CompressResultRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CompressResultRequest) GetAgentId() string {
@@ -3456,7 +3410,7 @@ type CompressResultResponse struct {
 
 func (x *CompressResultResponse) Reset() {
 	*x = CompressResultResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3468,7 +3422,7 @@ func (x *CompressResultResponse) String() string {
 func (*CompressResultResponse) ProtoMessage() {}
 
 func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[28]
+	mi := &file_loombridge_v1_context_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3481,7 +3435,7 @@ func (x *CompressResultResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompressResultResponse.ProtoReflect.Descriptor instead.
 func (*CompressResultResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CompressResultResponse) GetContent() string {
@@ -3535,7 +3489,7 @@ type TokenCount struct {
 
 func (x *TokenCount) Reset() {
 	*x = TokenCount{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3547,7 +3501,7 @@ func (x *TokenCount) String() string {
 func (*TokenCount) ProtoMessage() {}
 
 func (x *TokenCount) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[29]
+	mi := &file_loombridge_v1_context_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3560,7 +3514,7 @@ func (x *TokenCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenCount.ProtoReflect.Descriptor instead.
 func (*TokenCount) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TokenCount) GetTokens() int32 {
@@ -3604,7 +3558,7 @@ type CountTokensRequest struct {
 
 func (x *CountTokensRequest) Reset() {
 	*x = CountTokensRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3616,7 +3570,7 @@ func (x *CountTokensRequest) String() string {
 func (*CountTokensRequest) ProtoMessage() {}
 
 func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[30]
+	mi := &file_loombridge_v1_context_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3629,7 +3583,7 @@ func (x *CountTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountTokensRequest.ProtoReflect.Descriptor instead.
 func (*CountTokensRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CountTokensRequest) GetAgentId() string {
@@ -3656,52 +3610,6 @@ func (x *CountTokensRequest) GetModel() string {
 func (x *CountTokensRequest) GetMessages() []*Message {
 	if x != nil {
 		return x.Messages
-	}
-	return nil
-}
-
-// CountTokensResponse holds the count.
-type CountTokensResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// count is the number of tokens.
-	Count         *TokenCount `protobuf:"bytes,1,opt,name=count,proto3" json:"count,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CountTokensResponse) Reset() {
-	*x = CountTokensResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CountTokensResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CountTokensResponse) ProtoMessage() {}
-
-func (x *CountTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CountTokensResponse.ProtoReflect.Descriptor instead.
-func (*CountTokensResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *CountTokensResponse) GetCount() *TokenCount {
-	if x != nil {
-		return x.Count
 	}
 	return nil
 }
@@ -3752,7 +3660,7 @@ type BlobInfo struct {
 
 func (x *BlobInfo) Reset() {
 	*x = BlobInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3764,7 +3672,7 @@ func (x *BlobInfo) String() string {
 func (*BlobInfo) ProtoMessage() {}
 
 func (x *BlobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[32]
+	mi := &file_loombridge_v1_context_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3777,7 +3685,7 @@ func (x *BlobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobInfo.ProtoReflect.Descriptor instead.
 func (*BlobInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *BlobInfo) GetRef() string {
@@ -3912,7 +3820,7 @@ type BlobArchive struct {
 
 func (x *BlobArchive) Reset() {
 	*x = BlobArchive{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3924,7 +3832,7 @@ func (x *BlobArchive) String() string {
 func (*BlobArchive) ProtoMessage() {}
 
 func (x *BlobArchive) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[33]
+	mi := &file_loombridge_v1_context_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3937,7 +3845,7 @@ func (x *BlobArchive) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobArchive.ProtoReflect.Descriptor instead.
 func (*BlobArchive) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BlobArchive) GetCategory() string {
@@ -3983,7 +3891,7 @@ type ReadBlobRequest struct {
 
 func (x *ReadBlobRequest) Reset() {
 	*x = ReadBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3995,7 +3903,7 @@ func (x *ReadBlobRequest) String() string {
 func (*ReadBlobRequest) ProtoMessage() {}
 
 func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[34]
+	mi := &file_loombridge_v1_context_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4008,7 +3916,7 @@ func (x *ReadBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobRequest.ProtoReflect.Descriptor instead.
 func (*ReadBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReadBlobRequest) GetAgentId() string {
@@ -4073,7 +3981,7 @@ type ReadBlobResponse struct {
 
 func (x *ReadBlobResponse) Reset() {
 	*x = ReadBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +3993,7 @@ func (x *ReadBlobResponse) String() string {
 func (*ReadBlobResponse) ProtoMessage() {}
 
 func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[35]
+	mi := &file_loombridge_v1_context_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4006,7 @@ func (x *ReadBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadBlobResponse.ProtoReflect.Descriptor instead.
 func (*ReadBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReadBlobResponse) GetInfo() *BlobInfo {
@@ -4174,7 +4082,7 @@ type RecordStepRequest struct {
 
 func (x *RecordStepRequest) Reset() {
 	*x = RecordStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4186,7 +4094,7 @@ func (x *RecordStepRequest) String() string {
 func (*RecordStepRequest) ProtoMessage() {}
 
 func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[36]
+	mi := &file_loombridge_v1_context_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4199,7 +4107,7 @@ func (x *RecordStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepRequest.ProtoReflect.Descriptor instead.
 func (*RecordStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RecordStepRequest) GetAgentId() string {
@@ -4463,7 +4371,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4475,7 +4383,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[37]
+	mi := &file_loombridge_v1_context_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4488,7 +4396,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Task) GetTaskId() string {
@@ -4624,7 +4532,7 @@ type RecordStepResponse struct {
 
 func (x *RecordStepResponse) Reset() {
 	*x = RecordStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4636,7 +4544,7 @@ func (x *RecordStepResponse) String() string {
 func (*RecordStepResponse) ProtoMessage() {}
 
 func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[38]
+	mi := &file_loombridge_v1_context_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4649,7 +4557,7 @@ func (x *RecordStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordStepResponse.ProtoReflect.Descriptor instead.
 func (*RecordStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RecordStepResponse) GetStep() *Step {
@@ -4717,7 +4625,7 @@ type UploadStepRequest struct {
 
 func (x *UploadStepRequest) Reset() {
 	*x = UploadStepRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4729,7 +4637,7 @@ func (x *UploadStepRequest) String() string {
 func (*UploadStepRequest) ProtoMessage() {}
 
 func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[39]
+	mi := &file_loombridge_v1_context_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4742,7 +4650,7 @@ func (x *UploadStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadStepRequest.ProtoReflect.Descriptor instead.
 func (*UploadStepRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UploadStepRequest) GetItem() isUploadStepRequest_Item {
@@ -4789,52 +4697,6 @@ func (*UploadStepRequest_Step) isUploadStepRequest_Item() {}
 
 func (*UploadStepRequest_Data) isUploadStepRequest_Item() {}
 
-// UploadStepResponse is what the log keeps.
-type UploadStepResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// recorded is the answer to the step.
-	Recorded      *RecordStepResponse `protobuf:"bytes,1,opt,name=recorded,proto3" json:"recorded,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UploadStepResponse) Reset() {
-	*x = UploadStepResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UploadStepResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UploadStepResponse) ProtoMessage() {}
-
-func (x *UploadStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[40]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UploadStepResponse.ProtoReflect.Descriptor instead.
-func (*UploadStepResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
-}
-
-func (x *UploadStepResponse) GetRecorded() *RecordStepResponse {
-	if x != nil {
-		return x.Recorded
-	}
-	return nil
-}
-
 // ListBlobsRequest asks for blobs. What is unset selects all.
 type ListBlobsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4867,7 +4729,7 @@ type ListBlobsRequest struct {
 
 func (x *ListBlobsRequest) Reset() {
 	*x = ListBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4879,7 +4741,7 @@ func (x *ListBlobsRequest) String() string {
 func (*ListBlobsRequest) ProtoMessage() {}
 
 func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[41]
+	mi := &file_loombridge_v1_context_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4892,7 +4754,7 @@ func (x *ListBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsRequest.ProtoReflect.Descriptor instead.
 func (*ListBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListBlobsRequest) GetAgentId() string {
@@ -4980,7 +4842,7 @@ type ListBlobsResponse struct {
 
 func (x *ListBlobsResponse) Reset() {
 	*x = ListBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4992,7 +4854,7 @@ func (x *ListBlobsResponse) String() string {
 func (*ListBlobsResponse) ProtoMessage() {}
 
 func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[42]
+	mi := &file_loombridge_v1_context_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5005,7 +4867,7 @@ func (x *ListBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBlobsResponse.ProtoReflect.Descriptor instead.
 func (*ListBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListBlobsResponse) GetBlobs() []*BlobInfo {
@@ -5045,7 +4907,7 @@ type BlobUsage struct {
 
 func (x *BlobUsage) Reset() {
 	*x = BlobUsage{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5057,7 +4919,7 @@ func (x *BlobUsage) String() string {
 func (*BlobUsage) ProtoMessage() {}
 
 func (x *BlobUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[43]
+	mi := &file_loombridge_v1_context_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5070,7 +4932,7 @@ func (x *BlobUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobUsage.ProtoReflect.Descriptor instead.
 func (*BlobUsage) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BlobUsage) GetCount() int64 {
@@ -5126,7 +4988,7 @@ type UpdateBlobRequest struct {
 
 func (x *UpdateBlobRequest) Reset() {
 	*x = UpdateBlobRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5138,7 +5000,7 @@ func (x *UpdateBlobRequest) String() string {
 func (*UpdateBlobRequest) ProtoMessage() {}
 
 func (x *UpdateBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[44]
+	mi := &file_loombridge_v1_context_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5151,7 +5013,7 @@ func (x *UpdateBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateBlobRequest.ProtoReflect.Descriptor instead.
 func (*UpdateBlobRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UpdateBlobRequest) GetAgentId() string {
@@ -5217,52 +5079,6 @@ func (x *UpdateBlobRequest) GetTags() []string {
 	return nil
 }
 
-// UpdateBlobResponse has the blob.
-type UpdateBlobResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// blob is the blob with its new path.
-	Blob          *BlobInfo `protobuf:"bytes,1,opt,name=blob,proto3" json:"blob,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UpdateBlobResponse) Reset() {
-	*x = UpdateBlobResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateBlobResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateBlobResponse) ProtoMessage() {}
-
-func (x *UpdateBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[45]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateBlobResponse.ProtoReflect.Descriptor instead.
-func (*UpdateBlobResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
-}
-
-func (x *UpdateBlobResponse) GetBlob() *BlobInfo {
-	if x != nil {
-		return x.Blob
-	}
-	return nil
-}
-
 // SearchBlobsRequest says what to look for, and where.
 type SearchBlobsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5304,7 +5120,7 @@ type SearchBlobsRequest struct {
 
 func (x *SearchBlobsRequest) Reset() {
 	*x = SearchBlobsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5316,7 +5132,7 @@ func (x *SearchBlobsRequest) String() string {
 func (*SearchBlobsRequest) ProtoMessage() {}
 
 func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[46]
+	mi := &file_loombridge_v1_context_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5329,7 +5145,7 @@ func (x *SearchBlobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsRequest.ProtoReflect.Descriptor instead.
 func (*SearchBlobsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SearchBlobsRequest) GetAgentId() string {
@@ -5482,7 +5298,7 @@ type SearchBlobsResponse struct {
 
 func (x *SearchBlobsResponse) Reset() {
 	*x = SearchBlobsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5494,7 +5310,7 @@ func (x *SearchBlobsResponse) String() string {
 func (*SearchBlobsResponse) ProtoMessage() {}
 
 func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[47]
+	mi := &file_loombridge_v1_context_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5507,7 +5323,7 @@ func (x *SearchBlobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchBlobsResponse.ProtoReflect.Descriptor instead.
 func (*SearchBlobsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SearchBlobsResponse) GetBlob() *BlobInfo {
@@ -5563,7 +5379,7 @@ type BlobMatch struct {
 
 func (x *BlobMatch) Reset() {
 	*x = BlobMatch{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5575,7 +5391,7 @@ func (x *BlobMatch) String() string {
 func (*BlobMatch) ProtoMessage() {}
 
 func (x *BlobMatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[48]
+	mi := &file_loombridge_v1_context_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5588,7 +5404,7 @@ func (x *BlobMatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlobMatch.ProtoReflect.Descriptor instead.
 func (*BlobMatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *BlobMatch) GetLine() int64 {
@@ -5635,7 +5451,7 @@ type CollectGarbageRequest struct {
 
 func (x *CollectGarbageRequest) Reset() {
 	*x = CollectGarbageRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5647,7 +5463,7 @@ func (x *CollectGarbageRequest) String() string {
 func (*CollectGarbageRequest) ProtoMessage() {}
 
 func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[49]
+	mi := &file_loombridge_v1_context_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5660,7 +5476,7 @@ func (x *CollectGarbageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageRequest.ProtoReflect.Descriptor instead.
 func (*CollectGarbageRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CollectGarbageRequest) GetAgentId() string {
@@ -5712,7 +5528,7 @@ type CollectGarbageResponse struct {
 
 func (x *CollectGarbageResponse) Reset() {
 	*x = CollectGarbageResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5724,7 +5540,7 @@ func (x *CollectGarbageResponse) String() string {
 func (*CollectGarbageResponse) ProtoMessage() {}
 
 func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[50]
+	mi := &file_loombridge_v1_context_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5737,7 +5553,7 @@ func (x *CollectGarbageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectGarbageResponse.ProtoReflect.Descriptor instead.
 func (*CollectGarbageResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CollectGarbageResponse) GetDeletedCount() int64 {
@@ -5799,7 +5615,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5811,7 +5627,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[51]
+	mi := &file_loombridge_v1_context_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5824,7 +5640,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListSessionsRequest) GetAgentId() string {
@@ -5868,7 +5684,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5880,7 +5696,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[52]
+	mi := &file_loombridge_v1_context_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5893,7 +5709,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
@@ -5934,7 +5750,7 @@ type SessionInfo struct {
 
 func (x *SessionInfo) Reset() {
 	*x = SessionInfo{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5946,7 +5762,7 @@ func (x *SessionInfo) String() string {
 func (*SessionInfo) ProtoMessage() {}
 
 func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[53]
+	mi := &file_loombridge_v1_context_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5959,7 +5775,7 @@ func (x *SessionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
 func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SessionInfo) GetSessionId() string {
@@ -6029,7 +5845,7 @@ type ListConversationRequest struct {
 
 func (x *ListConversationRequest) Reset() {
 	*x = ListConversationRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6041,7 +5857,7 @@ func (x *ListConversationRequest) String() string {
 func (*ListConversationRequest) ProtoMessage() {}
 
 func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[54]
+	mi := &file_loombridge_v1_context_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6054,7 +5870,7 @@ func (x *ListConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationRequest.ProtoReflect.Descriptor instead.
 func (*ListConversationRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListConversationRequest) GetAgentId() string {
@@ -6112,7 +5928,7 @@ type ListConversationResponse struct {
 
 func (x *ListConversationResponse) Reset() {
 	*x = ListConversationResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6124,7 +5940,7 @@ func (x *ListConversationResponse) String() string {
 func (*ListConversationResponse) ProtoMessage() {}
 
 func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	mi := &file_loombridge_v1_context_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6137,7 +5953,7 @@ func (x *ListConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListConversationResponse.ProtoReflect.Descriptor instead.
 func (*ListConversationResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListConversationResponse) GetEntries() []*ConversationEntry {
@@ -6184,7 +6000,7 @@ type ConversationEntry struct {
 
 func (x *ConversationEntry) Reset() {
 	*x = ConversationEntry{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6196,7 +6012,7 @@ func (x *ConversationEntry) String() string {
 func (*ConversationEntry) ProtoMessage() {}
 
 func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	mi := &file_loombridge_v1_context_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6209,7 +6025,7 @@ func (x *ConversationEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationEntry.ProtoReflect.Descriptor instead.
 func (*ConversationEntry) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ConversationEntry) GetPosition() int64 {
@@ -6323,7 +6139,7 @@ type DiffPromptsRequest struct {
 
 func (x *DiffPromptsRequest) Reset() {
 	*x = DiffPromptsRequest{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6335,7 +6151,7 @@ func (x *DiffPromptsRequest) String() string {
 func (*DiffPromptsRequest) ProtoMessage() {}
 
 func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	mi := &file_loombridge_v1_context_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6348,7 +6164,7 @@ func (x *DiffPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsRequest.ProtoReflect.Descriptor instead.
 func (*DiffPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DiffPromptsRequest) GetAgentId() string {
@@ -6399,7 +6215,7 @@ type DiffPromptsResponse struct {
 
 func (x *DiffPromptsResponse) Reset() {
 	*x = DiffPromptsResponse{}
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6411,7 +6227,7 @@ func (x *DiffPromptsResponse) String() string {
 func (*DiffPromptsResponse) ProtoMessage() {}
 
 func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	mi := &file_loombridge_v1_context_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6424,7 +6240,7 @@ func (x *DiffPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffPromptsResponse.ProtoReflect.Descriptor instead.
 func (*DiffPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DiffPromptsResponse) GetFromPromptId() string {
@@ -6544,9 +6360,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"D\n" +
 	"\x0eGetStepRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\astep_id\x18\x02 \x01(\tR\x06stepId\":\n" +
-	"\x0fGetStepResponse\x12'\n" +
-	"\x04step\x18\x01 \x01(\v2\x13.loombridge.v1.StepR\x04step\"\xb9\x04\n" +
+	"\astep_id\x18\x02 \x01(\tR\x06stepId\"\xb9\x04\n" +
 	"\x0fAssembleRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -6745,9 +6559,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
 	"\x05model\x18\x03 \x01(\tR\x05model\x122\n" +
-	"\bmessages\x18\x04 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\"F\n" +
-	"\x13CountTokensResponse\x12/\n" +
-	"\x05count\x18\x01 \x01(\v2\x19.loombridge.v1.TokenCountR\x05count\"\xc2\x04\n" +
+	"\bmessages\x18\x04 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\"\xc2\x04\n" +
 	"\bBlobInfo\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
@@ -6849,9 +6661,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11UploadStepRequest\x126\n" +
 	"\x04step\x18\x01 \x01(\v2 .loombridge.v1.RecordStepRequestH\x00R\x04step\x12\x14\n" +
 	"\x04data\x18\x02 \x01(\fH\x00R\x04dataB\x06\n" +
-	"\x04item\"S\n" +
-	"\x12UploadStepResponse\x12=\n" +
-	"\brecorded\x18\x01 \x01(\v2!.loombridge.v1.RecordStepResponseR\brecorded\"\xc7\x02\n" +
+	"\x04item\"\xc7\x02\n" +
 	"\x10ListBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
@@ -6884,9 +6694,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\a \x01(\tR\trequestId\x12\x18\n" +
 	"\aarchive\x18\b \x01(\bR\aarchive\x12\x12\n" +
-	"\x04tags\x18\t \x03(\tR\x04tags\"A\n" +
-	"\x12UpdateBlobResponse\x12+\n" +
-	"\x04blob\x18\x01 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\"\xe2\x02\n" +
+	"\x04tags\x18\t \x03(\tR\x04tags\"\xe2\x02\n" +
 	"\x12SearchBlobsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -7058,42 +6866,42 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xd0\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xb7\n" +
 	"\n" +
 	"\x0eSessionService\x12e\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
 	"\n" +
 	"RecordStep\x12 .loombridge.v1.RecordStepRequest\x1a!.loombridge.v1.RecordStepResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12]\n" +
 	"\n" +
-	"UploadStep\x12 .loombridge.v1.UploadStepRequest\x1a!.loombridge.v1.UploadStepResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12[\n" +
-	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12S\n" +
-	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x1e.loombridge.v1.GetStepResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12p\n" +
+	"UploadStep\x12 .loombridge.v1.UploadStepRequest\x1a!.loombridge.v1.RecordStepResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01\x12[\n" +
+	"\tListSteps\x12\x1f.loombridge.v1.ListStepsRequest\x1a .loombridge.v1.ListStepsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12H\n" +
+	"\aGetStep\x12\x1d.loombridge.v1.GetStepRequest\x1a\x13.loombridge.v1.Step\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12p\n" +
 	"\x10ListConversation\x12&.loombridge.v1.ListConversationRequest\x1a'.loombridge.v1.ListConversationResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12k\n" +
-	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12b\n" +
-	"\rUpdateWorking\x12#.loombridge.v1.UpdateWorkingRequest\x1a$.loombridge.v1.UpdateWorkingResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
+	"\x10ConfigureSession\x12&.loombridge.v1.ConfigureSessionRequest\x1a'.loombridge.v1.ConfigureSessionResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12T\n" +
+	"\rUpdateWorking\x12#.loombridge.v1.UpdateWorkingRequest\x1a\x16.loombridge.v1.Working\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
 	"\n" +
 	"EndSession\x12 .loombridge.v1.EndSessionRequest\x1a!.loombridge.v1.EndSessionResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12e\n" +
 	"\x0eCompactHistory\x12$.loombridge.v1.CompactHistoryRequest\x1a%.loombridge.v1.CompactHistoryResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12G\n" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12J\n" +
 	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12g\n" +
 	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12d\n" +
-	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xf3\x03\n" +
+	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xea\x03\n" +
 	"\rPromptService\x12U\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12\\\n" +
 	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
 	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
-	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\"\b\x9a\xa8\x19\x04\b\x02(\x01\x12a\n" +
-	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\".loombridge.v1.CountTokensResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xf1\x03\n" +
+	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\"\b\x9a\xa8\x19\x04\b\x02(\x01\x12X\n" +
+	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\x19.loombridge.v1.TokenCount\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xe7\x03\n" +
 	"\vBlobService\x12Z\n" +
 	"\bReadBlob\x12\x1e.loombridge.v1.ReadBlobRequest\x1a\x1f.loombridge.v1.ReadBlobResponse\"\v\x9a\xa8\x19\x04\b\x01\x10\x01\x90\x02\x010\x01\x12[\n" +
-	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12Y\n" +
+	"\tListBlobs\x12\x1f.loombridge.v1.ListBlobsRequest\x1a .loombridge.v1.ListBlobsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12O\n" +
 	"\n" +
-	"UpdateBlob\x12 .loombridge.v1.UpdateBlobRequest\x1a!.loombridge.v1.UpdateBlobResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
+	"UpdateBlob\x12 .loombridge.v1.UpdateBlobRequest\x1a\x17.loombridge.v1.BlobInfo\"\x06\x9a\xa8\x19\x02\b\x02\x12e\n" +
 	"\vSearchBlobs\x12!.loombridge.v1.SearchBlobsRequest\x1a\".loombridge.v1.SearchBlobsResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12g\n" +
-	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x012\xaa\x02\n" +
-	"\fAgentService\x12Y\n" +
+	"\x0eCollectGarbage\x12$.loombridge.v1.CollectGarbageRequest\x1a%.loombridge.v1.CollectGarbageResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x012\xa2\x02\n" +
+	"\fAgentService\x12Q\n" +
 	"\n" +
-	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a!.loombridge.v1.SpawnAgentResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
+	"SpawnAgent\x12 .loombridge.v1.SpawnAgentRequest\x1a\x19.loombridge.v1.ChildAgent\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
 	"\fCompleteTask\x12\".loombridge.v1.CompleteTaskRequest\x1a#.loombridge.v1.CompleteTaskResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12\\\n" +
 	"\n" +
 	"WaitAgents\x12 .loombridge.v1.WaitAgentsRequest\x1a!.loombridge.v1.WaitAgentsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01B^\n" +
@@ -7112,7 +6920,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -7135,226 +6943,218 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*ListStepsRequest)(nil),         // 18: loombridge.v1.ListStepsRequest
 	(*ListStepsResponse)(nil),        // 19: loombridge.v1.ListStepsResponse
 	(*GetStepRequest)(nil),           // 20: loombridge.v1.GetStepRequest
-	(*GetStepResponse)(nil),          // 21: loombridge.v1.GetStepResponse
-	(*AssembleRequest)(nil),          // 22: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 23: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 24: loombridge.v1.HistorySettings
-	(*TokenPrices)(nil),              // 25: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 26: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 27: loombridge.v1.FoldInfo
-	(*ConfigureSessionRequest)(nil),  // 28: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 29: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 30: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 31: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 32: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 33: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 34: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 35: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 36: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 37: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 38: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 39: loombridge.v1.CompressResultResponse
-	(*TokenCount)(nil),               // 40: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 41: loombridge.v1.CountTokensRequest
-	(*CountTokensResponse)(nil),      // 42: loombridge.v1.CountTokensResponse
-	(*BlobInfo)(nil),                 // 43: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 44: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 45: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 46: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 47: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 48: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 49: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 50: loombridge.v1.UploadStepRequest
-	(*UploadStepResponse)(nil),       // 51: loombridge.v1.UploadStepResponse
-	(*ListBlobsRequest)(nil),         // 52: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 53: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 54: loombridge.v1.BlobUsage
-	(*UpdateBlobRequest)(nil),        // 55: loombridge.v1.UpdateBlobRequest
-	(*UpdateBlobResponse)(nil),       // 56: loombridge.v1.UpdateBlobResponse
-	(*SearchBlobsRequest)(nil),       // 57: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 58: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 59: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 60: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 61: loombridge.v1.CollectGarbageResponse
-	(*ListSessionsRequest)(nil),      // 62: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 63: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 64: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 65: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 66: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 67: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 68: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 69: loombridge.v1.DiffPromptsResponse
-	nil,                              // 70: loombridge.v1.AssembleResponse.PartsEntry
-	nil,                              // 71: loombridge.v1.Receipt.SequencesEntry
-	nil,                              // 72: loombridge.v1.Receipt.PartitionsEntry
-	nil,                              // 73: loombridge.v1.RecordStepResponse.RedactedEntry
-	nil,                              // 74: loombridge.v1.CollectGarbageResponse.KeptEntry
-	(*structpb.Struct)(nil),          // 75: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 76: google.protobuf.Timestamp
-	(*PromptSettings)(nil),           // 77: loombridge.v1.PromptSettings
-	(*ToolDescriptor)(nil),           // 78: loombridge.v1.ToolDescriptor
-	(*CacheMark)(nil),                // 79: loombridge.v1.CacheMark
-	(*FoldBatch)(nil),                // 80: loombridge.v1.FoldBatch
-	(PromptLayout)(0),                // 81: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 82: loombridge.v1.SectionInfo
-	(*PromptDifference)(nil),         // 83: loombridge.v1.PromptDifference
-	(PressureLevel)(0),               // 84: loombridge.v1.PressureLevel
-	(*durationpb.Duration)(nil),      // 85: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 86: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 87: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 88: loombridge.v1.RenewRequest
-	(*ListSnapshotsRequest)(nil),     // 89: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 90: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 91: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 92: loombridge.v1.WaitAgentsRequest
-	(*UpdateWorkingResponse)(nil),    // 93: loombridge.v1.UpdateWorkingResponse
-	(*RenewResponse)(nil),            // 94: loombridge.v1.RenewResponse
-	(*ListSnapshotsResponse)(nil),    // 95: loombridge.v1.ListSnapshotsResponse
-	(*SpawnAgentResponse)(nil),       // 96: loombridge.v1.SpawnAgentResponse
-	(*CompleteTaskResponse)(nil),     // 97: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 98: loombridge.v1.WaitAgentsResponse
+	(*AssembleRequest)(nil),          // 21: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 22: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 23: loombridge.v1.HistorySettings
+	(*TokenPrices)(nil),              // 24: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 25: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 26: loombridge.v1.FoldInfo
+	(*ConfigureSessionRequest)(nil),  // 27: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 28: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 29: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 30: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 31: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 32: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 33: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 34: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 35: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 36: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 37: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 38: loombridge.v1.CompressResultResponse
+	(*TokenCount)(nil),               // 39: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 40: loombridge.v1.CountTokensRequest
+	(*BlobInfo)(nil),                 // 41: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 42: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 43: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 44: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 45: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 46: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 47: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 48: loombridge.v1.UploadStepRequest
+	(*ListBlobsRequest)(nil),         // 49: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 50: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 51: loombridge.v1.BlobUsage
+	(*UpdateBlobRequest)(nil),        // 52: loombridge.v1.UpdateBlobRequest
+	(*SearchBlobsRequest)(nil),       // 53: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 54: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 55: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 56: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 57: loombridge.v1.CollectGarbageResponse
+	(*ListSessionsRequest)(nil),      // 58: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 59: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 60: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 61: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 62: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 63: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 64: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 65: loombridge.v1.DiffPromptsResponse
+	nil,                              // 66: loombridge.v1.AssembleResponse.PartsEntry
+	nil,                              // 67: loombridge.v1.Receipt.SequencesEntry
+	nil,                              // 68: loombridge.v1.Receipt.PartitionsEntry
+	nil,                              // 69: loombridge.v1.RecordStepResponse.RedactedEntry
+	nil,                              // 70: loombridge.v1.CollectGarbageResponse.KeptEntry
+	(*structpb.Struct)(nil),          // 71: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 72: google.protobuf.Timestamp
+	(*PromptSettings)(nil),           // 73: loombridge.v1.PromptSettings
+	(*ToolDescriptor)(nil),           // 74: loombridge.v1.ToolDescriptor
+	(*CacheMark)(nil),                // 75: loombridge.v1.CacheMark
+	(*FoldBatch)(nil),                // 76: loombridge.v1.FoldBatch
+	(PromptLayout)(0),                // 77: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 78: loombridge.v1.SectionInfo
+	(*PromptDifference)(nil),         // 79: loombridge.v1.PromptDifference
+	(PressureLevel)(0),               // 80: loombridge.v1.PressureLevel
+	(*durationpb.Duration)(nil),      // 81: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 82: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 83: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 84: loombridge.v1.RenewRequest
+	(*ListSnapshotsRequest)(nil),     // 85: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 86: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 87: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 88: loombridge.v1.WaitAgentsRequest
+	(*Working)(nil),                  // 89: loombridge.v1.Working
+	(*RenewResponse)(nil),            // 90: loombridge.v1.RenewResponse
+	(*ListSnapshotsResponse)(nil),    // 91: loombridge.v1.ListSnapshotsResponse
+	(*ChildAgent)(nil),               // 92: loombridge.v1.ChildAgent
+	(*CompleteTaskResponse)(nil),     // 93: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 94: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	11,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	12,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	75,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	76,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	71,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	72,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	75,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	71,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
 	2,   // 8: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
 	15,  // 9: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
-	15,  // 10: loombridge.v1.GetStepResponse.step:type_name -> loombridge.v1.Step
-	3,   // 11: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	24,  // 12: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	77,  // 13: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	78,  // 14: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDescriptor
-	12,  // 15: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
-	3,   // 16: loombridge.v1.AssembleResponse.format:type_name -> loombridge.v1.PromptFormat
-	40,  // 17: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	70,  // 18: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.AssembleResponse.PartsEntry
-	26,  // 19: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	79,  // 20: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
-	4,   // 21: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	25,  // 22: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	27,  // 23: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	80,  // 24: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	81,  // 25: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	82,  // 26: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	71,  // 27: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.Receipt.SequencesEntry
-	83,  // 28: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	72,  // 29: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.Receipt.PartitionsEntry
-	24,  // 30: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	77,  // 31: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	24,  // 32: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	77,  // 33: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	5,   // 34: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	80,  // 35: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	27,  // 36: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	40,  // 37: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	84,  // 38: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
-	6,   // 39: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	43,  // 40: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	7,   // 41: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	12,  // 42: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	40,  // 43: loombridge.v1.CountTokensResponse.count:type_name -> loombridge.v1.TokenCount
-	76,  // 44: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	85,  // 45: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	76,  // 46: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	8,   // 47: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	44,  // 48: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	9,   // 49: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	43,  // 50: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	75,  // 51: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	86,  // 52: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	16,  // 53: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	17,  // 54: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	48,  // 55: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	75,  // 56: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	76,  // 57: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	15,  // 58: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	43,  // 59: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	73,  // 60: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
-	47,  // 61: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	49,  // 62: loombridge.v1.UploadStepResponse.recorded:type_name -> loombridge.v1.RecordStepResponse
-	8,   // 63: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	43,  // 64: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	54,  // 65: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	8,   // 66: loombridge.v1.UpdateBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	43,  // 67: loombridge.v1.UpdateBlobResponse.blob:type_name -> loombridge.v1.BlobInfo
-	43,  // 68: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	59,  // 69: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	74,  // 70: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.CollectGarbageResponse.KeptEntry
-	64,  // 71: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	76,  // 72: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	76,  // 73: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	10,  // 74: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	67,  // 75: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	76,  // 76: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	12,  // 77: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	15,  // 78: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	48,  // 79: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	83,  // 80: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	13,  // 81: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	47,  // 82: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	50,  // 83: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	18,  // 84: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	20,  // 85: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	65,  // 86: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	28,  // 87: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	87,  // 88: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	30,  // 89: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	32,  // 90: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	34,  // 91: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
-	88,  // 92: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
-	89,  // 93: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	62,  // 94: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	22,  // 95: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	36,  // 96: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	68,  // 97: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	38,  // 98: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	41,  // 99: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	45,  // 100: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	52,  // 101: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	55,  // 102: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
-	57,  // 103: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	60,  // 104: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	90,  // 105: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	91,  // 106: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	92,  // 107: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	14,  // 108: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	49,  // 109: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	51,  // 110: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.UploadStepResponse
-	19,  // 111: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	21,  // 112: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.GetStepResponse
-	66,  // 113: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	29,  // 114: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	93,  // 115: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.UpdateWorkingResponse
-	31,  // 116: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	33,  // 117: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	35,  // 118: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
-	94,  // 119: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
-	95,  // 120: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	63,  // 121: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	23,  // 122: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	37,  // 123: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	69,  // 124: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	39,  // 125: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	42,  // 126: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.CountTokensResponse
-	46,  // 127: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	53,  // 128: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	56,  // 129: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.UpdateBlobResponse
-	58,  // 130: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	61,  // 131: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	96,  // 132: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.SpawnAgentResponse
-	97,  // 133: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	98,  // 134: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	108, // [108:135] is the sub-list for method output_type
-	81,  // [81:108] is the sub-list for method input_type
-	81,  // [81:81] is the sub-list for extension type_name
-	81,  // [81:81] is the sub-list for extension extendee
-	0,   // [0:81] is the sub-list for field type_name
+	3,   // 10: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
+	23,  // 11: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	73,  // 12: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	74,  // 13: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDescriptor
+	12,  // 14: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	3,   // 15: loombridge.v1.AssembleResponse.format:type_name -> loombridge.v1.PromptFormat
+	39,  // 16: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	66,  // 17: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.AssembleResponse.PartsEntry
+	25,  // 18: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	75,  // 19: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	4,   // 20: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
+	24,  // 21: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	26,  // 22: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	76,  // 23: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	77,  // 24: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	78,  // 25: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	67,  // 26: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.Receipt.SequencesEntry
+	79,  // 27: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	68,  // 28: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.Receipt.PartitionsEntry
+	23,  // 29: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	73,  // 30: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	23,  // 31: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	73,  // 32: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	5,   // 33: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	76,  // 34: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	26,  // 35: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	39,  // 36: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	80,  // 37: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
+	6,   // 38: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	41,  // 39: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	7,   // 40: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	12,  // 41: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	72,  // 42: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	81,  // 43: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	72,  // 44: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	8,   // 45: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	42,  // 46: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	9,   // 47: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	41,  // 48: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	71,  // 49: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	82,  // 50: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	16,  // 51: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	17,  // 52: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	46,  // 53: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	71,  // 54: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	72,  // 55: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	15,  // 56: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	41,  // 57: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	69,  // 58: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	45,  // 59: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	8,   // 60: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	41,  // 61: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	51,  // 62: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	8,   // 63: loombridge.v1.UpdateBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	41,  // 64: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	55,  // 65: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	70,  // 66: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.CollectGarbageResponse.KeptEntry
+	60,  // 67: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	72,  // 68: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	72,  // 69: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	10,  // 70: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	63,  // 71: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	72,  // 72: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	12,  // 73: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	15,  // 74: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	46,  // 75: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	79,  // 76: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	13,  // 77: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	45,  // 78: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	48,  // 79: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	18,  // 80: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	20,  // 81: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	61,  // 82: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	27,  // 83: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	83,  // 84: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	29,  // 85: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	31,  // 86: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	33,  // 87: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
+	84,  // 88: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
+	85,  // 89: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	58,  // 90: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	21,  // 91: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	35,  // 92: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	64,  // 93: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	37,  // 94: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	40,  // 95: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	43,  // 96: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	49,  // 97: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	52,  // 98: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
+	53,  // 99: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	56,  // 100: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	86,  // 101: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	87,  // 102: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	88,  // 103: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	14,  // 104: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	47,  // 105: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	47,  // 106: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.RecordStepResponse
+	19,  // 107: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	15,  // 108: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.Step
+	62,  // 109: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	28,  // 110: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	89,  // 111: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.Working
+	30,  // 112: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	32,  // 113: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	34,  // 114: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
+	90,  // 115: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
+	91,  // 116: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	59,  // 117: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	22,  // 118: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	36,  // 119: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	65,  // 120: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	38,  // 121: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	39,  // 122: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.TokenCount
+	44,  // 123: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	50,  // 124: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	41,  // 125: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.BlobInfo
+	54,  // 126: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	57,  // 127: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	92,  // 128: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.ChildAgent
+	93,  // 129: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	94,  // 130: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	104, // [104:131] is the sub-list for method output_type
+	77,  // [77:104] is the sub-list for method input_type
+	77,  // [77:77] is the sub-list for extension type_name
+	77,  // [77:77] is the sub-list for extension extendee
+	0,   // [0:77] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -7370,13 +7170,13 @@ func file_loombridge_v1_context_proto_init() {
 		(*Step_MinimalArgs)(nil),
 		(*Step_MinimalArgsJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[11].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[10].OneofWrappers = []any{
 		(*AssembleRequest_AsOfStepId)(nil),
 		(*AssembleRequest_AsOfPromptId)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[13].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[19].OneofWrappers = []any{}
-	file_loombridge_v1_context_proto_msgTypes[36].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[12].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[18].OneofWrappers = []any{}
+	file_loombridge_v1_context_proto_msgTypes[34].OneofWrappers = []any{
 		(*RecordStepRequest_Arguments)(nil),
 		(*RecordStepRequest_ArgumentsJson)(nil),
 		(*RecordStepRequest_Output)(nil),
@@ -7385,20 +7185,20 @@ func file_loombridge_v1_context_proto_init() {
 		(*RecordStepRequest_OutputBytes)(nil),
 		(*RecordStepRequest_OutputUpload)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[37].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[35].OneofWrappers = []any{
 		(*Task_Parameters)(nil),
 		(*Task_ParametersJson)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[39].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[37].OneofWrappers = []any{
 		(*UploadStepRequest_Step)(nil),
 		(*UploadStepRequest_Data)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[46].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[42].OneofWrappers = []any{
 		(*SearchBlobsRequest_Words)(nil),
 		(*SearchBlobsRequest_Literal)(nil),
 		(*SearchBlobsRequest_Regexp)(nil),
 	}
-	file_loombridge_v1_context_proto_msgTypes[56].OneofWrappers = []any{
+	file_loombridge_v1_context_proto_msgTypes[52].OneofWrappers = []any{
 		(*ConversationEntry_Message)(nil),
 		(*ConversationEntry_Step)(nil),
 		(*ConversationEntry_Task)(nil),
@@ -7409,7 +7209,7 @@ func file_loombridge_v1_context_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   64,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -51,12 +51,12 @@ type SessionServiceClient interface {
 	// step first, then its result in parts. Nothing is recorded unless the stream
 	// ends as it should. What of a broken one was stored already is deleted when it
 	// is a day old.
-	UploadStep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse], error)
+	UploadStep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadStepRequest, RecordStepResponse], error)
 	// ListSteps returns steps of a session, oldest first; without a page size the
 	// last five.
 	ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error)
 	// GetStep returns one step. STEP_NOT_FOUND when there is none.
-	GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error)
+	GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*Step, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
 	// it came.
 	ListConversation(ctx context.Context, in *ListConversationRequest, opts ...grpc.CallOption) (*ListConversationResponse, error)
@@ -68,7 +68,7 @@ type SessionServiceClient interface {
 	// a decision. They stand in prompts from here on, behind what the provider's cache
 	// keeps. A change that makes more of it than 4,000 tokens is WORKING_TOO_LARGE, and
 	// changes nothing. A call that changes nothing only answers.
-	UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error)
+	UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*Working, error)
 	// EndSession says that a session is over, so that what only it needs may be
 	// collected. Whatever is recorded later opens it again.
 	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
@@ -117,18 +117,18 @@ func (c *sessionServiceClient) RecordStep(ctx context.Context, in *RecordStepReq
 	return out, nil
 }
 
-func (c *sessionServiceClient) UploadStep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse], error) {
+func (c *sessionServiceClient) UploadStep(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadStepRequest, RecordStepResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &SessionService_ServiceDesc.Streams[0], SessionService_UploadStep_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
-	x := &grpc.GenericClientStream[UploadStepRequest, UploadStepResponse]{ClientStream: stream}
+	x := &grpc.GenericClientStream[UploadStepRequest, RecordStepResponse]{ClientStream: stream}
 	return x, nil
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type SessionService_UploadStepClient = grpc.ClientStreamingClient[UploadStepRequest, UploadStepResponse]
+type SessionService_UploadStepClient = grpc.ClientStreamingClient[UploadStepRequest, RecordStepResponse]
 
 func (c *sessionServiceClient) ListSteps(ctx context.Context, in *ListStepsRequest, opts ...grpc.CallOption) (*ListStepsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -140,9 +140,9 @@ func (c *sessionServiceClient) ListSteps(ctx context.Context, in *ListStepsReque
 	return out, nil
 }
 
-func (c *sessionServiceClient) GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*GetStepResponse, error) {
+func (c *sessionServiceClient) GetStep(ctx context.Context, in *GetStepRequest, opts ...grpc.CallOption) (*Step, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetStepResponse)
+	out := new(Step)
 	err := c.cc.Invoke(ctx, SessionService_GetStep_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -170,9 +170,9 @@ func (c *sessionServiceClient) ConfigureSession(ctx context.Context, in *Configu
 	return out, nil
 }
 
-func (c *sessionServiceClient) UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*UpdateWorkingResponse, error) {
+func (c *sessionServiceClient) UpdateWorking(ctx context.Context, in *UpdateWorkingRequest, opts ...grpc.CallOption) (*Working, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UpdateWorkingResponse)
+	out := new(Working)
 	err := c.cc.Invoke(ctx, SessionService_UpdateWorking_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -256,12 +256,12 @@ type SessionServiceServer interface {
 	// step first, then its result in parts. Nothing is recorded unless the stream
 	// ends as it should. What of a broken one was stored already is deleted when it
 	// is a day old.
-	UploadStep(grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]) error
+	UploadStep(grpc.ClientStreamingServer[UploadStepRequest, RecordStepResponse]) error
 	// ListSteps returns steps of a session, oldest first; without a page size the
 	// last five.
 	ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error)
 	// GetStep returns one step. STEP_NOT_FOUND when there is none.
-	GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error)
+	GetStep(context.Context, *GetStepRequest) (*Step, error)
 	// ListConversation returns what was said and done in a session, folded or not, as
 	// it came.
 	ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error)
@@ -273,7 +273,7 @@ type SessionServiceServer interface {
 	// a decision. They stand in prompts from here on, behind what the provider's cache
 	// keeps. A change that makes more of it than 4,000 tokens is WORKING_TOO_LARGE, and
 	// changes nothing. A call that changes nothing only answers.
-	UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error)
+	UpdateWorking(context.Context, *UpdateWorkingRequest) (*Working, error)
 	// EndSession says that a session is over, so that what only it needs may be
 	// collected. Whatever is recorded later opens it again.
 	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
@@ -308,13 +308,13 @@ func (UnimplementedSessionServiceServer) AppendMessages(context.Context, *Append
 func (UnimplementedSessionServiceServer) RecordStep(context.Context, *RecordStepRequest) (*RecordStepResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RecordStep not implemented")
 }
-func (UnimplementedSessionServiceServer) UploadStep(grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]) error {
+func (UnimplementedSessionServiceServer) UploadStep(grpc.ClientStreamingServer[UploadStepRequest, RecordStepResponse]) error {
 	return status.Error(codes.Unimplemented, "method UploadStep not implemented")
 }
 func (UnimplementedSessionServiceServer) ListSteps(context.Context, *ListStepsRequest) (*ListStepsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSteps not implemented")
 }
-func (UnimplementedSessionServiceServer) GetStep(context.Context, *GetStepRequest) (*GetStepResponse, error) {
+func (UnimplementedSessionServiceServer) GetStep(context.Context, *GetStepRequest) (*Step, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetStep not implemented")
 }
 func (UnimplementedSessionServiceServer) ListConversation(context.Context, *ListConversationRequest) (*ListConversationResponse, error) {
@@ -323,7 +323,7 @@ func (UnimplementedSessionServiceServer) ListConversation(context.Context, *List
 func (UnimplementedSessionServiceServer) ConfigureSession(context.Context, *ConfigureSessionRequest) (*ConfigureSessionResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConfigureSession not implemented")
 }
-func (UnimplementedSessionServiceServer) UpdateWorking(context.Context, *UpdateWorkingRequest) (*UpdateWorkingResponse, error) {
+func (UnimplementedSessionServiceServer) UpdateWorking(context.Context, *UpdateWorkingRequest) (*Working, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateWorking not implemented")
 }
 func (UnimplementedSessionServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
@@ -402,11 +402,11 @@ func _SessionService_RecordStep_Handler(srv interface{}, ctx context.Context, de
 }
 
 func _SessionService_UploadStep_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(SessionServiceServer).UploadStep(&grpc.GenericServerStream[UploadStepRequest, UploadStepResponse]{ServerStream: stream})
+	return srv.(SessionServiceServer).UploadStep(&grpc.GenericServerStream[UploadStepRequest, RecordStepResponse]{ServerStream: stream})
 }
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type SessionService_UploadStepServer = grpc.ClientStreamingServer[UploadStepRequest, UploadStepResponse]
+type SessionService_UploadStepServer = grpc.ClientStreamingServer[UploadStepRequest, RecordStepResponse]
 
 func _SessionService_ListSteps_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListStepsRequest)
@@ -711,7 +711,7 @@ type PromptServiceClient interface {
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error)
 	// CountTokens counts a text, or messages, as a model would.
-	CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error)
+	CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*TokenCount, error)
 }
 
 type promptServiceClient struct {
@@ -762,9 +762,9 @@ func (c *promptServiceClient) CompressResult(ctx context.Context, in *CompressRe
 	return out, nil
 }
 
-func (c *promptServiceClient) CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*CountTokensResponse, error) {
+func (c *promptServiceClient) CountTokens(ctx context.Context, in *CountTokensRequest, opts ...grpc.CallOption) (*TokenCount, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CountTokensResponse)
+	out := new(TokenCount)
 	err := c.cc.Invoke(ctx, PromptService_CountTokens_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -799,7 +799,7 @@ type PromptServiceServer interface {
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error)
 	// CountTokens counts a text, or messages, as a model would.
-	CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error)
+	CountTokens(context.Context, *CountTokensRequest) (*TokenCount, error)
 	mustEmbedUnimplementedPromptServiceServer()
 }
 
@@ -822,7 +822,7 @@ func (UnimplementedPromptServiceServer) DiffPrompts(context.Context, *DiffPrompt
 func (UnimplementedPromptServiceServer) CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CompressResult not implemented")
 }
-func (UnimplementedPromptServiceServer) CountTokens(context.Context, *CountTokensRequest) (*CountTokensResponse, error) {
+func (UnimplementedPromptServiceServer) CountTokens(context.Context, *CountTokensRequest) (*TokenCount, error) {
 	return nil, status.Error(codes.Unimplemented, "method CountTokens not implemented")
 }
 func (UnimplementedPromptServiceServer) mustEmbedUnimplementedPromptServiceServer() {}
@@ -989,7 +989,7 @@ type BlobServiceClient interface {
 	// UpdateBlob keeps a blob longer, or for ever, with the path
 	// `persistent/{agent_id}/{category}/{name}`; or puts it into the archive, where it stays,
 	// with the path `archive/{category}/{name}`. Its earlier paths still lead to it.
-	UpdateBlob(ctx context.Context, in *UpdateBlobRequest, opts ...grpc.CallOption) (*UpdateBlobResponse, error)
+	UpdateBlob(ctx context.Context, in *UpdateBlobRequest, opts ...grpc.CallOption) (*BlobInfo, error)
 	// SearchBlobs streams the lines of one blob that match, or finds blobs of the
 	// archive by words, text, regular expression, category and tags. A blob is
 	// read piece by piece, never held whole.
@@ -1038,9 +1038,9 @@ func (c *blobServiceClient) ListBlobs(ctx context.Context, in *ListBlobsRequest,
 	return out, nil
 }
 
-func (c *blobServiceClient) UpdateBlob(ctx context.Context, in *UpdateBlobRequest, opts ...grpc.CallOption) (*UpdateBlobResponse, error) {
+func (c *blobServiceClient) UpdateBlob(ctx context.Context, in *UpdateBlobRequest, opts ...grpc.CallOption) (*BlobInfo, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UpdateBlobResponse)
+	out := new(BlobInfo)
 	err := c.cc.Invoke(ctx, BlobService_UpdateBlob_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -1090,7 +1090,7 @@ type BlobServiceServer interface {
 	// UpdateBlob keeps a blob longer, or for ever, with the path
 	// `persistent/{agent_id}/{category}/{name}`; or puts it into the archive, where it stays,
 	// with the path `archive/{category}/{name}`. Its earlier paths still lead to it.
-	UpdateBlob(context.Context, *UpdateBlobRequest) (*UpdateBlobResponse, error)
+	UpdateBlob(context.Context, *UpdateBlobRequest) (*BlobInfo, error)
 	// SearchBlobs streams the lines of one blob that match, or finds blobs of the
 	// archive by words, text, regular expression, category and tags. A blob is
 	// read piece by piece, never held whole.
@@ -1116,7 +1116,7 @@ func (UnimplementedBlobServiceServer) ReadBlob(*ReadBlobRequest, grpc.ServerStre
 func (UnimplementedBlobServiceServer) ListBlobs(context.Context, *ListBlobsRequest) (*ListBlobsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListBlobs not implemented")
 }
-func (UnimplementedBlobServiceServer) UpdateBlob(context.Context, *UpdateBlobRequest) (*UpdateBlobResponse, error) {
+func (UnimplementedBlobServiceServer) UpdateBlob(context.Context, *UpdateBlobRequest) (*BlobInfo, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateBlob not implemented")
 }
 func (UnimplementedBlobServiceServer) SearchBlobs(*SearchBlobsRequest, grpc.ServerStreamingServer[SearchBlobsResponse]) error {
@@ -1274,7 +1274,7 @@ type AgentServiceClient interface {
 	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
 	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
 	// AGENT_LIMIT_EXCEEDED with too many children at once.
-	SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*SpawnAgentResponse, error)
+	SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*ChildAgent, error)
 	// CompleteTask ends a task with its conclusion. The task of a child has its own id, and
 	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
 	// event on `agent.<parent>.results`. The same result again changes nothing, another one
@@ -1295,9 +1295,9 @@ func NewAgentServiceClient(cc grpc.ClientConnInterface) AgentServiceClient {
 	return &agentServiceClient{cc}
 }
 
-func (c *agentServiceClient) SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*SpawnAgentResponse, error) {
+func (c *agentServiceClient) SpawnAgent(ctx context.Context, in *SpawnAgentRequest, opts ...grpc.CallOption) (*ChildAgent, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SpawnAgentResponse)
+	out := new(ChildAgent)
 	err := c.cc.Invoke(ctx, AgentService_SpawnAgent_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -1336,7 +1336,7 @@ type AgentServiceServer interface {
 	// `agent.<child>.spawn`, and begins with one message of role system: `Goal: ` and the
 	// goal. The parent gets a step `agent:spawn`. MAX_DEPTH_EXCEEDED from depth 5 on,
 	// AGENT_LIMIT_EXCEEDED with too many children at once.
-	SpawnAgent(context.Context, *SpawnAgentRequest) (*SpawnAgentResponse, error)
+	SpawnAgent(context.Context, *SpawnAgentRequest) (*ChildAgent, error)
 	// CompleteTask ends a task with its conclusion. The task of a child has its own id, and
 	// the conclusion is its one result: its parent gets a step `agent:result` and a durable
 	// event on `agent.<parent>.results`. The same result again changes nothing, another one
@@ -1357,7 +1357,7 @@ type AgentServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedAgentServiceServer struct{}
 
-func (UnimplementedAgentServiceServer) SpawnAgent(context.Context, *SpawnAgentRequest) (*SpawnAgentResponse, error) {
+func (UnimplementedAgentServiceServer) SpawnAgent(context.Context, *SpawnAgentRequest) (*ChildAgent, error) {
 	return nil, status.Error(codes.Unimplemented, "method SpawnAgent not implemented")
 }
 func (UnimplementedAgentServiceServer) CompleteTask(context.Context, *CompleteTaskRequest) (*CompleteTaskResponse, error) {

@@ -4183,52 +4183,6 @@ func (x *DeleteRecordsResponse) GetId() string {
 	return ""
 }
 
-// GetRecordResponse holds the record.
-type GetRecordResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is the record of that name.
-	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetRecordResponse) Reset() {
-	*x = GetRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetRecordResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetRecordResponse) ProtoMessage() {}
-
-func (x *GetRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetRecordResponse.ProtoReflect.Descriptor instead.
-func (*GetRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
-}
-
-func (x *GetRecordResponse) GetRecord() *Record {
-	if x != nil {
-		return x.Record
-	}
-	return nil
-}
-
 // UpdateRecordRequest changes some fields of one record.
 type UpdateRecordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4275,7 +4229,7 @@ type UpdateRecordRequest struct {
 
 func (x *UpdateRecordRequest) Reset() {
 	*x = UpdateRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4287,7 +4241,7 @@ func (x *UpdateRecordRequest) String() string {
 func (*UpdateRecordRequest) ProtoMessage() {}
 
 func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4300,7 +4254,7 @@ func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UpdateRecordRequest) GetAgentId() string {
@@ -4409,52 +4363,6 @@ func (*UpdateRecordRequest_Id) isUpdateRecordRequest_Name() {}
 
 func (*UpdateRecordRequest_Key) isUpdateRecordRequest_Name() {}
 
-// UpdateRecordResponse holds the record as it is now.
-type UpdateRecordResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// record is the stored record.
-	Record        *Record `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UpdateRecordResponse) Reset() {
-	*x = UpdateRecordResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateRecordResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateRecordResponse) ProtoMessage() {}
-
-func (x *UpdateRecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateRecordResponse.ProtoReflect.Descriptor instead.
-func (*UpdateRecordResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *UpdateRecordResponse) GetRecord() *Record {
-	if x != nil {
-		return x.Record
-	}
-	return nil
-}
-
 // ListRecordsRequest asks for a page of records.
 type ListRecordsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4497,7 +4405,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4509,7 +4417,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4522,7 +4430,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -4631,7 +4539,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4643,7 +4551,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4656,7 +4564,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -4706,7 +4614,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4718,7 +4626,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4731,7 +4639,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -4792,7 +4700,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4804,7 +4712,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4817,7 +4725,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -4857,7 +4765,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4869,7 +4777,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4882,7 +4790,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -4922,7 +4830,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4934,7 +4842,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4947,7 +4855,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -5000,7 +4908,7 @@ type MemoryStats struct {
 
 func (x *MemoryStats) Reset() {
 	*x = MemoryStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5012,7 +4920,7 @@ func (x *MemoryStats) String() string {
 func (*MemoryStats) ProtoMessage() {}
 
 func (x *MemoryStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5025,7 +4933,7 @@ func (x *MemoryStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStats.ProtoReflect.Descriptor instead.
 func (*MemoryStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *MemoryStats) GetRecords() int64 {
@@ -5106,7 +5014,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5118,7 +5026,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5131,7 +5039,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -5177,7 +5085,7 @@ type WatchRecordsRequest struct {
 
 func (x *WatchRecordsRequest) Reset() {
 	*x = WatchRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5189,7 +5097,7 @@ func (x *WatchRecordsRequest) String() string {
 func (*WatchRecordsRequest) ProtoMessage() {}
 
 func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[41]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5202,7 +5110,7 @@ func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{41}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchRecordsRequest) GetAgentId() string {
@@ -5261,7 +5169,7 @@ type WatchRecordsResponse struct {
 
 func (x *WatchRecordsResponse) Reset() {
 	*x = WatchRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5273,7 +5181,7 @@ func (x *WatchRecordsResponse) String() string {
 func (*WatchRecordsResponse) ProtoMessage() {}
 
 func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[42]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5286,7 +5194,7 @@ func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{42}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WatchRecordsResponse) GetChange() isWatchRecordsResponse_Change {
@@ -5673,9 +5581,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x15DeleteRecordsResponse\x12\x18\n" +
 	"\adeleted\x18\x01 \x01(\x03R\adeleted\x12\x1b\n" +
 	"\tnot_owned\x18\x02 \x01(\x03R\bnotOwned\x12\x0e\n" +
-	"\x02id\x18\x03 \x01(\tR\x02id\"B\n" +
-	"\x11GetRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xca\x03\n" +
+	"\x02id\x18\x03 \x01(\tR\x02id\"\xca\x03\n" +
 	"\x13UpdateRecordRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5693,9 +5599,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	" \x01(\bH\x02R\barchived\x88\x01\x01B\x06\n" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_versionB\v\n" +
-	"\t_archived\"E\n" +
-	"\x14UpdateRecordResponse\x12-\n" +
-	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\"\xba\x03\n" +
+	"\t_archived\"\xba\x03\n" +
 	"\x12ListRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5816,10 +5720,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xa2\t\n" +
-	"\rMemoryService\x12Y\n" +
-	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a .loombridge.v1.GetRecordResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12_\n" +
-	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a#.loombridge.v1.UpdateRecordResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\x89\t\n" +
+	"\rMemoryService\x12N\n" +
+	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a\x15.loombridge.v1.Record\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12Q\n" +
+	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a\x15.loombridge.v1.Record\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
 	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12f\n" +
 	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\"\n" +
 	"\x9a\xa8\x19\x06\b\x03\x18\x01(\x01\x12a\n" +
@@ -5847,7 +5751,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(EraseShared)(0),                // 0: loombridge.v1.EraseShared
 	(EraseStep)(0),                  // 1: loombridge.v1.EraseStep
@@ -5889,75 +5793,73 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*ListVersionsResponse)(nil),    // 37: loombridge.v1.ListVersionsResponse
 	(*DeleteRecordsRequest)(nil),    // 38: loombridge.v1.DeleteRecordsRequest
 	(*DeleteRecordsResponse)(nil),   // 39: loombridge.v1.DeleteRecordsResponse
-	(*GetRecordResponse)(nil),       // 40: loombridge.v1.GetRecordResponse
-	(*UpdateRecordRequest)(nil),     // 41: loombridge.v1.UpdateRecordRequest
-	(*UpdateRecordResponse)(nil),    // 42: loombridge.v1.UpdateRecordResponse
-	(*ListRecordsRequest)(nil),      // 43: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),     // 44: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),        // 45: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),       // 46: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),          // 47: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),         // 48: loombridge.v1.ReembedResponse
-	(*MemoryStats)(nil),             // 49: loombridge.v1.MemoryStats
-	(*EmbeddingSpaceStats)(nil),     // 50: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),     // 51: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),    // 52: loombridge.v1.WatchRecordsResponse
-	nil,                             // 53: loombridge.v1.EraseResult.CountsEntry
-	nil,                             // 54: loombridge.v1.EraseResult.SequencesEntry
-	nil,                             // 55: loombridge.v1.EraseResult.QuotedEntry
-	nil,                             // 56: loombridge.v1.MemorySaveResponse.RedactedEntry
-	nil,                             // 57: loombridge.v1.QueryReceipt.LeftOutEntry
-	(*timestamppb.Timestamp)(nil),   // 58: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 59: google.protobuf.Struct
-	(*durationpb.Duration)(nil),     // 60: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),   // 61: google.protobuf.FieldMask
+	(*UpdateRecordRequest)(nil),     // 40: loombridge.v1.UpdateRecordRequest
+	(*ListRecordsRequest)(nil),      // 41: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 42: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),        // 43: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),       // 44: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),          // 45: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),         // 46: loombridge.v1.ReembedResponse
+	(*MemoryStats)(nil),             // 47: loombridge.v1.MemoryStats
+	(*EmbeddingSpaceStats)(nil),     // 48: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),     // 49: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 50: loombridge.v1.WatchRecordsResponse
+	nil,                             // 51: loombridge.v1.EraseResult.CountsEntry
+	nil,                             // 52: loombridge.v1.EraseResult.SequencesEntry
+	nil,                             // 53: loombridge.v1.EraseResult.QuotedEntry
+	nil,                             // 54: loombridge.v1.MemorySaveResponse.RedactedEntry
+	nil,                             // 55: loombridge.v1.QueryReceipt.LeftOutEntry
+	(*timestamppb.Timestamp)(nil),   // 56: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 57: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 58: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 59: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	11, // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
 	0,  // 1: loombridge.v1.EraseScopeRequest.shared:type_name -> loombridge.v1.EraseShared
 	1,  // 2: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
 	13, // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
-	53, // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
-	54, // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
+	51, // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
+	52, // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
 	2,  // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
-	55, // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
-	58, // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	58, // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	58, // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	59, // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	53, // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
+	56, // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	56, // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	56, // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	57, // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	6,  // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	58, // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	60, // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	58, // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	58, // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	56, // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	58, // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	56, // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	56, // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
 	5,  // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	58, // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	56, // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
 	15, // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	58, // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	56, // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
 	16, // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
 	16, // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
 	3,  // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
 	16, // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
 	3,  // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	58, // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	59, // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	60, // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	58, // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	60, // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	56, // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	57, // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	58, // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	56, // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	58, // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
 	6,  // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
 	4,  // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	58, // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	56, // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
 	15, // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	58, // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	58, // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	56, // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	56, // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
 	7,  // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
 	5,  // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	56, // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	54, // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
 	8,  // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
 	27, // 41: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	60, // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	58, // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	58, // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	58, // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	56, // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	56, // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
 	23, // 45: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
 	30, // 46: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
 	34, // 47: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
@@ -5967,55 +5869,53 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	31, // 51: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
 	24, // 52: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
 	33, // 53: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	57, // 54: loombridge.v1.QueryReceipt.left_out:type_name -> loombridge.v1.QueryReceipt.LeftOutEntry
+	55, // 54: loombridge.v1.QueryReceipt.left_out:type_name -> loombridge.v1.QueryReceipt.LeftOutEntry
 	9,  // 55: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	58, // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	58, // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	58, // 58: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	56, // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	56, // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	56, // 58: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
 	14, // 59: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	14, // 60: loombridge.v1.GetRecordResponse.record:type_name -> loombridge.v1.Record
-	25, // 61: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.MemorySaveRequest
-	61, // 62: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	5,  // 63: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
-	14, // 64: loombridge.v1.UpdateRecordResponse.record:type_name -> loombridge.v1.Record
-	58, // 65: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	58, // 66: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	14, // 67: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	49, // 68: loombridge.v1.ListRecordsResponse.stats:type_name -> loombridge.v1.MemoryStats
-	25, // 69: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.MemorySaveRequest
-	4,  // 70: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	26, // 71: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	50, // 72: loombridge.v1.MemoryStats.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	14, // 73: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	35, // 74: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	41, // 75: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	36, // 76: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	38, // 77: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	43, // 78: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	45, // 79: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	51, // 80: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	17, // 81: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	19, // 82: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	21, // 83: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	47, // 84: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	10, // 85: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
-	40, // 86: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.GetRecordResponse
-	42, // 87: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.UpdateRecordResponse
-	37, // 88: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	39, // 89: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	44, // 90: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	46, // 91: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	52, // 92: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	18, // 93: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	20, // 94: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	22, // 95: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	48, // 96: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	12, // 97: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
-	86, // [86:98] is the sub-list for method output_type
-	74, // [74:86] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	25, // 60: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.MemorySaveRequest
+	59, // 61: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	5,  // 62: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
+	56, // 63: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	56, // 64: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	14, // 65: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	47, // 66: loombridge.v1.ListRecordsResponse.stats:type_name -> loombridge.v1.MemoryStats
+	25, // 67: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.MemorySaveRequest
+	4,  // 68: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	26, // 69: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	48, // 70: loombridge.v1.MemoryStats.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	14, // 71: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	35, // 72: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	40, // 73: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	36, // 74: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
+	38, // 75: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	41, // 76: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	43, // 77: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	49, // 78: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	17, // 79: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	19, // 80: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	21, // 81: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	45, // 82: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	10, // 83: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	14, // 84: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.Record
+	14, // 85: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.Record
+	37, // 86: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
+	39, // 87: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	42, // 88: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	44, // 89: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	50, // 90: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	18, // 91: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	20, // 92: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	22, // 93: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	46, // 94: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	12, // 95: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	84, // [84:96] is the sub-list for method output_type
+	72, // [72:84] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -6060,11 +5960,11 @@ func file_loombridge_v1_memory_proto_init() {
 		(*DeleteRecordsRequest_Id)(nil),
 		(*DeleteRecordsRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[31].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[30].OneofWrappers = []any{
 		(*UpdateRecordRequest_Id)(nil),
 		(*UpdateRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[42].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[40].OneofWrappers = []any{
 		(*WatchRecordsResponse_Saved)(nil),
 		(*WatchRecordsResponse_DeletedId)(nil),
 	}
@@ -6074,7 +5974,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   48,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -42,12 +42,12 @@ const (
 type MemoryServiceClient interface {
 	// GetRecord returns one record by id or key. RECORD_NOT_FOUND when there is
 	// none or it has expired.
-	GetRecord(ctx context.Context, in *GetRecordRequest, opts ...grpc.CallOption) (*GetRecordResponse, error)
+	GetRecord(ctx context.Context, in *GetRecordRequest, opts ...grpc.CallOption) (*Record, error)
 	// UpdateRecord changes some fields of a record, ends its review, or puts it into the
 	// archive or takes it out. The record as it was is kept as an earlier version. Any record
 	// can be reviewed and archived, and each again. VERSION_CONFLICT when expected_version is
 	// given and is not the record's.
-	UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*UpdateRecordResponse, error)
+	UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*Record, error)
 	// ListVersions returns a record as it is and as it was before its changes, the newest
 	// first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
 	ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error)
@@ -126,9 +126,9 @@ func NewMemoryServiceClient(cc grpc.ClientConnInterface) MemoryServiceClient {
 	return &memoryServiceClient{cc}
 }
 
-func (c *memoryServiceClient) GetRecord(ctx context.Context, in *GetRecordRequest, opts ...grpc.CallOption) (*GetRecordResponse, error) {
+func (c *memoryServiceClient) GetRecord(ctx context.Context, in *GetRecordRequest, opts ...grpc.CallOption) (*Record, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetRecordResponse)
+	out := new(Record)
 	err := c.cc.Invoke(ctx, MemoryService_GetRecord_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -136,9 +136,9 @@ func (c *memoryServiceClient) GetRecord(ctx context.Context, in *GetRecordReques
 	return out, nil
 }
 
-func (c *memoryServiceClient) UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*UpdateRecordResponse, error) {
+func (c *memoryServiceClient) UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*Record, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(UpdateRecordResponse)
+	out := new(Record)
 	err := c.cc.Invoke(ctx, MemoryService_UpdateRecord_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -282,12 +282,12 @@ type MemoryService_EraseScopeClient = grpc.ServerStreamingClient[EraseScopeRespo
 type MemoryServiceServer interface {
 	// GetRecord returns one record by id or key. RECORD_NOT_FOUND when there is
 	// none or it has expired.
-	GetRecord(context.Context, *GetRecordRequest) (*GetRecordResponse, error)
+	GetRecord(context.Context, *GetRecordRequest) (*Record, error)
 	// UpdateRecord changes some fields of a record, ends its review, or puts it into the
 	// archive or takes it out. The record as it was is kept as an earlier version. Any record
 	// can be reviewed and archived, and each again. VERSION_CONFLICT when expected_version is
 	// given and is not the record's.
-	UpdateRecord(context.Context, *UpdateRecordRequest) (*UpdateRecordResponse, error)
+	UpdateRecord(context.Context, *UpdateRecordRequest) (*Record, error)
 	// ListVersions returns a record as it is and as it was before its changes, the newest
 	// first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
 	ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error)
@@ -366,10 +366,10 @@ type MemoryServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedMemoryServiceServer struct{}
 
-func (UnimplementedMemoryServiceServer) GetRecord(context.Context, *GetRecordRequest) (*GetRecordResponse, error) {
+func (UnimplementedMemoryServiceServer) GetRecord(context.Context, *GetRecordRequest) (*Record, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetRecord not implemented")
 }
-func (UnimplementedMemoryServiceServer) UpdateRecord(context.Context, *UpdateRecordRequest) (*UpdateRecordResponse, error) {
+func (UnimplementedMemoryServiceServer) UpdateRecord(context.Context, *UpdateRecordRequest) (*Record, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateRecord not implemented")
 }
 func (UnimplementedMemoryServiceServer) ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error) {

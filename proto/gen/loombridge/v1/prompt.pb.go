@@ -1693,52 +1693,6 @@ func (x *UpdateWorkingRequest) GetAddEvidence() []*Evidence {
 	return nil
 }
 
-// UpdateWorkingResponse is what holds from here on.
-type UpdateWorkingResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// working is all of it.
-	Working       *Working `protobuf:"bytes,1,opt,name=working,proto3" json:"working,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UpdateWorkingResponse) Reset() {
-	*x = UpdateWorkingResponse{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UpdateWorkingResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UpdateWorkingResponse) ProtoMessage() {}
-
-func (x *UpdateWorkingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UpdateWorkingResponse.ProtoReflect.Descriptor instead.
-func (*UpdateWorkingResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *UpdateWorkingResponse) GetWorking() *Working {
-	if x != nil {
-		return x.Working
-	}
-	return nil
-}
-
 // SectionInfo is the account of a section of a prompt.
 type SectionInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1770,7 +1724,7 @@ type SectionInfo struct {
 
 func (x *SectionInfo) Reset() {
 	*x = SectionInfo{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1736,7 @@ func (x *SectionInfo) String() string {
 func (*SectionInfo) ProtoMessage() {}
 
 func (x *SectionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1749,7 @@ func (x *SectionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionInfo.ProtoReflect.Descriptor instead.
 func (*SectionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SectionInfo) GetName() string {
@@ -1880,7 +1834,7 @@ type CacheMark struct {
 
 func (x *CacheMark) Reset() {
 	*x = CacheMark{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1892,7 +1846,7 @@ func (x *CacheMark) String() string {
 func (*CacheMark) ProtoMessage() {}
 
 func (x *CacheMark) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1905,7 +1859,7 @@ func (x *CacheMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheMark.ProtoReflect.Descriptor instead.
 func (*CacheMark) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CacheMark) GetWhat() string {
@@ -1952,7 +1906,7 @@ type PromptDifference struct {
 
 func (x *PromptDifference) Reset() {
 	*x = PromptDifference{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +1918,7 @@ func (x *PromptDifference) String() string {
 func (*PromptDifference) ProtoMessage() {}
 
 func (x *PromptDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +1931,7 @@ func (x *PromptDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptDifference.ProtoReflect.Descriptor instead.
 func (*PromptDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PromptDifference) GetSection() string {
@@ -2024,7 +1978,7 @@ type FoldBatch struct {
 
 func (x *FoldBatch) Reset() {
 	*x = FoldBatch{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +1990,7 @@ func (x *FoldBatch) String() string {
 func (*FoldBatch) ProtoMessage() {}
 
 func (x *FoldBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2003,7 @@ func (x *FoldBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
 func (*FoldBatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FoldBatch) GetNumber() int64 {
@@ -2139,7 +2093,7 @@ type ToolDescriptor struct {
 
 func (x *ToolDescriptor) Reset() {
 	*x = ToolDescriptor{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2105,7 @@ func (x *ToolDescriptor) String() string {
 func (*ToolDescriptor) ProtoMessage() {}
 
 func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[17]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2118,7 @@ func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
 func (*ToolDescriptor) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ToolDescriptor) GetName() string {
@@ -2346,9 +2300,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\fadd_evidence\x18\x0e \x03(\v2\x17.loombridge.v1.EvidenceR\vaddEvidenceB\a\n" +
 	"\x05_goalB\x10\n" +
 	"\x0e_goal_progressB\r\n" +
-	"\v_scratchpad\"I\n" +
-	"\x15UpdateWorkingResponse\x120\n" +
-	"\aworking\x18\x01 \x01(\v2\x16.loombridge.v1.WorkingR\aworking\"\x95\x02\n" +
+	"\v_scratchpad\"\x95\x02\n" +
 	"\vSectionInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06tokens\x18\x04 \x01(\x05R\x06tokens\x12#\n" +
@@ -2458,42 +2410,41 @@ func file_loombridge_v1_prompt_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_loombridge_v1_prompt_proto_goTypes = []any{
-	(PromptLayout)(0),             // 0: loombridge.v1.PromptLayout
-	(ToolRendering)(0),            // 1: loombridge.v1.ToolRendering
-	(RuntimePosition)(0),          // 2: loombridge.v1.RuntimePosition
-	(InjectionPhase)(0),           // 3: loombridge.v1.InjectionPhase
-	(CacheStrategy)(0),            // 4: loombridge.v1.CacheStrategy
-	(PlanStatus)(0),               // 5: loombridge.v1.PlanStatus
-	(SectionOutcome)(0),           // 6: loombridge.v1.SectionOutcome
-	(FoldReason)(0),               // 7: loombridge.v1.FoldReason
-	(PressureLevel)(0),            // 8: loombridge.v1.PressureLevel
-	(*PromptSettings)(nil),        // 9: loombridge.v1.PromptSettings
-	(*ToolSelection)(nil),         // 10: loombridge.v1.ToolSelection
-	(*SourceSettings)(nil),        // 11: loombridge.v1.SourceSettings
-	(*Example)(nil),               // 12: loombridge.v1.Example
-	(*Skill)(nil),                 // 13: loombridge.v1.Skill
-	(*InjectionLimits)(nil),       // 14: loombridge.v1.InjectionLimits
-	(*VariationSettings)(nil),     // 15: loombridge.v1.VariationSettings
-	(*Injection)(nil),             // 16: loombridge.v1.Injection
-	(*PlanItem)(nil),              // 17: loombridge.v1.PlanItem
-	(*Plan)(nil),                  // 18: loombridge.v1.Plan
-	(*Working)(nil),               // 19: loombridge.v1.Working
-	(*UpdateWorkingRequest)(nil),  // 20: loombridge.v1.UpdateWorkingRequest
-	(*UpdateWorkingResponse)(nil), // 21: loombridge.v1.UpdateWorkingResponse
-	(*SectionInfo)(nil),           // 22: loombridge.v1.SectionInfo
-	(*CacheMark)(nil),             // 23: loombridge.v1.CacheMark
-	(*PromptDifference)(nil),      // 24: loombridge.v1.PromptDifference
-	(*FoldBatch)(nil),             // 25: loombridge.v1.FoldBatch
-	(*ToolDescriptor)(nil),        // 26: loombridge.v1.ToolDescriptor
-	nil,                           // 27: loombridge.v1.InjectionLimits.SectionsEntry
-	(*durationpb.Duration)(nil),   // 28: google.protobuf.Duration
-	(*Dashboard)(nil),             // 29: loombridge.v1.Dashboard
-	(*PendingEvent)(nil),          // 30: loombridge.v1.PendingEvent
-	(*Acknowledgement)(nil),       // 31: loombridge.v1.Acknowledgement
-	(*Evidence)(nil),              // 32: loombridge.v1.Evidence
-	(*Signal)(nil),                // 33: loombridge.v1.Signal
+	(PromptLayout)(0),            // 0: loombridge.v1.PromptLayout
+	(ToolRendering)(0),           // 1: loombridge.v1.ToolRendering
+	(RuntimePosition)(0),         // 2: loombridge.v1.RuntimePosition
+	(InjectionPhase)(0),          // 3: loombridge.v1.InjectionPhase
+	(CacheStrategy)(0),           // 4: loombridge.v1.CacheStrategy
+	(PlanStatus)(0),              // 5: loombridge.v1.PlanStatus
+	(SectionOutcome)(0),          // 6: loombridge.v1.SectionOutcome
+	(FoldReason)(0),              // 7: loombridge.v1.FoldReason
+	(PressureLevel)(0),           // 8: loombridge.v1.PressureLevel
+	(*PromptSettings)(nil),       // 9: loombridge.v1.PromptSettings
+	(*ToolSelection)(nil),        // 10: loombridge.v1.ToolSelection
+	(*SourceSettings)(nil),       // 11: loombridge.v1.SourceSettings
+	(*Example)(nil),              // 12: loombridge.v1.Example
+	(*Skill)(nil),                // 13: loombridge.v1.Skill
+	(*InjectionLimits)(nil),      // 14: loombridge.v1.InjectionLimits
+	(*VariationSettings)(nil),    // 15: loombridge.v1.VariationSettings
+	(*Injection)(nil),            // 16: loombridge.v1.Injection
+	(*PlanItem)(nil),             // 17: loombridge.v1.PlanItem
+	(*Plan)(nil),                 // 18: loombridge.v1.Plan
+	(*Working)(nil),              // 19: loombridge.v1.Working
+	(*UpdateWorkingRequest)(nil), // 20: loombridge.v1.UpdateWorkingRequest
+	(*SectionInfo)(nil),          // 21: loombridge.v1.SectionInfo
+	(*CacheMark)(nil),            // 22: loombridge.v1.CacheMark
+	(*PromptDifference)(nil),     // 23: loombridge.v1.PromptDifference
+	(*FoldBatch)(nil),            // 24: loombridge.v1.FoldBatch
+	(*ToolDescriptor)(nil),       // 25: loombridge.v1.ToolDescriptor
+	nil,                          // 26: loombridge.v1.InjectionLimits.SectionsEntry
+	(*durationpb.Duration)(nil),  // 27: google.protobuf.Duration
+	(*Dashboard)(nil),            // 28: loombridge.v1.Dashboard
+	(*PendingEvent)(nil),         // 29: loombridge.v1.PendingEvent
+	(*Acknowledgement)(nil),      // 30: loombridge.v1.Acknowledgement
+	(*Evidence)(nil),             // 31: loombridge.v1.Evidence
+	(*Signal)(nil),               // 32: loombridge.v1.Signal
 }
 var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.PromptSettings.layout:type_name -> loombridge.v1.PromptLayout
@@ -2506,30 +2457,29 @@ var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	14, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
 	15, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
 	16, // 9: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
-	28, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
-	27, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
+	27, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
+	26, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
 	3,  // 12: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
 	4,  // 13: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
 	5,  // 14: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
 	17, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
 	18, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
-	29, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
-	30, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
-	31, // 19: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
-	32, // 20: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
+	28, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
+	29, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
+	30, // 19: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
+	31, // 20: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
 	18, // 21: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
-	33, // 22: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
-	31, // 23: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
-	32, // 24: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
-	19, // 25: loombridge.v1.UpdateWorkingResponse.working:type_name -> loombridge.v1.Working
-	6,  // 26: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
-	7,  // 27: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	8,  // 28: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	32, // 22: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
+	30, // 23: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
+	31, // 24: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
+	6,  // 25: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
+	7,  // 26: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	8,  // 27: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_prompt_proto_init() }
@@ -2547,7 +2497,7 @@ func file_loombridge_v1_prompt_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_prompt_proto_rawDesc), len(file_loombridge_v1_prompt_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   19,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -558,52 +558,6 @@ func (x *ConnectMcpServerRequest) GetAcceptChanged() bool {
 	return false
 }
 
-// ConnectMcpServerResponse has the server.
-type ConnectMcpServerResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// server is how it is: a new one is still being connected to, another one ready or away.
-	Server        *McpServer `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ConnectMcpServerResponse) Reset() {
-	*x = ConnectMcpServerResponse{}
-	mi := &file_loombridge_v1_servers_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ConnectMcpServerResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ConnectMcpServerResponse) ProtoMessage() {}
-
-func (x *ConnectMcpServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_servers_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ConnectMcpServerResponse.ProtoReflect.Descriptor instead.
-func (*ConnectMcpServerResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_servers_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *ConnectMcpServerResponse) GetServer() *McpServer {
-	if x != nil {
-		return x.Server
-	}
-	return nil
-}
-
 var File_loombridge_v1_servers_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_servers_proto_rawDesc = "" +
@@ -651,9 +605,7 @@ const file_loombridge_v1_servers_proto_rawDesc = "" +
 	"definition\x18\x01 \x01(\v2\".loombridge.v1.McpServerDefinitionR\n" +
 	"definition\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
-	"\x0eaccept_changed\x18\x03 \x01(\bR\racceptChanged\"L\n" +
-	"\x18ConnectMcpServerResponse\x120\n" +
-	"\x06server\x18\x01 \x01(\v2\x18.loombridge.v1.McpServerR\x06server*\x8a\x01\n" +
+	"\x0eaccept_changed\x18\x03 \x01(\bR\racceptChanged*\x8a\x01\n" +
 	"\x0eMcpServerState\x12 \n" +
 	"\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1a\n" +
@@ -674,33 +626,31 @@ func file_loombridge_v1_servers_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_servers_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_servers_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_loombridge_v1_servers_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_loombridge_v1_servers_proto_goTypes = []any{
-	(McpServerState)(0),              // 0: loombridge.v1.McpServerState
-	(*McpServerDefinition)(nil),      // 1: loombridge.v1.McpServerDefinition
-	(*McpServer)(nil),                // 2: loombridge.v1.McpServer
-	(*ListMcpServersRequest)(nil),    // 3: loombridge.v1.ListMcpServersRequest
-	(*ListMcpServersResponse)(nil),   // 4: loombridge.v1.ListMcpServersResponse
-	(*RemoveMcpServerRequest)(nil),   // 5: loombridge.v1.RemoveMcpServerRequest
-	(*RemoveMcpServerResponse)(nil),  // 6: loombridge.v1.RemoveMcpServerResponse
-	(*ConnectMcpServerRequest)(nil),  // 7: loombridge.v1.ConnectMcpServerRequest
-	(*ConnectMcpServerResponse)(nil), // 8: loombridge.v1.ConnectMcpServerResponse
-	nil,                              // 9: loombridge.v1.McpServerDefinition.EnvEntry
-	nil,                              // 10: loombridge.v1.McpServerDefinition.HeadersEntry
+	(McpServerState)(0),             // 0: loombridge.v1.McpServerState
+	(*McpServerDefinition)(nil),     // 1: loombridge.v1.McpServerDefinition
+	(*McpServer)(nil),               // 2: loombridge.v1.McpServer
+	(*ListMcpServersRequest)(nil),   // 3: loombridge.v1.ListMcpServersRequest
+	(*ListMcpServersResponse)(nil),  // 4: loombridge.v1.ListMcpServersResponse
+	(*RemoveMcpServerRequest)(nil),  // 5: loombridge.v1.RemoveMcpServerRequest
+	(*RemoveMcpServerResponse)(nil), // 6: loombridge.v1.RemoveMcpServerResponse
+	(*ConnectMcpServerRequest)(nil), // 7: loombridge.v1.ConnectMcpServerRequest
+	nil,                             // 8: loombridge.v1.McpServerDefinition.EnvEntry
+	nil,                             // 9: loombridge.v1.McpServerDefinition.HeadersEntry
 }
 var file_loombridge_v1_servers_proto_depIdxs = []int32{
-	9,  // 0: loombridge.v1.McpServerDefinition.env:type_name -> loombridge.v1.McpServerDefinition.EnvEntry
-	10, // 1: loombridge.v1.McpServerDefinition.headers:type_name -> loombridge.v1.McpServerDefinition.HeadersEntry
-	1,  // 2: loombridge.v1.McpServer.definition:type_name -> loombridge.v1.McpServerDefinition
-	0,  // 3: loombridge.v1.McpServer.state:type_name -> loombridge.v1.McpServerState
-	2,  // 4: loombridge.v1.ListMcpServersResponse.servers:type_name -> loombridge.v1.McpServer
-	1,  // 5: loombridge.v1.ConnectMcpServerRequest.definition:type_name -> loombridge.v1.McpServerDefinition
-	2,  // 6: loombridge.v1.ConnectMcpServerResponse.server:type_name -> loombridge.v1.McpServer
-	7,  // [7:7] is the sub-list for method output_type
-	7,  // [7:7] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	8, // 0: loombridge.v1.McpServerDefinition.env:type_name -> loombridge.v1.McpServerDefinition.EnvEntry
+	9, // 1: loombridge.v1.McpServerDefinition.headers:type_name -> loombridge.v1.McpServerDefinition.HeadersEntry
+	1, // 2: loombridge.v1.McpServer.definition:type_name -> loombridge.v1.McpServerDefinition
+	0, // 3: loombridge.v1.McpServer.state:type_name -> loombridge.v1.McpServerState
+	2, // 4: loombridge.v1.ListMcpServersResponse.servers:type_name -> loombridge.v1.McpServer
+	1, // 5: loombridge.v1.ConnectMcpServerRequest.definition:type_name -> loombridge.v1.McpServerDefinition
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_servers_proto_init() }
@@ -714,7 +664,7 @@ func file_loombridge_v1_servers_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_servers_proto_rawDesc), len(file_loombridge_v1_servers_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

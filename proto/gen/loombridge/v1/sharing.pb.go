@@ -272,52 +272,6 @@ func (x *CreateSpaceRequest) GetSpaceId() string {
 	return ""
 }
 
-// CreateSpaceResponse holds what was made.
-type CreateSpaceResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// space is the space.
-	Space         *Space `protobuf:"bytes,1,opt,name=space,proto3" json:"space,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CreateSpaceResponse) Reset() {
-	*x = CreateSpaceResponse{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CreateSpaceResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CreateSpaceResponse) ProtoMessage() {}
-
-func (x *CreateSpaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CreateSpaceResponse.ProtoReflect.Descriptor instead.
-func (*CreateSpaceResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *CreateSpaceResponse) GetSpace() *Space {
-	if x != nil {
-		return x.Space
-	}
-	return nil
-}
-
 // DeleteSpaceRequest names a space.
 type DeleteSpaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -331,7 +285,7 @@ type DeleteSpaceRequest struct {
 
 func (x *DeleteSpaceRequest) Reset() {
 	*x = DeleteSpaceRequest{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[4]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -343,7 +297,7 @@ func (x *DeleteSpaceRequest) String() string {
 func (*DeleteSpaceRequest) ProtoMessage() {}
 
 func (x *DeleteSpaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[4]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -356,7 +310,7 @@ func (x *DeleteSpaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSpaceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteSpaceRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DeleteSpaceRequest) GetAgentId() string {
@@ -382,7 +336,7 @@ type DeleteSpaceResponse struct {
 
 func (x *DeleteSpaceResponse) Reset() {
 	*x = DeleteSpaceResponse{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[5]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -394,7 +348,7 @@ func (x *DeleteSpaceResponse) String() string {
 func (*DeleteSpaceResponse) ProtoMessage() {}
 
 func (x *DeleteSpaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[5]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -407,7 +361,7 @@ func (x *DeleteSpaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteSpaceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteSpaceResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{4}
 }
 
 // ListSpacesRequest asks for spaces.
@@ -425,7 +379,7 @@ type ListSpacesRequest struct {
 
 func (x *ListSpacesRequest) Reset() {
 	*x = ListSpacesRequest{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[6]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -437,7 +391,7 @@ func (x *ListSpacesRequest) String() string {
 func (*ListSpacesRequest) ProtoMessage() {}
 
 func (x *ListSpacesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[6]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -450,7 +404,7 @@ func (x *ListSpacesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSpacesRequest.ProtoReflect.Descriptor instead.
 func (*ListSpacesRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListSpacesRequest) GetAgentId() string {
@@ -487,7 +441,7 @@ type ListSpacesResponse struct {
 
 func (x *ListSpacesResponse) Reset() {
 	*x = ListSpacesResponse{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[7]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +453,7 @@ func (x *ListSpacesResponse) String() string {
 func (*ListSpacesResponse) ProtoMessage() {}
 
 func (x *ListSpacesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[7]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +466,7 @@ func (x *ListSpacesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSpacesResponse.ProtoReflect.Descriptor instead.
 func (*ListSpacesResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListSpacesResponse) GetSpaces() []*Space {
@@ -552,7 +506,7 @@ type GrantAccessRequest struct {
 
 func (x *GrantAccessRequest) Reset() {
 	*x = GrantAccessRequest{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[8]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -564,7 +518,7 @@ func (x *GrantAccessRequest) String() string {
 func (*GrantAccessRequest) ProtoMessage() {}
 
 func (x *GrantAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[8]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -577,7 +531,7 @@ func (x *GrantAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GrantAccessRequest.ProtoReflect.Descriptor instead.
 func (*GrantAccessRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GrantAccessRequest) GetAgentId() string {
@@ -644,52 +598,6 @@ func (*GrantAccessRequest_SpaceId) isGrantAccessRequest_Owner() {}
 
 func (*GrantAccessRequest_UserId) isGrantAccessRequest_Owner() {}
 
-// GrantAccessResponse holds the grant.
-type GrantAccessResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// grant is the grant.
-	Grant         *Grant `protobuf:"bytes,1,opt,name=grant,proto3" json:"grant,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GrantAccessResponse) Reset() {
-	*x = GrantAccessResponse{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GrantAccessResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GrantAccessResponse) ProtoMessage() {}
-
-func (x *GrantAccessResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GrantAccessResponse.ProtoReflect.Descriptor instead.
-func (*GrantAccessResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *GrantAccessResponse) GetGrant() *Grant {
-	if x != nil {
-		return x.Grant
-	}
-	return nil
-}
-
 // RevokeAccessRequest names the grant to revoke.
 type RevokeAccessRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -710,7 +618,7 @@ type RevokeAccessRequest struct {
 
 func (x *RevokeAccessRequest) Reset() {
 	*x = RevokeAccessRequest{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[10]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +630,7 @@ func (x *RevokeAccessRequest) String() string {
 func (*RevokeAccessRequest) ProtoMessage() {}
 
 func (x *RevokeAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[10]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +643,7 @@ func (x *RevokeAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeAccessRequest.ProtoReflect.Descriptor instead.
 func (*RevokeAccessRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RevokeAccessRequest) GetAgentId() string {
@@ -804,7 +712,7 @@ type RevokeAccessResponse struct {
 
 func (x *RevokeAccessResponse) Reset() {
 	*x = RevokeAccessResponse{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[11]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +724,7 @@ func (x *RevokeAccessResponse) String() string {
 func (*RevokeAccessResponse) ProtoMessage() {}
 
 func (x *RevokeAccessResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[11]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +737,7 @@ func (x *RevokeAccessResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeAccessResponse.ProtoReflect.Descriptor instead.
 func (*RevokeAccessResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{9}
 }
 
 // ListGrantsRequest names a memory.
@@ -854,7 +762,7 @@ type ListGrantsRequest struct {
 
 func (x *ListGrantsRequest) Reset() {
 	*x = ListGrantsRequest{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[12]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +774,7 @@ func (x *ListGrantsRequest) String() string {
 func (*ListGrantsRequest) ProtoMessage() {}
 
 func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[12]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +787,7 @@ func (x *ListGrantsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsRequest.ProtoReflect.Descriptor instead.
 func (*ListGrantsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListGrantsRequest) GetAgentId() string {
@@ -959,7 +867,7 @@ type ListGrantsResponse struct {
 
 func (x *ListGrantsResponse) Reset() {
 	*x = ListGrantsResponse{}
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[13]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -971,7 +879,7 @@ func (x *ListGrantsResponse) String() string {
 func (*ListGrantsResponse) ProtoMessage() {}
 
 func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_sharing_proto_msgTypes[13]
+	mi := &file_loombridge_v1_sharing_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -984,7 +892,7 @@ func (x *ListGrantsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListGrantsResponse.ProtoReflect.Descriptor instead.
 func (*ListGrantsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_sharing_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListGrantsResponse) GetGrants() []*Grant {
@@ -1020,9 +928,7 @@ const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"grant_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tgrantTime\"J\n" +
 	"\x12CreateSpaceRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x19\n" +
-	"\bspace_id\x18\x02 \x01(\tR\aspaceId\"A\n" +
-	"\x13CreateSpaceResponse\x12*\n" +
-	"\x05space\x18\x01 \x01(\v2\x14.loombridge.v1.SpaceR\x05space\"J\n" +
+	"\bspace_id\x18\x02 \x01(\tR\aspaceId\"J\n" +
 	"\x12DeleteSpaceRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x19\n" +
 	"\bspace_id\x18\x02 \x01(\tR\aspaceId\"\x15\n" +
@@ -1041,9 +947,7 @@ const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"\auser_id\x18\x03 \x01(\tH\x00R\x06userId\x12\x18\n" +
 	"\agrantee\x18\x04 \x01(\tR\agrantee\x12-\n" +
 	"\x06access\x18\x05 \x01(\x0e2\x15.loombridge.v1.AccessR\x06accessB\a\n" +
-	"\x05owner\"A\n" +
-	"\x13GrantAccessResponse\x12*\n" +
-	"\x05grant\x18\x01 \x01(\v2\x14.loombridge.v1.GrantR\x05grant\"\x8b\x01\n" +
+	"\x05owner\"\x8b\x01\n" +
 	"\x13RevokeAccessRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1b\n" +
 	"\bspace_id\x18\x02 \x01(\tH\x00R\aspaceId\x12\x19\n" +
@@ -1066,13 +970,13 @@ const file_loombridge_v1_sharing_proto_rawDesc = "" +
 	"\x12ACCESS_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vACCESS_READ\x10\x01\x12\x10\n" +
 	"\fACCESS_WRITE\x10\x02\x12\x10\n" +
-	"\fACCESS_ADMIN\x10\x032\xcb\x04\n" +
-	"\x0eSharingService\x12\\\n" +
-	"\vCreateSpace\x12!.loombridge.v1.CreateSpaceRequest\x1a\".loombridge.v1.CreateSpaceResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
+	"\fACCESS_ADMIN\x10\x032\xaf\x04\n" +
+	"\x0eSharingService\x12N\n" +
+	"\vCreateSpace\x12!.loombridge.v1.CreateSpaceRequest\x1a\x14.loombridge.v1.Space\"\x06\x9a\xa8\x19\x02\b\x02\x12\\\n" +
 	"\vDeleteSpace\x12!.loombridge.v1.DeleteSpaceRequest\x1a\".loombridge.v1.DeleteSpaceResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12^\n" +
 	"\n" +
-	"ListSpaces\x12 .loombridge.v1.ListSpacesRequest\x1a!.loombridge.v1.ListSpacesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12\\\n" +
-	"\vGrantAccess\x12!.loombridge.v1.GrantAccessRequest\x1a\".loombridge.v1.GrantAccessResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
+	"ListSpaces\x12 .loombridge.v1.ListSpacesRequest\x1a!.loombridge.v1.ListSpacesResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12N\n" +
+	"\vGrantAccess\x12!.loombridge.v1.GrantAccessRequest\x1a\x14.loombridge.v1.Grant\"\x06\x9a\xa8\x19\x02\b\x02\x12_\n" +
 	"\fRevokeAccess\x12\".loombridge.v1.RevokeAccessRequest\x1a#.loombridge.v1.RevokeAccessResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12^\n" +
 	"\n" +
 	"ListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01B^\n" +
@@ -1091,52 +995,48 @@ func file_loombridge_v1_sharing_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_sharing_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_sharing_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_loombridge_v1_sharing_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_loombridge_v1_sharing_proto_goTypes = []any{
 	(Access)(0),                   // 0: loombridge.v1.Access
 	(*Space)(nil),                 // 1: loombridge.v1.Space
 	(*Grant)(nil),                 // 2: loombridge.v1.Grant
 	(*CreateSpaceRequest)(nil),    // 3: loombridge.v1.CreateSpaceRequest
-	(*CreateSpaceResponse)(nil),   // 4: loombridge.v1.CreateSpaceResponse
-	(*DeleteSpaceRequest)(nil),    // 5: loombridge.v1.DeleteSpaceRequest
-	(*DeleteSpaceResponse)(nil),   // 6: loombridge.v1.DeleteSpaceResponse
-	(*ListSpacesRequest)(nil),     // 7: loombridge.v1.ListSpacesRequest
-	(*ListSpacesResponse)(nil),    // 8: loombridge.v1.ListSpacesResponse
-	(*GrantAccessRequest)(nil),    // 9: loombridge.v1.GrantAccessRequest
-	(*GrantAccessResponse)(nil),   // 10: loombridge.v1.GrantAccessResponse
-	(*RevokeAccessRequest)(nil),   // 11: loombridge.v1.RevokeAccessRequest
-	(*RevokeAccessResponse)(nil),  // 12: loombridge.v1.RevokeAccessResponse
-	(*ListGrantsRequest)(nil),     // 13: loombridge.v1.ListGrantsRequest
-	(*ListGrantsResponse)(nil),    // 14: loombridge.v1.ListGrantsResponse
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
+	(*DeleteSpaceRequest)(nil),    // 4: loombridge.v1.DeleteSpaceRequest
+	(*DeleteSpaceResponse)(nil),   // 5: loombridge.v1.DeleteSpaceResponse
+	(*ListSpacesRequest)(nil),     // 6: loombridge.v1.ListSpacesRequest
+	(*ListSpacesResponse)(nil),    // 7: loombridge.v1.ListSpacesResponse
+	(*GrantAccessRequest)(nil),    // 8: loombridge.v1.GrantAccessRequest
+	(*RevokeAccessRequest)(nil),   // 9: loombridge.v1.RevokeAccessRequest
+	(*RevokeAccessResponse)(nil),  // 10: loombridge.v1.RevokeAccessResponse
+	(*ListGrantsRequest)(nil),     // 11: loombridge.v1.ListGrantsRequest
+	(*ListGrantsResponse)(nil),    // 12: loombridge.v1.ListGrantsResponse
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 }
 var file_loombridge_v1_sharing_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.Space.access:type_name -> loombridge.v1.Access
-	15, // 1: loombridge.v1.Space.create_time:type_name -> google.protobuf.Timestamp
+	13, // 1: loombridge.v1.Space.create_time:type_name -> google.protobuf.Timestamp
 	0,  // 2: loombridge.v1.Grant.access:type_name -> loombridge.v1.Access
-	15, // 3: loombridge.v1.Grant.grant_time:type_name -> google.protobuf.Timestamp
-	1,  // 4: loombridge.v1.CreateSpaceResponse.space:type_name -> loombridge.v1.Space
-	1,  // 5: loombridge.v1.ListSpacesResponse.spaces:type_name -> loombridge.v1.Space
-	0,  // 6: loombridge.v1.GrantAccessRequest.access:type_name -> loombridge.v1.Access
-	2,  // 7: loombridge.v1.GrantAccessResponse.grant:type_name -> loombridge.v1.Grant
-	2,  // 8: loombridge.v1.ListGrantsResponse.grants:type_name -> loombridge.v1.Grant
-	3,  // 9: loombridge.v1.SharingService.CreateSpace:input_type -> loombridge.v1.CreateSpaceRequest
-	5,  // 10: loombridge.v1.SharingService.DeleteSpace:input_type -> loombridge.v1.DeleteSpaceRequest
-	7,  // 11: loombridge.v1.SharingService.ListSpaces:input_type -> loombridge.v1.ListSpacesRequest
-	9,  // 12: loombridge.v1.SharingService.GrantAccess:input_type -> loombridge.v1.GrantAccessRequest
-	11, // 13: loombridge.v1.SharingService.RevokeAccess:input_type -> loombridge.v1.RevokeAccessRequest
-	13, // 14: loombridge.v1.SharingService.ListGrants:input_type -> loombridge.v1.ListGrantsRequest
-	4,  // 15: loombridge.v1.SharingService.CreateSpace:output_type -> loombridge.v1.CreateSpaceResponse
-	6,  // 16: loombridge.v1.SharingService.DeleteSpace:output_type -> loombridge.v1.DeleteSpaceResponse
-	8,  // 17: loombridge.v1.SharingService.ListSpaces:output_type -> loombridge.v1.ListSpacesResponse
-	10, // 18: loombridge.v1.SharingService.GrantAccess:output_type -> loombridge.v1.GrantAccessResponse
-	12, // 19: loombridge.v1.SharingService.RevokeAccess:output_type -> loombridge.v1.RevokeAccessResponse
-	14, // 20: loombridge.v1.SharingService.ListGrants:output_type -> loombridge.v1.ListGrantsResponse
-	15, // [15:21] is the sub-list for method output_type
-	9,  // [9:15] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	13, // 3: loombridge.v1.Grant.grant_time:type_name -> google.protobuf.Timestamp
+	1,  // 4: loombridge.v1.ListSpacesResponse.spaces:type_name -> loombridge.v1.Space
+	0,  // 5: loombridge.v1.GrantAccessRequest.access:type_name -> loombridge.v1.Access
+	2,  // 6: loombridge.v1.ListGrantsResponse.grants:type_name -> loombridge.v1.Grant
+	3,  // 7: loombridge.v1.SharingService.CreateSpace:input_type -> loombridge.v1.CreateSpaceRequest
+	4,  // 8: loombridge.v1.SharingService.DeleteSpace:input_type -> loombridge.v1.DeleteSpaceRequest
+	6,  // 9: loombridge.v1.SharingService.ListSpaces:input_type -> loombridge.v1.ListSpacesRequest
+	8,  // 10: loombridge.v1.SharingService.GrantAccess:input_type -> loombridge.v1.GrantAccessRequest
+	9,  // 11: loombridge.v1.SharingService.RevokeAccess:input_type -> loombridge.v1.RevokeAccessRequest
+	11, // 12: loombridge.v1.SharingService.ListGrants:input_type -> loombridge.v1.ListGrantsRequest
+	1,  // 13: loombridge.v1.SharingService.CreateSpace:output_type -> loombridge.v1.Space
+	5,  // 14: loombridge.v1.SharingService.DeleteSpace:output_type -> loombridge.v1.DeleteSpaceResponse
+	7,  // 15: loombridge.v1.SharingService.ListSpaces:output_type -> loombridge.v1.ListSpacesResponse
+	2,  // 16: loombridge.v1.SharingService.GrantAccess:output_type -> loombridge.v1.Grant
+	10, // 17: loombridge.v1.SharingService.RevokeAccess:output_type -> loombridge.v1.RevokeAccessResponse
+	12, // 18: loombridge.v1.SharingService.ListGrants:output_type -> loombridge.v1.ListGrantsResponse
+	13, // [13:19] is the sub-list for method output_type
+	7,  // [7:13] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_sharing_proto_init() }
@@ -1145,15 +1045,15 @@ func file_loombridge_v1_sharing_proto_init() {
 		return
 	}
 	file_loombridge_v1_options_proto_init()
-	file_loombridge_v1_sharing_proto_msgTypes[8].OneofWrappers = []any{
+	file_loombridge_v1_sharing_proto_msgTypes[7].OneofWrappers = []any{
 		(*GrantAccessRequest_SpaceId)(nil),
 		(*GrantAccessRequest_UserId)(nil),
 	}
-	file_loombridge_v1_sharing_proto_msgTypes[10].OneofWrappers = []any{
+	file_loombridge_v1_sharing_proto_msgTypes[8].OneofWrappers = []any{
 		(*RevokeAccessRequest_SpaceId)(nil),
 		(*RevokeAccessRequest_UserId)(nil),
 	}
-	file_loombridge_v1_sharing_proto_msgTypes[12].OneofWrappers = []any{
+	file_loombridge_v1_sharing_proto_msgTypes[10].OneofWrappers = []any{
 		(*ListGrantsRequest_SpaceId)(nil),
 		(*ListGrantsRequest_UserId)(nil),
 	}
@@ -1163,7 +1063,7 @@ func file_loombridge_v1_sharing_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_sharing_proto_rawDesc), len(file_loombridge_v1_sharing_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -46,7 +46,7 @@ type SharingServiceClient interface {
 	// ACCESS_DENIED for a name that others have taken; QUOTA_EXCEEDED for more than 1,000 spaces of
 	// a tenant, for 100 that an agent made, and for as many of one credential's agents as
 	// there are free. The agents above a child administer what it makes.
-	CreateSpace(ctx context.Context, in *CreateSpaceRequest, opts ...grpc.CallOption) (*CreateSpaceResponse, error)
+	CreateSpace(ctx context.Context, in *CreateSpaceRequest, opts ...grpc.CallOption) (*Space, error)
 	// DeleteSpace deletes a space with all its records. All access ends at once. It answers
 	// when the records are deleted; if the call or the server ends earlier, they are still
 	// deleted, in the background. Needs admin, or a credential that operates the server.
@@ -56,7 +56,7 @@ type SharingServiceClient interface {
 	// GrantAccess gives agents access to a memory, or another access than they were granted.
 	// It holds from their next call on. Needs admin. Errors: LAST_ADMIN; QUOTA_EXCEEDED for
 	// more than 256 grants.
-	GrantAccess(ctx context.Context, in *GrantAccessRequest, opts ...grpc.CallOption) (*GrantAccessResponse, error)
+	GrantAccess(ctx context.Context, in *GrantAccessRequest, opts ...grpc.CallOption) (*Grant, error)
 	// RevokeAccess takes a grant back. It applies from the next call on; watches and exports
 	// of agents that lose access end with ACCESS_DENIED. Needs admin. Errors:
 	// GRANT_NOT_FOUND; LAST_ADMIN.
@@ -73,9 +73,9 @@ func NewSharingServiceClient(cc grpc.ClientConnInterface) SharingServiceClient {
 	return &sharingServiceClient{cc}
 }
 
-func (c *sharingServiceClient) CreateSpace(ctx context.Context, in *CreateSpaceRequest, opts ...grpc.CallOption) (*CreateSpaceResponse, error) {
+func (c *sharingServiceClient) CreateSpace(ctx context.Context, in *CreateSpaceRequest, opts ...grpc.CallOption) (*Space, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CreateSpaceResponse)
+	out := new(Space)
 	err := c.cc.Invoke(ctx, SharingService_CreateSpace_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -103,9 +103,9 @@ func (c *sharingServiceClient) ListSpaces(ctx context.Context, in *ListSpacesReq
 	return out, nil
 }
 
-func (c *sharingServiceClient) GrantAccess(ctx context.Context, in *GrantAccessRequest, opts ...grpc.CallOption) (*GrantAccessResponse, error) {
+func (c *sharingServiceClient) GrantAccess(ctx context.Context, in *GrantAccessRequest, opts ...grpc.CallOption) (*Grant, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GrantAccessResponse)
+	out := new(Grant)
 	err := c.cc.Invoke(ctx, SharingService_GrantAccess_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ type SharingServiceServer interface {
 	// ACCESS_DENIED for a name that others have taken; QUOTA_EXCEEDED for more than 1,000 spaces of
 	// a tenant, for 100 that an agent made, and for as many of one credential's agents as
 	// there are free. The agents above a child administer what it makes.
-	CreateSpace(context.Context, *CreateSpaceRequest) (*CreateSpaceResponse, error)
+	CreateSpace(context.Context, *CreateSpaceRequest) (*Space, error)
 	// DeleteSpace deletes a space with all its records. All access ends at once. It answers
 	// when the records are deleted; if the call or the server ends earlier, they are still
 	// deleted, in the background. Needs admin, or a credential that operates the server.
@@ -162,7 +162,7 @@ type SharingServiceServer interface {
 	// GrantAccess gives agents access to a memory, or another access than they were granted.
 	// It holds from their next call on. Needs admin. Errors: LAST_ADMIN; QUOTA_EXCEEDED for
 	// more than 256 grants.
-	GrantAccess(context.Context, *GrantAccessRequest) (*GrantAccessResponse, error)
+	GrantAccess(context.Context, *GrantAccessRequest) (*Grant, error)
 	// RevokeAccess takes a grant back. It applies from the next call on; watches and exports
 	// of agents that lose access end with ACCESS_DENIED. Needs admin. Errors:
 	// GRANT_NOT_FOUND; LAST_ADMIN.
@@ -179,7 +179,7 @@ type SharingServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedSharingServiceServer struct{}
 
-func (UnimplementedSharingServiceServer) CreateSpace(context.Context, *CreateSpaceRequest) (*CreateSpaceResponse, error) {
+func (UnimplementedSharingServiceServer) CreateSpace(context.Context, *CreateSpaceRequest) (*Space, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateSpace not implemented")
 }
 func (UnimplementedSharingServiceServer) DeleteSpace(context.Context, *DeleteSpaceRequest) (*DeleteSpaceResponse, error) {
@@ -188,7 +188,7 @@ func (UnimplementedSharingServiceServer) DeleteSpace(context.Context, *DeleteSpa
 func (UnimplementedSharingServiceServer) ListSpaces(context.Context, *ListSpacesRequest) (*ListSpacesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListSpaces not implemented")
 }
-func (UnimplementedSharingServiceServer) GrantAccess(context.Context, *GrantAccessRequest) (*GrantAccessResponse, error) {
+func (UnimplementedSharingServiceServer) GrantAccess(context.Context, *GrantAccessRequest) (*Grant, error) {
 	return nil, status.Error(codes.Unimplemented, "method GrantAccess not implemented")
 }
 func (UnimplementedSharingServiceServer) RevokeAccess(context.Context, *RevokeAccessRequest) (*RevokeAccessResponse, error) {

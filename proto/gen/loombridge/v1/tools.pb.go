@@ -727,52 +727,6 @@ func (x *ApproveCallRequest) GetDecision() ApprovalDecision {
 	return ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED
 }
 
-// ApproveCallResponse holds the recorded answer.
-type ApproveCallResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// approval is the call that waited.
-	Approval      *PendingApproval `protobuf:"bytes,1,opt,name=approval,proto3" json:"approval,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ApproveCallResponse) Reset() {
-	*x = ApproveCallResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ApproveCallResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ApproveCallResponse) ProtoMessage() {}
-
-func (x *ApproveCallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ApproveCallResponse.ProtoReflect.Descriptor instead.
-func (*ApproveCallResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *ApproveCallResponse) GetApproval() *PendingApproval {
-	if x != nil {
-		return x.Approval
-	}
-	return nil
-}
-
 // RememberedApproval is an answer that also holds for later calls.
 type RememberedApproval struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -796,7 +750,7 @@ type RememberedApproval struct {
 
 func (x *RememberedApproval) Reset() {
 	*x = RememberedApproval{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -808,7 +762,7 @@ func (x *RememberedApproval) String() string {
 func (*RememberedApproval) ProtoMessage() {}
 
 func (x *RememberedApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -821,7 +775,7 @@ func (x *RememberedApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RememberedApproval.ProtoReflect.Descriptor instead.
 func (*RememberedApproval) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RememberedApproval) GetId() string {
@@ -888,7 +842,7 @@ type ListApprovalsRequest struct {
 
 func (x *ListApprovalsRequest) Reset() {
 	*x = ListApprovalsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -900,7 +854,7 @@ func (x *ListApprovalsRequest) String() string {
 func (*ListApprovalsRequest) ProtoMessage() {}
 
 func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -913,7 +867,7 @@ func (x *ListApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListApprovalsRequest) GetAgentId() string {
@@ -950,7 +904,7 @@ type ListApprovalsResponse struct {
 
 func (x *ListApprovalsResponse) Reset() {
 	*x = ListApprovalsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -962,7 +916,7 @@ func (x *ListApprovalsResponse) String() string {
 func (*ListApprovalsResponse) ProtoMessage() {}
 
 func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -975,7 +929,7 @@ func (x *ListApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListApprovalsResponse) GetApprovals() []*RememberedApproval {
@@ -1005,7 +959,7 @@ type RevokeApprovalRequest struct {
 
 func (x *RevokeApprovalRequest) Reset() {
 	*x = RevokeApprovalRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1017,7 +971,7 @@ func (x *RevokeApprovalRequest) String() string {
 func (*RevokeApprovalRequest) ProtoMessage() {}
 
 func (x *RevokeApprovalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1030,7 +984,7 @@ func (x *RevokeApprovalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeApprovalRequest.ProtoReflect.Descriptor instead.
 func (*RevokeApprovalRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RevokeApprovalRequest) GetAgentId() string {
@@ -1056,7 +1010,7 @@ type RevokeApprovalResponse struct {
 
 func (x *RevokeApprovalResponse) Reset() {
 	*x = RevokeApprovalResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1022,7 @@ func (x *RevokeApprovalResponse) String() string {
 func (*RevokeApprovalResponse) ProtoMessage() {}
 
 func (x *RevokeApprovalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1035,7 @@ func (x *RevokeApprovalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeApprovalResponse.ProtoReflect.Descriptor instead.
 func (*RevokeApprovalResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{10}
 }
 
 // ListToolsRequest asks for tools.
@@ -1106,7 +1060,7 @@ type ListToolsRequest struct {
 
 func (x *ListToolsRequest) Reset() {
 	*x = ListToolsRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1072,7 @@ func (x *ListToolsRequest) String() string {
 func (*ListToolsRequest) ProtoMessage() {}
 
 func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1085,7 @@ func (x *ListToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsRequest.ProtoReflect.Descriptor instead.
 func (*ListToolsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListToolsRequest) GetAgentId() string {
@@ -1184,7 +1138,7 @@ type ListToolsResponse struct {
 
 func (x *ListToolsResponse) Reset() {
 	*x = ListToolsResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1196,7 +1150,7 @@ func (x *ListToolsResponse) String() string {
 func (*ListToolsResponse) ProtoMessage() {}
 
 func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1209,7 +1163,7 @@ func (x *ListToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListToolsResponse.ProtoReflect.Descriptor instead.
 func (*ListToolsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListToolsResponse) GetTools() []*ToolDescriptor {
@@ -1262,7 +1216,7 @@ type ToolProfile struct {
 
 func (x *ToolProfile) Reset() {
 	*x = ToolProfile{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1228,7 @@ func (x *ToolProfile) String() string {
 func (*ToolProfile) ProtoMessage() {}
 
 func (x *ToolProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1241,7 @@ func (x *ToolProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolProfile.ProtoReflect.Descriptor instead.
 func (*ToolProfile) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ToolProfile) GetRules() *structpb.Struct {
@@ -1326,7 +1280,7 @@ type RefusedKey struct {
 
 func (x *RefusedKey) Reset() {
 	*x = RefusedKey{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1292,7 @@ func (x *RefusedKey) String() string {
 func (*RefusedKey) ProtoMessage() {}
 
 func (x *RefusedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1305,7 @@ func (x *RefusedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RefusedKey.ProtoReflect.Descriptor instead.
 func (*RefusedKey) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RefusedKey) GetKey() string {
@@ -1404,7 +1358,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1370,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1383,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListAuditRequest) GetAgentId() string {
@@ -1509,7 +1463,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1475,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1488,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListAuditResponse) GetRecords() []*AuditRecord {
@@ -1599,7 +1553,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1611,7 +1565,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1624,7 +1578,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AuditRecord) GetNumber() int64 {
@@ -1781,7 +1735,7 @@ type ToolRequest struct {
 
 func (x *ToolRequest) Reset() {
 	*x = ToolRequest{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1747,7 @@ func (x *ToolRequest) String() string {
 func (*ToolRequest) ProtoMessage() {}
 
 func (x *ToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1760,7 @@ func (x *ToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolRequest.ProtoReflect.Descriptor instead.
 func (*ToolRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolRequest) GetAgentId() string {
@@ -1956,7 +1910,7 @@ type ToolResponse struct {
 
 func (x *ToolResponse) Reset() {
 	*x = ToolResponse{}
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1968,7 +1922,7 @@ func (x *ToolResponse) String() string {
 func (*ToolResponse) ProtoMessage() {}
 
 func (x *ToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_tools_proto_msgTypes[20]
+	mi := &file_loombridge_v1_tools_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +1935,7 @@ func (x *ToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResponse.ProtoReflect.Descriptor instead.
 func (*ToolResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{20}
+	return file_loombridge_v1_tools_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ToolResponse) GetSuccess() bool {
@@ -2169,9 +2123,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x12ApproveCallRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12;\n" +
-	"\bdecision\x18\x03 \x01(\x0e2\x1f.loombridge.v1.ApprovalDecisionR\bdecision\"Q\n" +
-	"\x13ApproveCallResponse\x12:\n" +
-	"\bapproval\x18\x01 \x01(\v2\x1e.loombridge.v1.PendingApprovalR\bapproval\"\xb4\x02\n" +
+	"\bdecision\x18\x03 \x01(\x0e2\x1f.loombridge.v1.ApprovalDecisionR\bdecision\"\xb4\x02\n" +
 	"\x12RememberedApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x129\n" +
 	"\n" +
@@ -2319,16 +2271,16 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x1fTOOL_ERROR_CODE_OUTCOME_UNKNOWN\x10\x06\x12%\n" +
 	"!TOOL_ERROR_CODE_INVALID_ARGUMENTS\x10\a\x12\x1b\n" +
 	"\x17TOOL_ERROR_CODE_REFUSED\x10\b\x12!\n" +
-	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\xa6\a\n" +
+	"\x1dTOOL_ERROR_CODE_PROVIDER_AWAY\x10\t2\x93\a\n" +
 	"\vToolService\x12[\n" +
 	"\tListTools\x12\x1f.loombridge.v1.ListToolsRequest\x1a .loombridge.v1.ListToolsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12[\n" +
 	"\tListAudit\x12\x1f.loombridge.v1.ListAuditRequest\x1a .loombridge.v1.ListAuditResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12j\n" +
-	"\x0eWatchApprovals\x12$.loombridge.v1.WatchApprovalsRequest\x1a%.loombridge.v1.WatchApprovalsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12\\\n" +
-	"\vApproveCall\x12!.loombridge.v1.ApproveCallRequest\x1a\".loombridge.v1.ApproveCallResponse\"\x06\x9a\xa8\x19\x02\b\x03\x12g\n" +
+	"\x0eWatchApprovals\x12$.loombridge.v1.WatchApprovalsRequest\x1a%.loombridge.v1.WatchApprovalsResponse\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x010\x01\x12X\n" +
+	"\vApproveCall\x12!.loombridge.v1.ApproveCallRequest\x1a\x1e.loombridge.v1.PendingApproval\"\x06\x9a\xa8\x19\x02\b\x03\x12g\n" +
 	"\rListApprovals\x12#.loombridge.v1.ListApprovalsRequest\x1a$.loombridge.v1.ListApprovalsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
 	"\x0eRevokeApproval\x12$.loombridge.v1.RevokeApprovalRequest\x1a%.loombridge.v1.RevokeApprovalResponse\"\b\x9a\xa8\x19\x04\b\x03\x18\x01\x12j\n" +
-	"\x0eListMcpServers\x12$.loombridge.v1.ListMcpServersRequest\x1a%.loombridge.v1.ListMcpServersResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12k\n" +
-	"\x10ConnectMcpServer\x12&.loombridge.v1.ConnectMcpServerRequest\x1a'.loombridge.v1.ConnectMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
+	"\x0eListMcpServers\x12$.loombridge.v1.ListMcpServersRequest\x1a%.loombridge.v1.ListMcpServersResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12\\\n" +
+	"\x10ConnectMcpServer\x12&.loombridge.v1.ConnectMcpServerRequest\x1a\x18.loombridge.v1.McpServer\"\x06\x9a\xa8\x19\x02\b\x02\x12h\n" +
 	"\x0fRemoveMcpServer\x12%.loombridge.v1.RemoveMcpServerRequest\x1a&.loombridge.v1.RemoveMcpServerResponse\"\x06\x9a\xa8\x19\x02\b\x03B^\n" +
 	"\x11com.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3"
 
@@ -2345,101 +2297,99 @@ func file_loombridge_v1_tools_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_tools_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_loombridge_v1_tools_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_loombridge_v1_tools_proto_goTypes = []any{
-	(ApprovalDecision)(0),            // 0: loombridge.v1.ApprovalDecision
-	(AuditOutcome)(0),                // 1: loombridge.v1.AuditOutcome
-	(ToolErrorCode)(0),               // 2: loombridge.v1.ToolErrorCode
-	(*Capability)(nil),               // 3: loombridge.v1.Capability
-	(*PendingApproval)(nil),          // 4: loombridge.v1.PendingApproval
-	(*ApprovalPart)(nil),             // 5: loombridge.v1.ApprovalPart
-	(*WatchApprovalsRequest)(nil),    // 6: loombridge.v1.WatchApprovalsRequest
-	(*WatchApprovalsResponse)(nil),   // 7: loombridge.v1.WatchApprovalsResponse
-	(*ApproveCallRequest)(nil),       // 8: loombridge.v1.ApproveCallRequest
-	(*ApproveCallResponse)(nil),      // 9: loombridge.v1.ApproveCallResponse
-	(*RememberedApproval)(nil),       // 10: loombridge.v1.RememberedApproval
-	(*ListApprovalsRequest)(nil),     // 11: loombridge.v1.ListApprovalsRequest
-	(*ListApprovalsResponse)(nil),    // 12: loombridge.v1.ListApprovalsResponse
-	(*RevokeApprovalRequest)(nil),    // 13: loombridge.v1.RevokeApprovalRequest
-	(*RevokeApprovalResponse)(nil),   // 14: loombridge.v1.RevokeApprovalResponse
-	(*ListToolsRequest)(nil),         // 15: loombridge.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),        // 16: loombridge.v1.ListToolsResponse
-	(*ToolProfile)(nil),              // 17: loombridge.v1.ToolProfile
-	(*RefusedKey)(nil),               // 18: loombridge.v1.RefusedKey
-	(*ListAuditRequest)(nil),         // 19: loombridge.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),        // 20: loombridge.v1.ListAuditResponse
-	(*AuditRecord)(nil),              // 21: loombridge.v1.AuditRecord
-	(*ToolRequest)(nil),              // 22: loombridge.v1.ToolRequest
-	(*ToolResponse)(nil),             // 23: loombridge.v1.ToolResponse
-	nil,                              // 24: loombridge.v1.ToolResponse.RedactedEntry
-	(*timestamppb.Timestamp)(nil),    // 25: google.protobuf.Timestamp
-	(*ToolDescriptor)(nil),           // 26: loombridge.v1.ToolDescriptor
-	(*structpb.Struct)(nil),          // 27: google.protobuf.Struct
-	(*durationpb.Duration)(nil),      // 28: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 29: google.protobuf.Value
-	(*ResultBytes)(nil),              // 30: loombridge.v1.ResultBytes
-	(*BlobInfo)(nil),                 // 31: loombridge.v1.BlobInfo
-	(*Step)(nil),                     // 32: loombridge.v1.Step
-	(*ListMcpServersRequest)(nil),    // 33: loombridge.v1.ListMcpServersRequest
-	(*ConnectMcpServerRequest)(nil),  // 34: loombridge.v1.ConnectMcpServerRequest
-	(*RemoveMcpServerRequest)(nil),   // 35: loombridge.v1.RemoveMcpServerRequest
-	(*ListMcpServersResponse)(nil),   // 36: loombridge.v1.ListMcpServersResponse
-	(*ConnectMcpServerResponse)(nil), // 37: loombridge.v1.ConnectMcpServerResponse
-	(*RemoveMcpServerResponse)(nil),  // 38: loombridge.v1.RemoveMcpServerResponse
+	(ApprovalDecision)(0),           // 0: loombridge.v1.ApprovalDecision
+	(AuditOutcome)(0),               // 1: loombridge.v1.AuditOutcome
+	(ToolErrorCode)(0),              // 2: loombridge.v1.ToolErrorCode
+	(*Capability)(nil),              // 3: loombridge.v1.Capability
+	(*PendingApproval)(nil),         // 4: loombridge.v1.PendingApproval
+	(*ApprovalPart)(nil),            // 5: loombridge.v1.ApprovalPart
+	(*WatchApprovalsRequest)(nil),   // 6: loombridge.v1.WatchApprovalsRequest
+	(*WatchApprovalsResponse)(nil),  // 7: loombridge.v1.WatchApprovalsResponse
+	(*ApproveCallRequest)(nil),      // 8: loombridge.v1.ApproveCallRequest
+	(*RememberedApproval)(nil),      // 9: loombridge.v1.RememberedApproval
+	(*ListApprovalsRequest)(nil),    // 10: loombridge.v1.ListApprovalsRequest
+	(*ListApprovalsResponse)(nil),   // 11: loombridge.v1.ListApprovalsResponse
+	(*RevokeApprovalRequest)(nil),   // 12: loombridge.v1.RevokeApprovalRequest
+	(*RevokeApprovalResponse)(nil),  // 13: loombridge.v1.RevokeApprovalResponse
+	(*ListToolsRequest)(nil),        // 14: loombridge.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),       // 15: loombridge.v1.ListToolsResponse
+	(*ToolProfile)(nil),             // 16: loombridge.v1.ToolProfile
+	(*RefusedKey)(nil),              // 17: loombridge.v1.RefusedKey
+	(*ListAuditRequest)(nil),        // 18: loombridge.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),       // 19: loombridge.v1.ListAuditResponse
+	(*AuditRecord)(nil),             // 20: loombridge.v1.AuditRecord
+	(*ToolRequest)(nil),             // 21: loombridge.v1.ToolRequest
+	(*ToolResponse)(nil),            // 22: loombridge.v1.ToolResponse
+	nil,                             // 23: loombridge.v1.ToolResponse.RedactedEntry
+	(*timestamppb.Timestamp)(nil),   // 24: google.protobuf.Timestamp
+	(*ToolDescriptor)(nil),          // 25: loombridge.v1.ToolDescriptor
+	(*structpb.Struct)(nil),         // 26: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 27: google.protobuf.Duration
+	(*structpb.Value)(nil),          // 28: google.protobuf.Value
+	(*ResultBytes)(nil),             // 29: loombridge.v1.ResultBytes
+	(*BlobInfo)(nil),                // 30: loombridge.v1.BlobInfo
+	(*Step)(nil),                    // 31: loombridge.v1.Step
+	(*ListMcpServersRequest)(nil),   // 32: loombridge.v1.ListMcpServersRequest
+	(*ConnectMcpServerRequest)(nil), // 33: loombridge.v1.ConnectMcpServerRequest
+	(*RemoveMcpServerRequest)(nil),  // 34: loombridge.v1.RemoveMcpServerRequest
+	(*ListMcpServersResponse)(nil),  // 35: loombridge.v1.ListMcpServersResponse
+	(*McpServer)(nil),               // 36: loombridge.v1.McpServer
+	(*RemoveMcpServerResponse)(nil), // 37: loombridge.v1.RemoveMcpServerResponse
 }
 var file_loombridge_v1_tools_proto_depIdxs = []int32{
 	3,  // 0: loombridge.v1.PendingApproval.capability:type_name -> loombridge.v1.Capability
-	25, // 1: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
+	24, // 1: loombridge.v1.PendingApproval.expire_time:type_name -> google.protobuf.Timestamp
 	5,  // 2: loombridge.v1.PendingApproval.parts:type_name -> loombridge.v1.ApprovalPart
 	4,  // 3: loombridge.v1.WatchApprovalsResponse.pending:type_name -> loombridge.v1.PendingApproval
 	0,  // 4: loombridge.v1.ApproveCallRequest.decision:type_name -> loombridge.v1.ApprovalDecision
-	4,  // 5: loombridge.v1.ApproveCallResponse.approval:type_name -> loombridge.v1.PendingApproval
-	3,  // 6: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
-	0,  // 7: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
-	25, // 8: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
-	10, // 9: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
-	26, // 10: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
-	17, // 11: loombridge.v1.ListToolsResponse.profile:type_name -> loombridge.v1.ToolProfile
-	27, // 12: loombridge.v1.ToolProfile.rules:type_name -> google.protobuf.Struct
-	18, // 13: loombridge.v1.ToolProfile.refused:type_name -> loombridge.v1.RefusedKey
-	1,  // 14: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
-	25, // 15: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
-	25, // 16: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
-	21, // 17: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
-	1,  // 18: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
-	25, // 19: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
-	28, // 20: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
-	27, // 21: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
-	28, // 22: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
-	29, // 23: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
-	30, // 24: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
-	2,  // 25: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
-	31, // 26: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	32, // 27: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
-	24, // 28: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
-	15, // 29: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
-	19, // 30: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
-	6,  // 31: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
-	8,  // 32: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
-	11, // 33: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
-	13, // 34: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
-	33, // 35: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
-	34, // 36: loombridge.v1.ToolService.ConnectMcpServer:input_type -> loombridge.v1.ConnectMcpServerRequest
-	35, // 37: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
-	16, // 38: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
-	20, // 39: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
-	7,  // 40: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
-	9,  // 41: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.ApproveCallResponse
-	12, // 42: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
-	14, // 43: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
-	36, // 44: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
-	37, // 45: loombridge.v1.ToolService.ConnectMcpServer:output_type -> loombridge.v1.ConnectMcpServerResponse
-	38, // 46: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
-	38, // [38:47] is the sub-list for method output_type
-	29, // [29:38] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	3,  // 5: loombridge.v1.RememberedApproval.capability:type_name -> loombridge.v1.Capability
+	0,  // 6: loombridge.v1.RememberedApproval.decision:type_name -> loombridge.v1.ApprovalDecision
+	24, // 7: loombridge.v1.RememberedApproval.create_time:type_name -> google.protobuf.Timestamp
+	9,  // 8: loombridge.v1.ListApprovalsResponse.approvals:type_name -> loombridge.v1.RememberedApproval
+	25, // 9: loombridge.v1.ListToolsResponse.tools:type_name -> loombridge.v1.ToolDescriptor
+	16, // 10: loombridge.v1.ListToolsResponse.profile:type_name -> loombridge.v1.ToolProfile
+	26, // 11: loombridge.v1.ToolProfile.rules:type_name -> google.protobuf.Struct
+	17, // 12: loombridge.v1.ToolProfile.refused:type_name -> loombridge.v1.RefusedKey
+	1,  // 13: loombridge.v1.ListAuditRequest.outcome:type_name -> loombridge.v1.AuditOutcome
+	24, // 14: loombridge.v1.ListAuditRequest.start_time:type_name -> google.protobuf.Timestamp
+	24, // 15: loombridge.v1.ListAuditRequest.end_time:type_name -> google.protobuf.Timestamp
+	20, // 16: loombridge.v1.ListAuditResponse.records:type_name -> loombridge.v1.AuditRecord
+	1,  // 17: loombridge.v1.AuditRecord.outcome:type_name -> loombridge.v1.AuditOutcome
+	24, // 18: loombridge.v1.AuditRecord.create_time:type_name -> google.protobuf.Timestamp
+	27, // 19: loombridge.v1.AuditRecord.duration:type_name -> google.protobuf.Duration
+	26, // 20: loombridge.v1.ToolRequest.arguments:type_name -> google.protobuf.Struct
+	27, // 21: loombridge.v1.ToolRequest.timeout:type_name -> google.protobuf.Duration
+	28, // 22: loombridge.v1.ToolResponse.output:type_name -> google.protobuf.Value
+	29, // 23: loombridge.v1.ToolResponse.output_bytes:type_name -> loombridge.v1.ResultBytes
+	2,  // 24: loombridge.v1.ToolResponse.error_code:type_name -> loombridge.v1.ToolErrorCode
+	30, // 25: loombridge.v1.ToolResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	31, // 26: loombridge.v1.ToolResponse.step:type_name -> loombridge.v1.Step
+	23, // 27: loombridge.v1.ToolResponse.redacted:type_name -> loombridge.v1.ToolResponse.RedactedEntry
+	14, // 28: loombridge.v1.ToolService.ListTools:input_type -> loombridge.v1.ListToolsRequest
+	18, // 29: loombridge.v1.ToolService.ListAudit:input_type -> loombridge.v1.ListAuditRequest
+	6,  // 30: loombridge.v1.ToolService.WatchApprovals:input_type -> loombridge.v1.WatchApprovalsRequest
+	8,  // 31: loombridge.v1.ToolService.ApproveCall:input_type -> loombridge.v1.ApproveCallRequest
+	10, // 32: loombridge.v1.ToolService.ListApprovals:input_type -> loombridge.v1.ListApprovalsRequest
+	12, // 33: loombridge.v1.ToolService.RevokeApproval:input_type -> loombridge.v1.RevokeApprovalRequest
+	32, // 34: loombridge.v1.ToolService.ListMcpServers:input_type -> loombridge.v1.ListMcpServersRequest
+	33, // 35: loombridge.v1.ToolService.ConnectMcpServer:input_type -> loombridge.v1.ConnectMcpServerRequest
+	34, // 36: loombridge.v1.ToolService.RemoveMcpServer:input_type -> loombridge.v1.RemoveMcpServerRequest
+	15, // 37: loombridge.v1.ToolService.ListTools:output_type -> loombridge.v1.ListToolsResponse
+	19, // 38: loombridge.v1.ToolService.ListAudit:output_type -> loombridge.v1.ListAuditResponse
+	7,  // 39: loombridge.v1.ToolService.WatchApprovals:output_type -> loombridge.v1.WatchApprovalsResponse
+	4,  // 40: loombridge.v1.ToolService.ApproveCall:output_type -> loombridge.v1.PendingApproval
+	11, // 41: loombridge.v1.ToolService.ListApprovals:output_type -> loombridge.v1.ListApprovalsResponse
+	13, // 42: loombridge.v1.ToolService.RevokeApproval:output_type -> loombridge.v1.RevokeApprovalResponse
+	35, // 43: loombridge.v1.ToolService.ListMcpServers:output_type -> loombridge.v1.ListMcpServersResponse
+	36, // 44: loombridge.v1.ToolService.ConnectMcpServer:output_type -> loombridge.v1.McpServer
+	37, // 45: loombridge.v1.ToolService.RemoveMcpServer:output_type -> loombridge.v1.RemoveMcpServerResponse
+	37, // [37:46] is the sub-list for method output_type
+	28, // [28:37] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_tools_proto_init() }
@@ -2455,11 +2405,11 @@ func file_loombridge_v1_tools_proto_init() {
 		(*WatchApprovalsResponse_Pending)(nil),
 		(*WatchApprovalsResponse_ClosedId)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[19].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[18].OneofWrappers = []any{
 		(*ToolRequest_Arguments)(nil),
 		(*ToolRequest_ArgumentsJson)(nil),
 	}
-	file_loombridge_v1_tools_proto_msgTypes[20].OneofWrappers = []any{
+	file_loombridge_v1_tools_proto_msgTypes[19].OneofWrappers = []any{
 		(*ToolResponse_Output)(nil),
 		(*ToolResponse_OutputJson)(nil),
 		(*ToolResponse_OutputBytes)(nil),
@@ -2470,7 +2420,7 @@ func file_loombridge_v1_tools_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_tools_proto_rawDesc), len(file_loombridge_v1_tools_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   22,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

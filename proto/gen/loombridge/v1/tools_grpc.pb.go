@@ -49,7 +49,7 @@ type ToolServiceClient interface {
 	// once.
 	WatchApprovals(ctx context.Context, in *WatchApprovalsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchApprovalsResponse], error)
 	// ApproveCall answers a call that waits.
-	ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*ApproveCallResponse, error)
+	ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*PendingApproval, error)
 	// ListApprovals returns the answers that are remembered.
 	ListApprovals(ctx context.Context, in *ListApprovalsRequest, opts ...grpc.CallOption) (*ListApprovalsResponse, error)
 	// RevokeApproval takes a remembered answer back.
@@ -64,7 +64,7 @@ type ToolServiceClient interface {
 	// ready or can't be reached; calls of its tools that are under way fail. With authentication
 	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_EXISTS;
 	// QUOTA_EXCEEDED beyond 64 servers; MCP_SERVER_NOT_FOUND.
-	ConnectMcpServer(ctx context.Context, in *ConnectMcpServerRequest, opts ...grpc.CallOption) (*ConnectMcpServerResponse, error)
+	ConnectMcpServer(ctx context.Context, in *ConnectMcpServerRequest, opts ...grpc.CallOption) (*McpServer, error)
 	// RemoveMcpServer ends the connection to a server that was added, and forgets it. Calls
 	// of its tools that are under way fail. With authentication the credential must say
 	// `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND; MCP_SERVER_CONFIGURED for
@@ -119,9 +119,9 @@ func (c *toolServiceClient) WatchApprovals(ctx context.Context, in *WatchApprova
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type ToolService_WatchApprovalsClient = grpc.ServerStreamingClient[WatchApprovalsResponse]
 
-func (c *toolServiceClient) ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*ApproveCallResponse, error) {
+func (c *toolServiceClient) ApproveCall(ctx context.Context, in *ApproveCallRequest, opts ...grpc.CallOption) (*PendingApproval, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ApproveCallResponse)
+	out := new(PendingApproval)
 	err := c.cc.Invoke(ctx, ToolService_ApproveCall_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -159,9 +159,9 @@ func (c *toolServiceClient) ListMcpServers(ctx context.Context, in *ListMcpServe
 	return out, nil
 }
 
-func (c *toolServiceClient) ConnectMcpServer(ctx context.Context, in *ConnectMcpServerRequest, opts ...grpc.CallOption) (*ConnectMcpServerResponse, error) {
+func (c *toolServiceClient) ConnectMcpServer(ctx context.Context, in *ConnectMcpServerRequest, opts ...grpc.CallOption) (*McpServer, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ConnectMcpServerResponse)
+	out := new(McpServer)
 	err := c.cc.Invoke(ctx, ToolService_ConnectMcpServer_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ type ToolServiceServer interface {
 	// once.
 	WatchApprovals(*WatchApprovalsRequest, grpc.ServerStreamingServer[WatchApprovalsResponse]) error
 	// ApproveCall answers a call that waits.
-	ApproveCall(context.Context, *ApproveCallRequest) (*ApproveCallResponse, error)
+	ApproveCall(context.Context, *ApproveCallRequest) (*PendingApproval, error)
 	// ListApprovals returns the answers that are remembered.
 	ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error)
 	// RevokeApproval takes a remembered answer back.
@@ -213,7 +213,7 @@ type ToolServiceServer interface {
 	// ready or can't be reached; calls of its tools that are under way fail. With authentication
 	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_EXISTS;
 	// QUOTA_EXCEEDED beyond 64 servers; MCP_SERVER_NOT_FOUND.
-	ConnectMcpServer(context.Context, *ConnectMcpServerRequest) (*ConnectMcpServerResponse, error)
+	ConnectMcpServer(context.Context, *ConnectMcpServerRequest) (*McpServer, error)
 	// RemoveMcpServer ends the connection to a server that was added, and forgets it. Calls
 	// of its tools that are under way fail. With authentication the credential must say
 	// `operates`. Errors: OPERATOR_REQUIRED; MCP_SERVER_NOT_FOUND; MCP_SERVER_CONFIGURED for
@@ -238,7 +238,7 @@ func (UnimplementedToolServiceServer) ListAudit(context.Context, *ListAuditReque
 func (UnimplementedToolServiceServer) WatchApprovals(*WatchApprovalsRequest, grpc.ServerStreamingServer[WatchApprovalsResponse]) error {
 	return status.Error(codes.Unimplemented, "method WatchApprovals not implemented")
 }
-func (UnimplementedToolServiceServer) ApproveCall(context.Context, *ApproveCallRequest) (*ApproveCallResponse, error) {
+func (UnimplementedToolServiceServer) ApproveCall(context.Context, *ApproveCallRequest) (*PendingApproval, error) {
 	return nil, status.Error(codes.Unimplemented, "method ApproveCall not implemented")
 }
 func (UnimplementedToolServiceServer) ListApprovals(context.Context, *ListApprovalsRequest) (*ListApprovalsResponse, error) {
@@ -250,7 +250,7 @@ func (UnimplementedToolServiceServer) RevokeApproval(context.Context, *RevokeApp
 func (UnimplementedToolServiceServer) ListMcpServers(context.Context, *ListMcpServersRequest) (*ListMcpServersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListMcpServers not implemented")
 }
-func (UnimplementedToolServiceServer) ConnectMcpServer(context.Context, *ConnectMcpServerRequest) (*ConnectMcpServerResponse, error) {
+func (UnimplementedToolServiceServer) ConnectMcpServer(context.Context, *ConnectMcpServerRequest) (*McpServer, error) {
 	return nil, status.Error(codes.Unimplemented, "method ConnectMcpServer not implemented")
 }
 func (UnimplementedToolServiceServer) RemoveMcpServer(context.Context, *RemoveMcpServerRequest) (*RemoveMcpServerResponse, error) {

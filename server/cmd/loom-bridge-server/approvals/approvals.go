@@ -279,8 +279,8 @@ func (d *desk) decide(ctx context.Context, id string, decision loombridgev1.Appr
 	if decision == decisions["deny"] {
 		word = "denied"
 	}
-	c := answer.GetApproval().GetCapability()
-	return d.say(answer, fmt.Sprintf("%s: %s %s for agent %q", word, c.GetKind(), text.VisibleLine(c.GetName()), answer.GetApproval().GetAgentId()))
+	c := answer.GetCapability()
+	return d.say(answer, fmt.Sprintf("%s: %s %s for agent %q", word, c.GetKind(), text.VisibleLine(c.GetName()), answer.GetAgentId()))
 }
 
 // list shows the waiting calls, then the remembered approvals.

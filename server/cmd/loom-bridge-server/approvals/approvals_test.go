@@ -25,9 +25,9 @@ type tools struct {
 	pause   time.Duration
 }
 
-func (c *tools) ApproveCall(_ context.Context, ask *loombridgev1.ApproveCallRequest, _ ...grpc.CallOption) (*loombridgev1.ApproveCallResponse, error) {
+func (c *tools) ApproveCall(_ context.Context, ask *loombridgev1.ApproveCallRequest, _ ...grpc.CallOption) (*loombridgev1.PendingApproval, error) {
 	c.answers = append(c.answers, ask.GetId()+" "+strings.TrimPrefix(ask.GetDecision().String(), "APPROVAL_DECISION_"))
-	return &loombridgev1.ApproveCallResponse{}, nil
+	return &loombridgev1.PendingApproval{}, nil
 }
 
 func (c *tools) ListApprovals(context.Context, *loombridgev1.ListApprovalsRequest, ...grpc.CallOption) (*loombridgev1.ListApprovalsResponse, error) {

@@ -37,7 +37,7 @@ func Command(o Options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(o.Out, "before: %s\nafter:  %s\nNo file was copied: copy the needed files to that folder.\n", line(before.GetWorkspace()), line(moved.GetAfter()))
+		_, err = fmt.Fprintf(o.Out, "before: %s\nafter:  %s\nNo file was copied: copy the needed files to that folder.\n", line(before.GetWorkspace()), line(moved))
 		return err
 	})
 	move.Flags().StringVar(&to, "to", "", "`name` of the server, or its folder as printed by show, if several have one name")

@@ -31,12 +31,6 @@ class MoveWorkspaceRequest(_message.Message):
     server: str
     def __init__(self, agent_id: _Optional[str] = ..., server: _Optional[str] = ...) -> None: ...
 
-class MoveWorkspaceResponse(_message.Message):
-    __slots__ = ("after",)
-    AFTER_FIELD_NUMBER: _ClassVar[int]
-    after: BridgeStatus
-    def __init__(self, after: _Optional[_Union[BridgeStatus, _Mapping]] = ...) -> None: ...
-
 class GetStatusRequest(_message.Message):
     __slots__ = ("agent_id",)
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]

@@ -58,7 +58,7 @@ class AdminServiceStub(object):
         self.MoveWorkspace = channel.unary_unary(
                 '/loombridge.v1.AdminService/MoveWorkspace',
                 request_serializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_admin__pb2.BridgeStatus.FromString,
                 _registered_method=True)
 
 
@@ -145,7 +145,7 @@ def add_AdminServiceServicer_to_server(servicer, server):
             'MoveWorkspace': grpc.unary_unary_rpc_method_handler(
                     servicer.MoveWorkspace,
                     request_deserializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_admin__pb2.BridgeStatus.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -283,7 +283,7 @@ class AdminService(object):
             target,
             '/loombridge.v1.AdminService/MoveWorkspace',
             loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceRequest.SerializeToString,
-            loombridge_dot_v1_dot_admin__pb2.MoveWorkspaceResponse.FromString,
+            loombridge_dot_v1_dot_admin__pb2.BridgeStatus.FromString,
             options,
             channel_credentials,
             insecure,

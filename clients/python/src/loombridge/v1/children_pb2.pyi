@@ -71,12 +71,6 @@ class ForkPoint(_message.Message):
     prompt_id: str
     def __init__(self, prompt_id: _Optional[str] = ...) -> None: ...
 
-class SpawnAgentResponse(_message.Message):
-    __slots__ = ("child",)
-    CHILD_FIELD_NUMBER: _ClassVar[int]
-    child: ChildAgent
-    def __init__(self, child: _Optional[_Union[ChildAgent, _Mapping]] = ...) -> None: ...
-
 class ChildAgent(_message.Message):
     __slots__ = ("child_id", "parent_id", "goal", "session_id", "tools", "limits", "depth", "step_id", "status", "result", "error", "result_step_id", "fork")
     CHILD_ID_FIELD_NUMBER: _ClassVar[int]

@@ -293,12 +293,6 @@ class GetStepRequest(_message.Message):
     step_id: str
     def __init__(self, agent_id: _Optional[str] = ..., step_id: _Optional[str] = ...) -> None: ...
 
-class GetStepResponse(_message.Message):
-    __slots__ = ("step",)
-    STEP_FIELD_NUMBER: _ClassVar[int]
-    step: Step
-    def __init__(self, step: _Optional[_Union[Step, _Mapping]] = ...) -> None: ...
-
 class AssembleRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "goal", "model", "max_tokens", "system", "without_tools", "format", "dry_run", "history", "settings", "tools", "turn_id", "as_of_step_id", "as_of_prompt_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -662,12 +656,6 @@ class CountTokensRequest(_message.Message):
     messages: _containers.RepeatedCompositeFieldContainer[Message]
     def __init__(self, agent_id: _Optional[str] = ..., text: _Optional[str] = ..., model: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
-class CountTokensResponse(_message.Message):
-    __slots__ = ("count",)
-    COUNT_FIELD_NUMBER: _ClassVar[int]
-    count: TokenCount
-    def __init__(self, count: _Optional[_Union[TokenCount, _Mapping]] = ...) -> None: ...
-
 class BlobInfo(_message.Message):
     __slots__ = ("ref", "path", "size", "kind", "step_id", "session_id", "create_time", "agent_id", "category", "media_type", "ttl", "expire_time", "expired", "tier", "important", "archive", "aliases")
     REF_FIELD_NUMBER: _ClassVar[int]
@@ -841,12 +829,6 @@ class UploadStepRequest(_message.Message):
     data: bytes
     def __init__(self, step: _Optional[_Union[RecordStepRequest, _Mapping]] = ..., data: _Optional[bytes] = ...) -> None: ...
 
-class UploadStepResponse(_message.Message):
-    __slots__ = ("recorded",)
-    RECORDED_FIELD_NUMBER: _ClassVar[int]
-    recorded: RecordStepResponse
-    def __init__(self, recorded: _Optional[_Union[RecordStepResponse, _Mapping]] = ...) -> None: ...
-
 class ListBlobsRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "step_id", "kind", "category", "tier", "archived", "page_size", "page_token", "include_closed")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -912,12 +894,6 @@ class UpdateBlobRequest(_message.Message):
     archive: bool
     tags: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, agent_id: _Optional[str] = ..., name: _Optional[str] = ..., tier: _Optional[_Union[BlobTier, str]] = ..., category: _Optional[str] = ..., new_name: _Optional[str] = ..., important: bool = ..., request_id: _Optional[str] = ..., archive: bool = ..., tags: _Optional[_Iterable[str]] = ...) -> None: ...
-
-class UpdateBlobResponse(_message.Message):
-    __slots__ = ("blob",)
-    BLOB_FIELD_NUMBER: _ClassVar[int]
-    blob: BlobInfo
-    def __init__(self, blob: _Optional[_Union[BlobInfo, _Mapping]] = ...) -> None: ...
 
 class SearchBlobsRequest(_message.Message):
     __slots__ = ("agent_id", "name", "words", "literal", "regexp", "ignore_case", "category", "tags", "limit", "max_matches", "page_token", "session_id")

@@ -52,7 +52,7 @@ class SessionServiceStub(object):
         self.UploadStep = channel.stream_unary(
                 '/loombridge.v1.SessionService/UploadStep',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.UploadStepRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.UploadStepResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.FromString,
                 _registered_method=True)
         self.ListSteps = channel.unary_unary(
                 '/loombridge.v1.SessionService/ListSteps',
@@ -62,7 +62,7 @@ class SessionServiceStub(object):
         self.GetStep = channel.unary_unary(
                 '/loombridge.v1.SessionService/GetStep',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.Step.FromString,
                 _registered_method=True)
         self.ListConversation = channel.unary_unary(
                 '/loombridge.v1.SessionService/ListConversation',
@@ -77,7 +77,7 @@ class SessionServiceStub(object):
         self.UpdateWorking = channel.unary_unary(
                 '/loombridge.v1.SessionService/UpdateWorking',
                 request_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_prompt__pb2.Working.FromString,
                 _registered_method=True)
         self.EndSession = channel.unary_unary(
                 '/loombridge.v1.SessionService/EndSession',
@@ -247,7 +247,7 @@ def add_SessionServiceServicer_to_server(servicer, server):
             'UploadStep': grpc.stream_unary_rpc_method_handler(
                     servicer.UploadStep,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.UploadStepRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.UploadStepResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.RecordStepResponse.SerializeToString,
             ),
             'ListSteps': grpc.unary_unary_rpc_method_handler(
                     servicer.ListSteps,
@@ -257,7 +257,7 @@ def add_SessionServiceServicer_to_server(servicer, server):
             'GetStep': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStep,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.GetStepRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.GetStepResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.Step.SerializeToString,
             ),
             'ListConversation': grpc.unary_unary_rpc_method_handler(
                     servicer.ListConversation,
@@ -272,7 +272,7 @@ def add_SessionServiceServicer_to_server(servicer, server):
             'UpdateWorking': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateWorking,
                     request_deserializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_prompt__pb2.Working.SerializeToString,
             ),
             'EndSession': grpc.unary_unary_rpc_method_handler(
                     servicer.EndSession,
@@ -387,7 +387,7 @@ class SessionService(object):
             target,
             '/loombridge.v1.SessionService/UploadStep',
             loombridge_dot_v1_dot_context__pb2.UploadStepRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.UploadStepResponse.FromString,
+            loombridge_dot_v1_dot_context__pb2.RecordStepResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -441,7 +441,7 @@ class SessionService(object):
             target,
             '/loombridge.v1.SessionService/GetStep',
             loombridge_dot_v1_dot_context__pb2.GetStepRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.GetStepResponse.FromString,
+            loombridge_dot_v1_dot_context__pb2.Step.FromString,
             options,
             channel_credentials,
             insecure,
@@ -522,7 +522,7 @@ class SessionService(object):
             target,
             '/loombridge.v1.SessionService/UpdateWorking',
             loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingRequest.SerializeToString,
-            loombridge_dot_v1_dot_prompt__pb2.UpdateWorkingResponse.FromString,
+            loombridge_dot_v1_dot_prompt__pb2.Working.FromString,
             options,
             channel_credentials,
             insecure,
@@ -730,7 +730,7 @@ class PromptServiceStub(object):
         self.CountTokens = channel.unary_unary(
                 '/loombridge.v1.PromptService/CountTokens',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.CountTokensRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.CountTokensResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.TokenCount.FromString,
                 _registered_method=True)
 
 
@@ -811,7 +811,7 @@ def add_PromptServiceServicer_to_server(servicer, server):
             'CountTokens': grpc.unary_unary_rpc_method_handler(
                     servicer.CountTokens,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.CountTokensRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.CountTokensResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.TokenCount.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -950,7 +950,7 @@ class PromptService(object):
             target,
             '/loombridge.v1.PromptService/CountTokens',
             loombridge_dot_v1_dot_context__pb2.CountTokensRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.CountTokensResponse.FromString,
+            loombridge_dot_v1_dot_context__pb2.TokenCount.FromString,
             options,
             channel_credentials,
             insecure,
@@ -985,7 +985,7 @@ class BlobServiceStub(object):
         self.UpdateBlob = channel.unary_unary(
                 '/loombridge.v1.BlobService/UpdateBlob',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.UpdateBlobRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_context__pb2.UpdateBlobResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.BlobInfo.FromString,
                 _registered_method=True)
         self.SearchBlobs = channel.unary_stream(
                 '/loombridge.v1.BlobService/SearchBlobs',
@@ -1061,7 +1061,7 @@ def add_BlobServiceServicer_to_server(servicer, server):
             'UpdateBlob': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateBlob,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.UpdateBlobRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_context__pb2.UpdateBlobResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.BlobInfo.SerializeToString,
             ),
             'SearchBlobs': grpc.unary_stream_rpc_method_handler(
                     servicer.SearchBlobs,
@@ -1155,7 +1155,7 @@ class BlobService(object):
             target,
             '/loombridge.v1.BlobService/UpdateBlob',
             loombridge_dot_v1_dot_context__pb2.UpdateBlobRequest.SerializeToString,
-            loombridge_dot_v1_dot_context__pb2.UpdateBlobResponse.FromString,
+            loombridge_dot_v1_dot_context__pb2.BlobInfo.FromString,
             options,
             channel_credentials,
             insecure,
@@ -1234,7 +1234,7 @@ class AgentServiceStub(object):
         self.SpawnAgent = channel.unary_unary(
                 '/loombridge.v1.AgentService/SpawnAgent',
                 request_serializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_children__pb2.ChildAgent.FromString,
                 _registered_method=True)
         self.CompleteTask = channel.unary_unary(
                 '/loombridge.v1.AgentService/CompleteTask',
@@ -1289,7 +1289,7 @@ def add_AgentServiceServicer_to_server(servicer, server):
             'SpawnAgent': grpc.unary_unary_rpc_method_handler(
                     servicer.SpawnAgent,
                     request_deserializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_children__pb2.ChildAgent.SerializeToString,
             ),
             'CompleteTask': grpc.unary_unary_rpc_method_handler(
                     servicer.CompleteTask,
@@ -1329,7 +1329,7 @@ class AgentService(object):
             target,
             '/loombridge.v1.AgentService/SpawnAgent',
             loombridge_dot_v1_dot_children__pb2.SpawnAgentRequest.SerializeToString,
-            loombridge_dot_v1_dot_children__pb2.SpawnAgentResponse.FromString,
+            loombridge_dot_v1_dot_children__pb2.ChildAgent.FromString,
             options,
             channel_credentials,
             insecure,

@@ -721,12 +721,6 @@ class DeleteRecordsResponse(_message.Message):
     id: str
     def __init__(self, deleted: _Optional[int] = ..., not_owned: _Optional[int] = ..., id: _Optional[str] = ...) -> None: ...
 
-class GetRecordResponse(_message.Message):
-    __slots__ = ("record",)
-    RECORD_FIELD_NUMBER: _ClassVar[int]
-    record: Record
-    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
-
 class UpdateRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "record", "update_mask", "expected_version", "request_id", "review", "archived")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -752,12 +746,6 @@ class UpdateRecordRequest(_message.Message):
     review: Review
     archived: bool
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[MemorySaveRequest, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., review: _Optional[_Union[Review, str]] = ..., archived: bool = ...) -> None: ...
-
-class UpdateRecordResponse(_message.Message):
-    __slots__ = ("record",)
-    RECORD_FIELD_NUMBER: _ClassVar[int]
-    record: Record
-    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ...) -> None: ...
 
 class ListRecordsRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "include_embeddings", "tiers", "peek", "as_of", "valid_at", "stats_only")

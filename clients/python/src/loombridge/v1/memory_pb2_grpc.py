@@ -39,12 +39,12 @@ class MemoryServiceStub(object):
         self.GetRecord = channel.unary_unary(
                 '/loombridge.v1.MemoryService/GetRecord',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.GetRecordRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.GetRecordResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.Record.FromString,
                 _registered_method=True)
         self.UpdateRecord = channel.unary_unary(
                 '/loombridge.v1.MemoryService/UpdateRecord',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_memory__pb2.Record.FromString,
                 _registered_method=True)
         self.ListVersions = channel.unary_unary(
                 '/loombridge.v1.MemoryService/ListVersions',
@@ -245,12 +245,12 @@ def add_MemoryServiceServicer_to_server(servicer, server):
             'GetRecord': grpc.unary_unary_rpc_method_handler(
                     servicer.GetRecord,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.GetRecordRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.GetRecordResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.Record.SerializeToString,
             ),
             'UpdateRecord': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateRecord,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_memory__pb2.Record.SerializeToString,
             ),
             'ListVersions': grpc.unary_unary_rpc_method_handler(
                     servicer.ListVersions,
@@ -331,7 +331,7 @@ class MemoryService(object):
             target,
             '/loombridge.v1.MemoryService/GetRecord',
             loombridge_dot_v1_dot_memory__pb2.GetRecordRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.GetRecordResponse.FromString,
+            loombridge_dot_v1_dot_memory__pb2.Record.FromString,
             options,
             channel_credentials,
             insecure,
@@ -358,7 +358,7 @@ class MemoryService(object):
             target,
             '/loombridge.v1.MemoryService/UpdateRecord',
             loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.UpdateRecordResponse.FromString,
+            loombridge_dot_v1_dot_memory__pb2.Record.FromString,
             options,
             channel_credentials,
             insecure,

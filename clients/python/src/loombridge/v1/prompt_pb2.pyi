@@ -317,12 +317,6 @@ class UpdateWorkingRequest(_message.Message):
     add_evidence: _containers.RepeatedCompositeFieldContainer[_working_pb2.Evidence]
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., goal: _Optional[str] = ..., plan: _Optional[_Union[Plan, _Mapping]] = ..., activate: _Optional[_Iterable[str]] = ..., deactivate: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., goal_progress: _Optional[str] = ..., scratchpad: _Optional[str] = ..., signals: _Optional[_Iterable[_Union[_working_pb2.Signal, _Mapping]]] = ..., acknowledge: _Optional[_Iterable[_Union[_working_pb2.Acknowledgement, _Mapping]]] = ..., add_questions: _Optional[_Iterable[str]] = ..., remove_questions: _Optional[_Iterable[str]] = ..., add_evidence: _Optional[_Iterable[_Union[_working_pb2.Evidence, _Mapping]]] = ...) -> None: ...
 
-class UpdateWorkingResponse(_message.Message):
-    __slots__ = ("working",)
-    WORKING_FIELD_NUMBER: _ClassVar[int]
-    working: Working
-    def __init__(self, working: _Optional[_Union[Working, _Mapping]] = ...) -> None: ...
-
 class SectionInfo(_message.Message):
     __slots__ = ("name", "tokens", "before_tokens", "max_tokens", "outcome", "reason", "refs", "left_out", "source")
     NAME_FIELD_NUMBER: _ClassVar[int]

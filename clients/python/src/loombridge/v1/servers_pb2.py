@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/servers.proto\x12\rloombridge.v1\"\xce\x02\n\x13McpServerDefinition\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x02 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x03 \x03(\t\x12\x38\n\x03\x65nv\x18\x04 \x03(\x0b\x32+.loombridge.v1.McpServerDefinition.EnvEntry\x12\x0b\n\x03\x63wd\x18\x05 \x01(\t\x12\x0b\n\x03url\x18\x06 \x01(\t\x12@\n\x07headers\x18\x07 \x03(\x0b\x32/.loombridge.v1.McpServerDefinition.HeadersEntry\x12\x18\n\x10protocol_version\x18\x08 \x01(\t\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xc6\x01\n\tMcpServer\x12\x36\n\ndefinition\x18\x01 \x01(\x0b\x32\".loombridge.v1.McpServerDefinition\x12\x12\n\nconfigured\x18\x02 \x01(\x08\x12,\n\x05state\x18\x03 \x01(\x0e\x32\x1d.loombridge.v1.McpServerState\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x07 \x01(\x05\x12\x0e\n\x06tokens\x18\t \x01(\x05\x12\x0f\n\x07\x63hanged\x18\x0b \x03(\t\">\n\x15ListMcpServersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"\\\n\x16ListMcpServersResponse\x12)\n\x07servers\x18\x01 \x03(\x0b\x32\x18.loombridge.v1.McpServer\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"&\n\x16RemoveMcpServerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x19\n\x17RemoveMcpServerResponse\"w\n\x17\x43onnectMcpServerRequest\x12\x36\n\ndefinition\x18\x01 \x01(\x0b\x32\".loombridge.v1.McpServerDefinition\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61\x63\x63\x65pt_changed\x18\x03 \x01(\x08\"D\n\x18\x43onnectMcpServerResponse\x12(\n\x06server\x18\x01 \x01(\x0b\x32\x18.loombridge.v1.McpServer*\x8a\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1a\n\x16MCP_SERVER_STATE_READY\x10\x02\x12\x19\n\x15MCP_SERVER_STATE_AWAY\x10\x03\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/servers.proto\x12\rloombridge.v1\"\xce\x02\n\x13McpServerDefinition\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x02 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x03 \x03(\t\x12\x38\n\x03\x65nv\x18\x04 \x03(\x0b\x32+.loombridge.v1.McpServerDefinition.EnvEntry\x12\x0b\n\x03\x63wd\x18\x05 \x01(\t\x12\x0b\n\x03url\x18\x06 \x01(\t\x12@\n\x07headers\x18\x07 \x03(\x0b\x32/.loombridge.v1.McpServerDefinition.HeadersEntry\x12\x18\n\x10protocol_version\x18\x08 \x01(\t\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xc6\x01\n\tMcpServer\x12\x36\n\ndefinition\x18\x01 \x01(\x0b\x32\".loombridge.v1.McpServerDefinition\x12\x12\n\nconfigured\x18\x02 \x01(\x08\x12,\n\x05state\x18\x03 \x01(\x0e\x32\x1d.loombridge.v1.McpServerState\x12\x0f\n\x07problem\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x07 \x01(\x05\x12\x0e\n\x06tokens\x18\t \x01(\x05\x12\x0f\n\x07\x63hanged\x18\x0b \x03(\t\">\n\x15ListMcpServersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"\\\n\x16ListMcpServersResponse\x12)\n\x07servers\x18\x01 \x03(\x0b\x32\x18.loombridge.v1.McpServer\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"&\n\x16RemoveMcpServerRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"\x19\n\x17RemoveMcpServerResponse\"w\n\x17\x43onnectMcpServerRequest\x12\x36\n\ndefinition\x18\x01 \x01(\x0b\x32\".loombridge.v1.McpServerDefinition\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x16\n\x0e\x61\x63\x63\x65pt_changed\x18\x03 \x01(\x08*\x8a\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bMCP_SERVER_STATE_CONNECTING\x10\x01\x12\x1a\n\x16MCP_SERVER_STATE_READY\x10\x02\x12\x19\n\x15MCP_SERVER_STATE_AWAY\x10\x03\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,8 +36,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MCPSERVERDEFINITION_ENVENTRY']._serialized_options = b'8\001'
   _globals['_MCPSERVERDEFINITION_HEADERSENTRY']._loaded_options = None
   _globals['_MCPSERVERDEFINITION_HEADERSENTRY']._serialized_options = b'8\001'
-  _globals['_MCPSERVERSTATE']._serialized_start=1001
-  _globals['_MCPSERVERSTATE']._serialized_end=1139
+  _globals['_MCPSERVERSTATE']._serialized_start=931
+  _globals['_MCPSERVERSTATE']._serialized_end=1069
   _globals['_MCPSERVERDEFINITION']._serialized_start=47
   _globals['_MCPSERVERDEFINITION']._serialized_end=381
   _globals['_MCPSERVERDEFINITION_ENVENTRY']._serialized_start=291
@@ -56,6 +56,4 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REMOVEMCPSERVERRESPONSE']._serialized_end=807
   _globals['_CONNECTMCPSERVERREQUEST']._serialized_start=809
   _globals['_CONNECTMCPSERVERREQUEST']._serialized_end=928
-  _globals['_CONNECTMCPSERVERRESPONSE']._serialized_start=930
-  _globals['_CONNECTMCPSERVERRESPONSE']._serialized_end=998
 # @@protoc_insertion_point(module_scope)

@@ -105,9 +105,3 @@ class ConnectMcpServerRequest(_message.Message):
     name: str
     accept_changed: bool
     def __init__(self, definition: _Optional[_Union[McpServerDefinition, _Mapping]] = ..., name: _Optional[str] = ..., accept_changed: bool = ...) -> None: ...
-
-class ConnectMcpServerResponse(_message.Message):
-    __slots__ = ("server",)
-    SERVER_FIELD_NUMBER: _ClassVar[int]
-    server: McpServer
-    def __init__(self, server: _Optional[_Union[McpServer, _Mapping]] = ...) -> None: ...

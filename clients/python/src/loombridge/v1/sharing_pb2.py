@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from loombridge.v1 import options_pb2 as loombridge_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/sharing.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"q\n\x05Space\x12\x10\n\x08space_id\x18\x01 \x01(\t\x12%\n\x06\x61\x63\x63\x65ss\x18\x02 \x01(\x0e\x32\x15.loombridge.v1.Access\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x83\x01\n\x05Grant\x12\x0f\n\x07grantee\x18\x01 \x01(\t\x12%\n\x06\x61\x63\x63\x65ss\x18\x02 \x01(\x0e\x32\x15.loombridge.v1.Access\x12\x12\n\ngranted_by\x18\x03 \x01(\t\x12.\n\ngrant_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"8\n\x12\x43reateSpaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08space_id\x18\x02 \x01(\t\":\n\x13\x43reateSpaceResponse\x12#\n\x05space\x18\x01 \x01(\x0b\x32\x14.loombridge.v1.Space\"8\n\x12\x44\x65leteSpaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08space_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteSpaceResponse\"L\n\x11ListSpacesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"S\n\x12ListSpacesResponse\x12$\n\x06spaces\x18\x01 \x03(\x0b\x32\x14.loombridge.v1.Space\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x8e\x01\n\x12GrantAccessRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\x08space_id\x18\x02 \x01(\tH\x00\x12\x11\n\x07user_id\x18\x03 \x01(\tH\x00\x12\x0f\n\x07grantee\x18\x04 \x01(\t\x12%\n\x06\x61\x63\x63\x65ss\x18\x05 \x01(\x0e\x32\x15.loombridge.v1.AccessB\x07\n\x05owner\":\n\x13GrantAccessResponse\x12#\n\x05grant\x18\x01 \x01(\x0b\x32\x14.loombridge.v1.Grant\"h\n\x13RevokeAccessRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\x08space_id\x18\x02 \x01(\tH\x00\x12\x11\n\x07user_id\x18\x03 \x01(\tH\x00\x12\x0f\n\x07grantee\x18\x04 \x01(\tB\x07\n\x05owner\"\x16\n\x14RevokeAccessResponse\"|\n\x11ListGrantsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\x08space_id\x18\x02 \x01(\tH\x00\x12\x11\n\x07user_id\x18\x03 \x01(\tH\x00\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\tB\x07\n\x05owner\"S\n\x12ListGrantsResponse\x12$\n\x06grants\x18\x01 \x03(\x0b\x32\x14.loombridge.v1.Grant\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*U\n\x06\x41\x63\x63\x65ss\x12\x16\n\x12\x41\x43\x43\x45SS_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x41\x43\x43\x45SS_READ\x10\x01\x12\x10\n\x0c\x41\x43\x43\x45SS_WRITE\x10\x02\x12\x10\n\x0c\x41\x43\x43\x45SS_ADMIN\x10\x03\x32\xcb\x04\n\x0eSharingService\x12\\\n\x0b\x43reateSpace\x12!.loombridge.v1.CreateSpaceRequest\x1a\".loombridge.v1.CreateSpaceResponse\"\x06\x9a\xa8\x19\x02\x08\x02\x12\\\n\x0b\x44\x65leteSpace\x12!.loombridge.v1.DeleteSpaceRequest\x1a\".loombridge.v1.DeleteSpaceResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x12^\n\nListSpaces\x12 .loombridge.v1.ListSpacesRequest\x1a!.loombridge.v1.ListSpacesResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12\\\n\x0bGrantAccess\x12!.loombridge.v1.GrantAccessRequest\x1a\".loombridge.v1.GrantAccessResponse\"\x06\x9a\xa8\x19\x02\x08\x02\x12_\n\x0cRevokeAccess\x12\".loombridge.v1.RevokeAccessRequest\x1a#.loombridge.v1.RevokeAccessResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x12^\n\nListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bloombridge/v1/sharing.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"q\n\x05Space\x12\x10\n\x08space_id\x18\x01 \x01(\t\x12%\n\x06\x61\x63\x63\x65ss\x18\x02 \x01(\x0e\x32\x15.loombridge.v1.Access\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x83\x01\n\x05Grant\x12\x0f\n\x07grantee\x18\x01 \x01(\t\x12%\n\x06\x61\x63\x63\x65ss\x18\x02 \x01(\x0e\x32\x15.loombridge.v1.Access\x12\x12\n\ngranted_by\x18\x03 \x01(\t\x12.\n\ngrant_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"8\n\x12\x43reateSpaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08space_id\x18\x02 \x01(\t\"8\n\x12\x44\x65leteSpaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08space_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteSpaceResponse\"L\n\x11ListSpacesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"S\n\x12ListSpacesResponse\x12$\n\x06spaces\x18\x01 \x03(\x0b\x32\x14.loombridge.v1.Space\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x8e\x01\n\x12GrantAccessRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\x08space_id\x18\x02 \x01(\tH\x00\x12\x11\n\x07user_id\x18\x03 \x01(\tH\x00\x12\x0f\n\x07grantee\x18\x04 \x01(\t\x12%\n\x06\x61\x63\x63\x65ss\x18\x05 \x01(\x0e\x32\x15.loombridge.v1.AccessB\x07\n\x05owner\"h\n\x13RevokeAccessRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\x08space_id\x18\x02 \x01(\tH\x00\x12\x11\n\x07user_id\x18\x03 \x01(\tH\x00\x12\x0f\n\x07grantee\x18\x04 \x01(\tB\x07\n\x05owner\"\x16\n\x14RevokeAccessResponse\"|\n\x11ListGrantsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\x08space_id\x18\x02 \x01(\tH\x00\x12\x11\n\x07user_id\x18\x03 \x01(\tH\x00\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\tB\x07\n\x05owner\"S\n\x12ListGrantsResponse\x12$\n\x06grants\x18\x01 \x03(\x0b\x32\x14.loombridge.v1.Grant\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t*U\n\x06\x41\x63\x63\x65ss\x12\x16\n\x12\x41\x43\x43\x45SS_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x41\x43\x43\x45SS_READ\x10\x01\x12\x10\n\x0c\x41\x43\x43\x45SS_WRITE\x10\x02\x12\x10\n\x0c\x41\x43\x43\x45SS_ADMIN\x10\x03\x32\xaf\x04\n\x0eSharingService\x12N\n\x0b\x43reateSpace\x12!.loombridge.v1.CreateSpaceRequest\x1a\x14.loombridge.v1.Space\"\x06\x9a\xa8\x19\x02\x08\x02\x12\\\n\x0b\x44\x65leteSpace\x12!.loombridge.v1.DeleteSpaceRequest\x1a\".loombridge.v1.DeleteSpaceResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x12^\n\nListSpaces\x12 .loombridge.v1.ListSpacesRequest\x1a!.loombridge.v1.ListSpacesResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12N\n\x0bGrantAccess\x12!.loombridge.v1.GrantAccessRequest\x1a\x14.loombridge.v1.Grant\"\x06\x9a\xa8\x19\x02\x08\x02\x12_\n\x0cRevokeAccess\x12\".loombridge.v1.RevokeAccessRequest\x1a#.loombridge.v1.RevokeAccessResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x12^\n\nListGrants\x12 .loombridge.v1.ListGrantsRequest\x1a!.loombridge.v1.ListGrantsResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,36 +46,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SHARINGSERVICE'].methods_by_name['RevokeAccess']._serialized_options = b'\232\250\031\002\010\003'
   _globals['_SHARINGSERVICE'].methods_by_name['ListGrants']._loaded_options = None
   _globals['_SHARINGSERVICE'].methods_by_name['ListGrants']._serialized_options = b'\220\002\001\232\250\031\004\010\001(\001'
-  _globals['_ACCESS']._serialized_start=1265
-  _globals['_ACCESS']._serialized_end=1350
+  _globals['_ACCESS']._serialized_start=1145
+  _globals['_ACCESS']._serialized_end=1230
   _globals['_SPACE']._serialized_start=108
   _globals['_SPACE']._serialized_end=221
   _globals['_GRANT']._serialized_start=224
   _globals['_GRANT']._serialized_end=355
   _globals['_CREATESPACEREQUEST']._serialized_start=357
   _globals['_CREATESPACEREQUEST']._serialized_end=413
-  _globals['_CREATESPACERESPONSE']._serialized_start=415
-  _globals['_CREATESPACERESPONSE']._serialized_end=473
-  _globals['_DELETESPACEREQUEST']._serialized_start=475
-  _globals['_DELETESPACEREQUEST']._serialized_end=531
-  _globals['_DELETESPACERESPONSE']._serialized_start=533
-  _globals['_DELETESPACERESPONSE']._serialized_end=554
-  _globals['_LISTSPACESREQUEST']._serialized_start=556
-  _globals['_LISTSPACESREQUEST']._serialized_end=632
-  _globals['_LISTSPACESRESPONSE']._serialized_start=634
-  _globals['_LISTSPACESRESPONSE']._serialized_end=717
-  _globals['_GRANTACCESSREQUEST']._serialized_start=720
-  _globals['_GRANTACCESSREQUEST']._serialized_end=862
-  _globals['_GRANTACCESSRESPONSE']._serialized_start=864
-  _globals['_GRANTACCESSRESPONSE']._serialized_end=922
-  _globals['_REVOKEACCESSREQUEST']._serialized_start=924
-  _globals['_REVOKEACCESSREQUEST']._serialized_end=1028
-  _globals['_REVOKEACCESSRESPONSE']._serialized_start=1030
-  _globals['_REVOKEACCESSRESPONSE']._serialized_end=1052
-  _globals['_LISTGRANTSREQUEST']._serialized_start=1054
-  _globals['_LISTGRANTSREQUEST']._serialized_end=1178
-  _globals['_LISTGRANTSRESPONSE']._serialized_start=1180
-  _globals['_LISTGRANTSRESPONSE']._serialized_end=1263
-  _globals['_SHARINGSERVICE']._serialized_start=1353
-  _globals['_SHARINGSERVICE']._serialized_end=1940
+  _globals['_DELETESPACEREQUEST']._serialized_start=415
+  _globals['_DELETESPACEREQUEST']._serialized_end=471
+  _globals['_DELETESPACERESPONSE']._serialized_start=473
+  _globals['_DELETESPACERESPONSE']._serialized_end=494
+  _globals['_LISTSPACESREQUEST']._serialized_start=496
+  _globals['_LISTSPACESREQUEST']._serialized_end=572
+  _globals['_LISTSPACESRESPONSE']._serialized_start=574
+  _globals['_LISTSPACESRESPONSE']._serialized_end=657
+  _globals['_GRANTACCESSREQUEST']._serialized_start=660
+  _globals['_GRANTACCESSREQUEST']._serialized_end=802
+  _globals['_REVOKEACCESSREQUEST']._serialized_start=804
+  _globals['_REVOKEACCESSREQUEST']._serialized_end=908
+  _globals['_REVOKEACCESSRESPONSE']._serialized_start=910
+  _globals['_REVOKEACCESSRESPONSE']._serialized_end=932
+  _globals['_LISTGRANTSREQUEST']._serialized_start=934
+  _globals['_LISTGRANTSREQUEST']._serialized_end=1058
+  _globals['_LISTGRANTSRESPONSE']._serialized_start=1060
+  _globals['_LISTGRANTSRESPONSE']._serialized_end=1143
+  _globals['_SHARINGSERVICE']._serialized_start=1233
+  _globals['_SHARINGSERVICE']._serialized_end=1792
 # @@protoc_insertion_point(module_scope)

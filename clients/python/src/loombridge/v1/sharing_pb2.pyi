@@ -52,12 +52,6 @@ class CreateSpaceRequest(_message.Message):
     space_id: str
     def __init__(self, agent_id: _Optional[str] = ..., space_id: _Optional[str] = ...) -> None: ...
 
-class CreateSpaceResponse(_message.Message):
-    __slots__ = ("space",)
-    SPACE_FIELD_NUMBER: _ClassVar[int]
-    space: Space
-    def __init__(self, space: _Optional[_Union[Space, _Mapping]] = ...) -> None: ...
-
 class DeleteSpaceRequest(_message.Message):
     __slots__ = ("agent_id", "space_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -101,12 +95,6 @@ class GrantAccessRequest(_message.Message):
     grantee: str
     access: Access
     def __init__(self, agent_id: _Optional[str] = ..., space_id: _Optional[str] = ..., user_id: _Optional[str] = ..., grantee: _Optional[str] = ..., access: _Optional[_Union[Access, str]] = ...) -> None: ...
-
-class GrantAccessResponse(_message.Message):
-    __slots__ = ("grant",)
-    GRANT_FIELD_NUMBER: _ClassVar[int]
-    grant: Grant
-    def __init__(self, grant: _Optional[_Union[Grant, _Mapping]] = ...) -> None: ...
 
 class RevokeAccessRequest(_message.Message):
     __slots__ = ("agent_id", "space_id", "user_id", "grantee")

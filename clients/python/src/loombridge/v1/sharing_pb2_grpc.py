@@ -46,7 +46,7 @@ class SharingServiceStub(object):
         self.CreateSpace = channel.unary_unary(
                 '/loombridge.v1.SharingService/CreateSpace',
                 request_serializer=loombridge_dot_v1_dot_sharing__pb2.CreateSpaceRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_sharing__pb2.CreateSpaceResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_sharing__pb2.Space.FromString,
                 _registered_method=True)
         self.DeleteSpace = channel.unary_unary(
                 '/loombridge.v1.SharingService/DeleteSpace',
@@ -61,7 +61,7 @@ class SharingServiceStub(object):
         self.GrantAccess = channel.unary_unary(
                 '/loombridge.v1.SharingService/GrantAccess',
                 request_serializer=loombridge_dot_v1_dot_sharing__pb2.GrantAccessRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_sharing__pb2.GrantAccessResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_sharing__pb2.Grant.FromString,
                 _registered_method=True)
         self.RevokeAccess = channel.unary_unary(
                 '/loombridge.v1.SharingService/RevokeAccess',
@@ -145,7 +145,7 @@ def add_SharingServiceServicer_to_server(servicer, server):
             'CreateSpace': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateSpace,
                     request_deserializer=loombridge_dot_v1_dot_sharing__pb2.CreateSpaceRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_sharing__pb2.CreateSpaceResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_sharing__pb2.Space.SerializeToString,
             ),
             'DeleteSpace': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteSpace,
@@ -160,7 +160,7 @@ def add_SharingServiceServicer_to_server(servicer, server):
             'GrantAccess': grpc.unary_unary_rpc_method_handler(
                     servicer.GrantAccess,
                     request_deserializer=loombridge_dot_v1_dot_sharing__pb2.GrantAccessRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_sharing__pb2.GrantAccessResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_sharing__pb2.Grant.SerializeToString,
             ),
             'RevokeAccess': grpc.unary_unary_rpc_method_handler(
                     servicer.RevokeAccess,
@@ -208,7 +208,7 @@ class SharingService(object):
             target,
             '/loombridge.v1.SharingService/CreateSpace',
             loombridge_dot_v1_dot_sharing__pb2.CreateSpaceRequest.SerializeToString,
-            loombridge_dot_v1_dot_sharing__pb2.CreateSpaceResponse.FromString,
+            loombridge_dot_v1_dot_sharing__pb2.Space.FromString,
             options,
             channel_credentials,
             insecure,
@@ -289,7 +289,7 @@ class SharingService(object):
             target,
             '/loombridge.v1.SharingService/GrantAccess',
             loombridge_dot_v1_dot_sharing__pb2.GrantAccessRequest.SerializeToString,
-            loombridge_dot_v1_dot_sharing__pb2.GrantAccessResponse.FromString,
+            loombridge_dot_v1_dot_sharing__pb2.Grant.FromString,
             options,
             channel_credentials,
             insecure,

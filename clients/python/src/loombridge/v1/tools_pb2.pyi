@@ -143,12 +143,6 @@ class ApproveCallRequest(_message.Message):
     decision: ApprovalDecision
     def __init__(self, agent_id: _Optional[str] = ..., id: _Optional[str] = ..., decision: _Optional[_Union[ApprovalDecision, str]] = ...) -> None: ...
 
-class ApproveCallResponse(_message.Message):
-    __slots__ = ("approval",)
-    APPROVAL_FIELD_NUMBER: _ClassVar[int]
-    approval: PendingApproval
-    def __init__(self, approval: _Optional[_Union[PendingApproval, _Mapping]] = ...) -> None: ...
-
 class RememberedApproval(_message.Message):
     __slots__ = ("id", "capability", "decision", "agent_id", "session_id", "approver_id", "create_time")
     ID_FIELD_NUMBER: _ClassVar[int]

@@ -54,7 +54,7 @@ class ToolServiceStub(object):
         self.ApproveCall = channel.unary_unary(
                 '/loombridge.v1.ToolService/ApproveCall',
                 request_serializer=loombridge_dot_v1_dot_tools__pb2.ApproveCallRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_tools__pb2.ApproveCallResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_tools__pb2.PendingApproval.FromString,
                 _registered_method=True)
         self.ListApprovals = channel.unary_unary(
                 '/loombridge.v1.ToolService/ListApprovals',
@@ -74,7 +74,7 @@ class ToolServiceStub(object):
         self.ConnectMcpServer = channel.unary_unary(
                 '/loombridge.v1.ToolService/ConnectMcpServer',
                 request_serializer=loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerResponse.FromString,
+                response_deserializer=loombridge_dot_v1_dot_servers__pb2.McpServer.FromString,
                 _registered_method=True)
         self.RemoveMcpServer = channel.unary_unary(
                 '/loombridge.v1.ToolService/RemoveMcpServer',
@@ -187,7 +187,7 @@ def add_ToolServiceServicer_to_server(servicer, server):
             'ApproveCall': grpc.unary_unary_rpc_method_handler(
                     servicer.ApproveCall,
                     request_deserializer=loombridge_dot_v1_dot_tools__pb2.ApproveCallRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_tools__pb2.ApproveCallResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_tools__pb2.PendingApproval.SerializeToString,
             ),
             'ListApprovals': grpc.unary_unary_rpc_method_handler(
                     servicer.ListApprovals,
@@ -207,7 +207,7 @@ def add_ToolServiceServicer_to_server(servicer, server):
             'ConnectMcpServer': grpc.unary_unary_rpc_method_handler(
                     servicer.ConnectMcpServer,
                     request_deserializer=loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerResponse.SerializeToString,
+                    response_serializer=loombridge_dot_v1_dot_servers__pb2.McpServer.SerializeToString,
             ),
             'RemoveMcpServer': grpc.unary_unary_rpc_method_handler(
                     servicer.RemoveMcpServer,
@@ -323,7 +323,7 @@ class ToolService(object):
             target,
             '/loombridge.v1.ToolService/ApproveCall',
             loombridge_dot_v1_dot_tools__pb2.ApproveCallRequest.SerializeToString,
-            loombridge_dot_v1_dot_tools__pb2.ApproveCallResponse.FromString,
+            loombridge_dot_v1_dot_tools__pb2.PendingApproval.FromString,
             options,
             channel_credentials,
             insecure,
@@ -431,7 +431,7 @@ class ToolService(object):
             target,
             '/loombridge.v1.ToolService/ConnectMcpServer',
             loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerRequest.SerializeToString,
-            loombridge_dot_v1_dot_servers__pb2.ConnectMcpServerResponse.FromString,
+            loombridge_dot_v1_dot_servers__pb2.McpServer.FromString,
             options,
             channel_credentials,
             insecure,
