@@ -143,7 +143,7 @@ build-bench: install-deps ## Build bin/loom-bridge-bench
 .PHONY: build-static
 build-static: install-deps $(MODEL) ## The same with RocksDB linked in: the binary needs only the C library
 	$(BUILD_HELPER)
-	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lgflags -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
+	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
 	  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper \
 	  -ldflags '-s -w -buildid= -X main.version=$(VERSION) -extldflags=-Wl,-Map=$(CURDIR)/$(SERVER).map' \
 	  -o $(SERVER) ./server/cmd/loom-bridge-server
@@ -172,6 +172,10 @@ SIGNERS ?= $(DEPLOY)/release.signers
 release: wheels $(NFPM_STAMP) ## Write dist/, all that a VERSION=X.Y.Z is installed from; SIGN_KEY=FILE signs it
 	@command -v mmdebstrap >/dev/null || { echo "Missing mmdebstrap: apt-get install mmdebstrap"; exit 1; }
 	PATH='$(TOOLS)':"$$PATH" $(PYTHON) -B .ci/release.py $(DIST) $(VERSION) $(SERVER) $(MODEL) $(if $(SIGN_KEY),'$(SIGN_KEY)' '$(SIGNERS)')
+
+.PHONY: release-test
+release-test: $(RUN_STAMP) ## Install dist/ on new roots by each road and time it; AGAIN=FOLDER also builds it there anew
+	$(RUN)/bin/python -B .ci/release_test.py $(DIST) $(AGAIN)
 
 # Where `loom run` looks first for a server that it did not build itself.
 LOOM_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/loom/bin/latest

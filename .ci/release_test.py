@@ -1,0 +1,327 @@
+"""Installs a release as its users do, on small Debians of its own, and proves what it claims.
+
+Each road is timed from the files of the release to the first answered query, which the
+release's own Python client asks. With a folder for it, the binary is built again there,
+with an empty cache, and must have the same bytes. Needs root, for roots; and apt's sources.
+
+Usage: release_test.py FOLDER [NEW-FOLDER]
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import wheel_test
+
+import loombridge.sync
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_BYTES = 90 << 20
+"""Of the binary."""
+MOST_SECONDS = 2.0
+"""From the start of a server to its address, on a machine that does other things."""
+DATA, CONFIG = "var/lib/loom-bridge", "etc/loom-bridge/config.toml"
+
+
+def must(good: bool, what: str) -> None:
+    """Stop with a sentence unless something is so."""
+    print(f"{'ok  ' if good else 'FAIL'} {what}", flush=True)
+    if not good:
+        sys.exit(1)
+
+
+def run(*argv: str | Path, **options: object) -> str:
+    """Return what a command prints."""
+    return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, **options).stdout
+
+
+def inside(
+    root: Path, *argv: str, user: str = "root", read_only: tuple[str, ...] = ()
+) -> list[str]:
+    """Return a command that runs in a root, with mounts of its own.
+
+    Args:
+        root: The folder.
+        argv: The command.
+        user: Whose it is, without any capability if that is not root.
+        read_only: Folders that can be written to, in a root that otherwise cannot; empty: all.
+    """
+    steps = [f"mount --bind {root} {root}"]
+    steps += [f"mount --bind {root}/{name} {root}/{name}" for name in read_only]
+    steps += [f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
+    steps += [f"mount -o remount,ro,bind {root}"] if read_only else []
+    switch = [] if user == "root" else [f"--userspec={user}"]
+    script = " && ".join([*steps, 'exec chroot "$@"'])
+    return ["unshare", "--mount", "sh", "-c", script, "-", *switch, str(root), *argv]
+
+
+@contextlib.contextmanager
+def serving(command: list[str], cwd: Path | None = None) -> Iterator[str]:
+    """Serve on a free port until the end; gives the address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    quiet = subprocess.DEVNULL
+    server = subprocess.Popen(
+        [*command, "--addr", address, "--log-level", "warn"], cwd=cwd, stdout=quiet
+    )
+    try:
+        yield address
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def ask(address: str, save: bool = True) -> None:
+    """Save something, and find it."""
+    with loombridge.sync.connect(address, agent_id="researcher-1") as ctx:
+        if save:
+            ctx.memory_save("Bitcoin closed at 45,000")
+        found = [hit.record.text for hit in ctx.memory_query("Where did Bitcoin close?")]
+    must("Bitcoin closed at 45,000" in found, f"the first query is answered: {found}")
+
+
+class Release:
+    """The files of one, and how long the roads took."""
+
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        """Take its folder, and one to work in."""
+        self.folder, self.scratch = folder, scratch
+        self.times: list[tuple[str, str, float]] = []
+        self.base = self.file("*.tar.gz").name.removesuffix(".tar.gz")
+
+    def file(self, pattern: str) -> Path:
+        """Return the one file of a form."""
+        (file,) = self.folder.glob(pattern)
+        return file
+
+    @contextlib.contextmanager
+    def road(self, name: str, line: str) -> Iterator[None]:
+        """Time a road."""
+        print(f"\n== {name}")
+        begin = time.monotonic()
+        yield
+        self.times.append((name, line, time.monotonic() - begin))
+
+    def checked(self) -> None:
+        """Check sums, signature and bill of materials."""
+        run("sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS", cwd=self.folder)
+        listed = (self.folder / "SHA256SUMS").read_text().split()[1::2]
+        there = {file.name for file in self.folder.iterdir() if "SHA256SUMS" not in file.name}
+        must(set(listed) == there, f"SHA256SUMS has all {len(there)} files")
+        bill = json.loads(self.file("*.sbom.json").read_text())
+        names = {part["name"] for part in bill["components"]}
+        modules = set(
+            re.findall(
+                r"^\t(?:dep|=>)\t(\S+)", run("go", "version", "-m", self.binary()), re.MULTILINE
+            )
+        )
+        must(modules <= names, f"the bill of materials has all {len(modules)} modules")
+        archives = {file["value"] for part in bill["components"] for file in part["properties"]}
+        (flags,) = re.findall(r"-Wl,-Bstatic (.*) -Wl,-Bdynamic", (ROOT / "Makefile").read_text())
+        wanted = {f"lib{name[2:]}.a" for name in flags.split()} | {"libgcc.a", "libc.so.6"}
+        must(wanted <= archives, f"and all libraries: {' '.join(sorted(wanted))}")
+        dynamic = run("objdump", "--private-headers", self.binary())
+        needed = {name for name in re.findall(r"NEEDED +(\S+)", dynamic) if name[:2] != "ld"}
+        must(needed <= archives, f"and what it needs to start: {' '.join(sorted(needed))}")
+
+    def debian(self) -> Path:
+        """Return a small Debian, made once."""
+        root = self.scratch / "debian"
+        if not root.exists():
+            command = ["mmdebstrap", "--quiet", "--variant=minbase", "--include=rpm", "bookworm"]
+            run(*command, root, "/etc/apt/sources.list.d/debian.sources")
+        return root
+
+    def binary(self) -> Path:
+        """Return the binary of the archive, unpacked."""
+        return self.scratch / self.base / "loom-bridge-server"
+
+    def archive(self) -> None:
+        """Unpack and start."""
+        with self.road("archive", f"tar xzf {self.base}.tar.gz; ./loom-bridge-server"):
+            run("tar", "xzf", self.file("*.tar.gz"), "-C", self.scratch)
+            home = self.scratch / "home"
+            home.mkdir()
+            with serving([str(self.binary())], home) as address:
+                ask(address)
+        size = self.binary().stat().st_size
+        must(
+            size < MOST_BYTES,
+            f"the binary has {size >> 20} MiB, at most {MOST_BYTES >> 20} are wanted",
+        )
+        told, begin = home / "address", time.monotonic()
+        with serving([str(self.binary()), "--addr-file", str(told)], home):
+            while not told.exists() and time.monotonic() - begin < 30:
+                time.sleep(0.002)
+        took = time.monotonic() - begin
+        must(took < MOST_SECONDS, f"it serves {took:.2f} s after its start, its end included")
+
+    def deb(self) -> None:
+        """Install, change, install again, remove, install, and purge on a Debian."""
+        root = self.debian()
+        file = self.file("*.deb")
+        shutil.copy(file, root)
+        start = ["/usr/bin/loom-bridge-server", "--config", f"/{CONFIG}"]
+        server = inside(root, *start, user="loom-bridge", read_only=(DATA, "tmp"))
+        install = inside(root, "dpkg", "--install", f"/{file.name}")
+        with self.road("deb", f"apt install ./{file.name}"):
+            print(run(*install), end="")
+            with serving(server) as address:
+                ask(address)
+                healthy = inside(root, start[0], "health", "--addr", address, user="nobody")
+                must(run(*healthy) == "SERVING\n", "its command health says so")
+        config = root / CONFIG
+        config.write_text(config.read_text() + "# changed\n")
+        run(*install)
+        with serving(server) as address:
+            ask(address, save=False)
+        must("# changed" in config.read_text(), "an upgrade keeps data and the changed settings")
+        run(*inside(root, "dpkg", "--remove", "loom-bridge"))
+        kept = any((root / DATA / "store").iterdir()) and config.exists()
+        must(
+            kept and not (root / "usr/bin/loom-bridge-server").exists(),
+            "removal keeps data and settings",
+        )
+        run(*install)
+        with serving(server) as address:
+            ask(address, save=False)
+        run(*inside(root, "dpkg", "--purge", "loom-bridge"))
+        user = "loom-bridge" in (root / "etc/passwd").read_text()
+        left = [name for name in (DATA, CONFIG, "etc/loom-bridge") if (root / name).exists()]
+        must(not user and not left, f"a purge leaves nothing: {left}")
+
+    def rpm(self) -> None:
+        """Install by RPM, but not what it needs: no root of a kin of Fedora can be had."""
+        root = self.debian()
+        file = self.file("*.rpm")
+        shutil.copy(file, root)
+        server = inside(
+            root,
+            "/usr/bin/loom-bridge-server",
+            "--config",
+            f"/{CONFIG}",
+            user="loom-bridge",
+            read_only=(DATA, "tmp"),
+        )
+        with self.road("rpm", f"rpm -i --nodeps {file.name}, on Debian"):
+            run(*inside(root, "rpm", "--install", "--nodeps", f"/{file.name}"))
+            with serving(server) as address:
+                ask(address)
+        run(*inside(root, "rpm", "--erase", "--nodeps", "loom-bridge"))
+        must(any((root / DATA / "store").iterdir()), "removal keeps data")
+
+    def image(self) -> None:
+        """Unpack the image's layout, and start what it names, as its user, on a root to read."""
+        with self.road("image", f"{self.file('*.image.tar').name}: its layers, its entry point"):
+            layout, root = self.scratch / "layout", self.scratch / "root"
+            root.mkdir()
+            run("tar", "xf", self.file("*.image.tar"), f"--one-top-level={layout}")
+
+            def blob(of: dict[str, str]) -> bytes:
+                data = (layout / "blobs" / of["digest"].replace(":", "/")).read_bytes()
+                must(
+                    of["digest"] == f"sha256:{hashlib.sha256(data).hexdigest()}",
+                    f"{of['mediaType']}: its digest",
+                )
+                return data
+
+            (first,) = json.loads((layout / "index.json").read_text())["manifests"]
+            manifest = json.loads(blob(first))
+            about = json.loads(blob(manifest["config"]))
+            for one in manifest["layers"]:
+                blob(one)
+                run("tar", "xzpf", layout / "blobs" / one["digest"].replace(":", "/"), "-C", root)
+            config = about["config"]
+            (volume,) = config["Volumes"]
+            user, home = config["User"], volume.strip("/")
+            env = ["env", "-i", f"--chdir={config['WorkingDir']}", *config["Env"]]
+            server = inside(
+                root, *env, *config["Entrypoint"], user=f"{user}:{user}", read_only=(home,)
+            )
+            with serving(server) as address:
+                ask(address)
+                check = [*env, f"LOOM_BRIDGE_ADDR={address}", *config["Healthcheck"]["Test"][1:]]
+                must(
+                    run(*inside(root, *check, user=f"{user}:{user}", read_only=(home,)))
+                    == "SERVING\n",
+                    "its check of health",
+                )
+                probe = inside(
+                    root,
+                    *env,
+                    "sh",
+                    "-c",
+                    "id -u; touch /x || echo read-only",
+                    user=f"{user}:{user}",
+                    read_only=(home,),
+                )
+                must(
+                    run(*probe, stderr=subprocess.DEVNULL).split() == [user, "read-only"],
+                    f"as user {user}, on a root to read",
+                )
+
+    def wheel(self) -> None:
+        """Install by pip."""
+        with self.road("wheel", "pip install 'loombridge[server]'"):
+            must(wheel_test.main(self.folder) == 0, "the README's program runs")
+
+    def rebuilt(self, target: Path) -> None:
+        """Build the binary again elsewhere, from nothing, and compare."""
+        begin = time.monotonic()
+        version = run(self.binary(), "--version").split()[-1]
+        run("git", "clone", "--quiet", ROOT, target)
+        (target / "bin").mkdir()
+        for file in ROOT.glob("bin/use-multilingual-3.*"):
+            (target / "bin" / file.name).symlink_to(file)
+        with tempfile.TemporaryDirectory() as cache:
+            run(
+                "make",
+                "build-static",
+                f"VERSION={version}",
+                cwd=target,
+                env=os.environ | {"GOCACHE": cache},
+            )
+        old, new = (
+            hashlib.sha256(file.read_bytes()).hexdigest()
+            for file in (self.binary(), target / "bin/loom-bridge-server")
+        )
+        must(old == new, f"built again in {target} in {time.monotonic() - begin:.0f} s: {new}")
+
+
+def main(folder: Path, again: Path | None) -> None:
+    """Run everything."""
+    if os.geteuid():
+        sys.exit("make release-test needs root, for the roots that it installs in")
+    with tempfile.TemporaryDirectory(prefix="release-") as scratch:
+        release = Release(folder.absolute(), Path(scratch))
+        for step in (
+            release.archive,
+            release.checked,
+            release.deb,
+            release.rpm,
+            release.image,
+            release.wheel,
+        ):
+            step()
+        if again:
+            release.rebuilt(again.absolute())
+        print()
+        for name, line, took in release.times:
+            print(f"{name:8} {took:6.1f} s  {line}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]), Path(sys.argv[2]) if sys.argv[2:] else None)
