@@ -161,7 +161,11 @@ func TestOversizeMessages(t *testing.T) {
 	s := servertest.Start(t, nil)
 	conn := s.Dial(t, grpc.WithDefaultCallOptions(grpc.MaxCallSendMsgSize(64<<20)))
 	everyMethod(func(method string, d protoreflect.MethodDescriptor) {
-		for _, size := range []int{4<<20 + 1, 16 << 20} {
+		sizes := []int{4<<20 + 1, 16 << 20}
+		if testing.Short() && !strings.HasSuffix(method, "/MemorySave") { // gRPC refuses the largest before it knows the method
+			sizes = sizes[:1]
+		}
+		for _, size := range sizes {
 			message := dynamicpb.NewMessage(d.Input())
 			padding := protowire.AppendBytes(protowire.AppendTag(nil, 1000, protowire.BytesType), make([]byte, size))
 			message.SetUnknown(padding)

@@ -93,7 +93,10 @@ func TestSameToolsSameBytes(t *testing.T) {
 	schema := map[string]any{"type": "object", "properties": map[string]any{"path": map[string]any{"type": "string", "description": "<where>"}, "a": map[string]any{"type": "integer"}}}
 	names := []string{"one", "two", "three", "a:b", "z"}
 	hashes, toolTexts := map[string]int{}, map[string]bool{}
-	const rounds, each = 20, 50
+	rounds, each := 20, 50
+	if testing.Short() {
+		rounds, each = 10, 10
+	}
 	for range rounds {
 		hello := helloOf("provider")
 		random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })

@@ -97,7 +97,11 @@ func TestSameLogSameBytes(t *testing.T) {
 	}
 	stored := MustDump(t, engine)
 	first := map[*loombridgev1.HistorySettings]*loombridgev1.AssembleResponse{}
-	for i := range 1000 {
+	times := 1000
+	if testing.Short() {
+		times = 200
+	}
+	for i := range times {
 		calls := []*loombridgev1.HistorySettings{nil}
 		if i%20 == 0 {
 			calls = append(calls, others...)

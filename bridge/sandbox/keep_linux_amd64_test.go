@@ -190,7 +190,7 @@ func setOff(t *testing.T, user int) {
 			limit  []string // one of them, or a failure of the program itself where it is empty
 			only   bool     // tier N
 		}{
-			"forks":        {script: "import os,time\nend=time.time()+2\nwhile time.time()<end:\n try: os.fork()\n except OSError: time.sleep(0.01)\nos._exit(3)", limit: []string{"processes", ""}},
+			"forks":        {script: "import os,time\nend=time.time()+.5\nwhile time.time()<end:\n try: os.fork()\n except OSError: time.sleep(0.01)\nos._exit(3)", limit: []string{"processes", ""}},
 			"one process":  {script: "b=[]\nwhile True: b.append(bytearray(16<<20))", limit: []string{"memory", ""}},
 			"many of them": {script: "import os,time\nfor i in range(7): os.fork() if i<3 else 0\nb=bytearray(os.urandom(1<<20))*60\ntime.sleep(20)", limit: []string{"memory"}},
 			"memory files": {script: "import os,time\nf=os.memfd_create('x')\nwhile True: os.write(f,b'x'*(1<<20))", limit: []string{"memory", ""}},

@@ -399,7 +399,11 @@ func TestConformance74BusyStreamsEnd(t *testing.T) {
 			w := MustLoom(t, loomOptions{})
 			w.register("a", "work.*")
 			publisher := w.open("p")
-			for round := range 10 {
+			rounds := 10
+			if testing.Short() {
+				rounds = 4
+			}
+			for round := range rounds {
 				s := w.open("a")
 				for i := range 500 {
 					publisher.publish("work.flood", &loomv1pb.Event{Id: fmt.Sprint(round, " ", i)})

@@ -345,9 +345,10 @@ async def test_closing_the_client_ends_a_wait_for_the_next_item(
 async def test_closing_the_client_ends_its_streams_at_the_server(
     fake: Fake, ctx: loombridge.Client
 ) -> None:
-    ended = asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
     async def stream(_request: Any, _call: Call) -> AsyncGenerator[Any, None]:
+        begun.set()
         try:
             yield ready(t=0)
             await asyncio.sleep(60)
@@ -357,8 +358,9 @@ async def test_closing_the_client_ends_its_streams_at_the_server(
     fake.on_stream(_rpc.SUBSCRIBE, stream)
     opened = ctx.events.subscribe({"t": 0})
     await give_up(opened)
-    await ctx.close()
     async with asyncio.timeout(60):
+        await begun.wait()
+        await ctx.close()
         await ended.wait()
 
 

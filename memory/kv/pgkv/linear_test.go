@@ -235,7 +235,10 @@ func startServer(t *testing.T) *pgtest.Server {
 // Whatever befalls the server and the way to it, two stores on it are one: there is an order
 // of all that was read and written that explains every answer.
 func TestLinearizable(t *testing.T) {
-	const between = 150 // operations on each store
+	between := int64(150) // operations on each store
+	if testing.Short() {
+		between = 60
+	}
 	for name, fault := range map[string]func(t *testing.T, server *pgtest.Server, way *cutter, l *linear){
 		"the postmaster is killed": func(t *testing.T, server *pgtest.Server, _ *cutter, _ *linear) {
 			if err := errors.Join(server.Kill(), server.Restart()); err != nil {

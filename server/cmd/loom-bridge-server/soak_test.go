@@ -313,11 +313,11 @@ func mustBuild(tb testing.TB) string {
 	return binary.path()
 }
 
-// mustStart starts the program and returns its address.
+// mustStart starts the program, which collects garbage as a user's does, and returns its address.
 func mustStart(t testing.TB, binary string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
 	process := exec.Command(binary, byWords(args)...)
-	process.Stderr = os.Stderr
+	process.Env, process.Stderr = append(os.Environ(), "GOGC="), os.Stderr
 	out, err := process.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -91,6 +91,9 @@ func TestHintsNeverHurt(t *testing.T) {
 		t.Run(set.Name, func(t *testing.T) {
 			none := 0.0
 			for i, hint := range evidence.Hints() {
+				if testing.Short() && i > 3 && i%2 == 1 {
+					continue // sessions of another length are tried without authors
+				}
 				sum, questions := 0.0, 0
 				for _, talk := range set.Talks {
 					s := servertest.Start(t, nil)
