@@ -29,6 +29,8 @@ type View struct {
 	from  kv.Reader
 	// onlyRemembered answers from the cache alone.
 	onlyRemembered bool
+	// whole is what the answers are parts of; nil where they are not.
+	whole *wholeAnswer
 }
 
 // At returns the records as a snapshot of the store's engine has them, or the engine
@@ -167,6 +169,25 @@ type rememberedAnswer struct {
 	value any
 	// until is when the first of its records expires; zero is never.
 	until time.Time
+	size  int // bytes
+}
+
+// expires notes when something of it expires; zero is never.
+func (a *rememberedAnswer) expires(at time.Time) {
+	if !at.IsZero() && (a.until.IsZero() || at.Before(a.until)) {
+		a.until = at
+	}
+}
+
+func (r remembered) get(tenant, key string, now time.Time) (rememberedAnswer, bool) {
+	known, ok := r.answers.Get(tenant, key)
+	return known, ok && (known.until.IsZero() || known.until.After(now))
+}
+
+func (r remembered) put(tenant, key string, a rememberedAnswer) {
+	if a.size <= maxAnswerBytes {
+		r.answers.Put(tenant, key, a, a.size)
+	}
 }
 
 func newRemembered(bytes int) remembered {
@@ -178,6 +199,7 @@ const (
 	queried byte = iota + 1
 	listed
 	gotten
+	wholes
 )
 
 // remember returns the answer of a view to what parts say, which find finds where it is
@@ -200,7 +222,8 @@ func remember[T any](ctx context.Context, v View, scopes []kv.Scope, kind byte, 
 	if err != nil {
 		return none, err
 	}
-	if known, ok := v.store.remembered.answers.Get(scopes[0].Tenant, key); ok && (known.until.IsZero() || known.until.After(now)) {
+	if known, ok := v.store.remembered.get(scopes[0].Tenant, key, now); ok {
+		v.whole.add(&known)
 		return known.value.(T), nil
 	}
 	if v.onlyRemembered {
@@ -208,22 +231,70 @@ func remember[T any](ctx context.Context, v View, scopes []kv.Scope, kind byte, 
 	}
 	found, records, lasts, err := find()
 	if err != nil || !lasts {
+		v.whole.add(nil)
 		return found, err
 	}
-	known, size := rememberedAnswer{value: found}, answerBytes+len(key)
+	known := rememberedAnswer{value: found, size: answerBytes + len(key)}
 	for _, r := range records {
 		if r == nil {
 			continue
 		}
-		size += recordBytes + r.Bytes()
-		if at := r.ExpireTime; !at.IsZero() && (known.until.IsZero() || at.Before(known.until)) {
-			known.until = at
-		}
+		known.size += recordBytes + r.Bytes()
+		known.expires(r.ExpireTime)
 	}
-	if size <= maxAnswerBytes {
-		v.store.remembered.answers.Put(scopes[0].Tenant, key, known, size)
-	}
+	v.whole.add(&known)
+	v.store.remembered.put(scopes[0].Tenant, key, known)
 	return found, nil
+}
+
+// Whole is what find makes of answers of a view about scopes and nothing else but parts, and its
+// bytes in memory. Of a snapshot it is remembered, as those answers are; it is for reading only.
+func Whole[T any](ctx context.Context, v View, scopes []kv.Scope, parts []string, find func(View) (T, int, error)) (T, error) {
+	_, still := v.from.(kv.Snapshot)
+	if !still || len(scopes) == 0 {
+		found, _, err := find(v)
+		return found, err
+	}
+	var none T
+	key, now, err := v.key(ctx, scopes, wholes, parts)
+	if err != nil {
+		return none, wrap("memory: read sequence", err)
+	}
+	tenant := scopes[0].Tenant
+	if known, ok := v.store.remembered.get(tenant, key, now); ok {
+		v.whole.add(&known)
+		return known.value.(T), nil
+	}
+	inner := v
+	inner.whole = &wholeAnswer{lasts: true}
+	found, size, err := find(inner)
+	if err != nil || !inner.whole.lasts {
+		v.whole.add(nil)
+		return found, err
+	}
+	known := inner.whole.rememberedAnswer
+	known.value, known.size = found, size+answerBytes+len(key)
+	v.whole.add(&known)
+	v.store.remembered.put(tenant, key, known)
+	return found, nil
+}
+
+// wholeAnswer is an answer that is being made of others.
+type wholeAnswer struct {
+	rememberedAnswer
+
+	lasts bool // all of them do
+}
+
+// add takes in an answer, nil for one that does not last.
+func (w *wholeAnswer) add(part *rememberedAnswer) {
+	switch {
+	case w == nil:
+	case part == nil:
+		w.lasts = false
+	default:
+		w.expires(part.until)
+	}
 }
 
 // key names an answer. Words such as "yesterday" mean something else each day.
@@ -264,6 +335,7 @@ func (v View) queryScopes(ctx context.Context, scopes []kv.Scope, q question.Que
 		if v.onlyRemembered {
 			return Answer{}, ErrNotRemembered
 		}
+		v.whole.add(nil)
 		answer, _, _, err := v.search(ctx, scopes, q)
 		return answer, err
 	}
@@ -286,6 +358,7 @@ func (v View) list(ctx context.Context, scope kv.Scope, l Listing) (Page, error)
 		if v.onlyRemembered {
 			return Page{}, ErrNotRemembered
 		}
+		v.whole.add(nil)
 		page, _, _, err := v.page(ctx, scope, l)
 		return page, err
 	}

@@ -175,3 +175,81 @@ func TestViewRemembers(t *testing.T) {
 		}
 	})
 }
+
+// What was made of several answers is made anew when one of them would be: after a change in
+// one of its scopes, when a record expires, when it asks something else, and where one of them
+// is not remembered.
+func TestWholeOfAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memkv.New(nil)
+		writer := kv.NewWriter(engine, nil)
+		store := memory.New(engine, writer, &memory.Options{SweepEvery: -1})
+		defer func() { store.Close(); writer.Close(); engine.Close() }()
+		alice, bob := kv.AgentScope("default", "alice"), kv.AgentScope("default", "bob")
+		save := func(scope kv.Scope, r record.Record) {
+			t.Helper()
+			if _, err := store.Save(t.Context(), scope, r, ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		save(alice, record.Record{ID: "a", Text: "green tea"})
+		save(bob, record.Record{ID: "b", Text: "black tea", ExpireTime: time.Now().Add(time.Hour)})
+		scopes := []kv.Scope{alice, bob}
+		ask := func(q question.Question, part string, only bool) (ids string, made bool, err error) {
+			t.Helper()
+			snapshot, err := engine.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer snapshot.Close()
+			view := store.At(snapshot)
+			if only {
+				view = view.Remembered()
+			}
+			ids, err = memory.Whole(t.Context(), view, scopes, []string{part}, func(view memory.View) (string, int, error) {
+				made = true
+				all, found := make([]string, 0, 4), 0
+				for _, text := range []string{"tea", "which tea"} {
+					q.Text = text
+					answer, err := view.QueryScopes(t.Context(), scopes, q)
+					if err != nil {
+						return "", 0, err
+					}
+					for _, hit := range answer.Hits {
+						all = append(all, hit.Record.ID)
+					}
+					found += len(answer.Hits)
+				}
+				slices.Sort(all)
+				return strings.Join(slices.Compact(all), ""), found, nil
+			})
+			return ids, made, err
+		}
+		plain := question.Question{Limit: 9}
+		check := func(when, part, want string) {
+			t.Helper()
+			if _, _, err := ask(plain, part, true); !errors.Is(err, memory.ErrNotRemembered) {
+				t.Errorf("%s: %v, want ErrNotRemembered", when, err)
+			}
+			for i := range 3 {
+				got, made, err := ask(plain, part, i == 2)
+				if got != want || err != nil || made != (i == 0) {
+					t.Errorf("%s, asked %d: %s, %v, made %t; want %s", when, i, got, err, made, want)
+				}
+			}
+		}
+		check("at first", "x", "ab")
+		if got, made, err := ask(plain, "y", true); got != "ab" || !made || err != nil {
+			t.Errorf("of remembered answers: %s, %t, %v", got, made, err)
+		}
+		save(bob, record.Record{ID: "c", Text: "white tea"})
+		check("after a save", "x", "abc")
+		time.Sleep(time.Hour)
+		check("when one has expired", "x", "ac")
+		for range 2 {
+			if _, made, err := ask(question.Question{Limit: 9, Explain: true}, "z", false); !made || err != nil {
+				t.Errorf("of an answer that is not remembered: made %t, %v", made, err)
+			}
+		}
+	})
+}

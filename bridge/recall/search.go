@@ -83,7 +83,7 @@ func clipped(s string) string {
 	return text.Head(s, endBytes) + "\n" + text.Tail(s, endBytes)
 }
 
-// results are what a search found.
+// results are what a search found, for reading only.
 type results struct {
 	// hits are the best first.
 	hits []memory.Hit
@@ -95,6 +95,24 @@ type results struct {
 
 // search asks for what fits the newest message, what that refers to, and the goal.
 func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (results, error) {
+	parts := []string{a.Newest, a.Before, a.Answer, a.Goal, q.filter, fmt.Sprint(q.limit, q.minScore, q.minShare)}
+	return memory.Whole(ctx, view, q.scopes, parts, func(view memory.View) (results, int, error) {
+		found, err := q.search(ctx, view, a)
+		return found, found.bytes(), err
+	})
+}
+
+// bytes is about what they take in memory.
+func (r *results) bytes() int {
+	const perHit, perWord = 1 << 10, 64
+	n := len(r.note) + perWord*len(r.words)
+	for i := range r.hits {
+		n += perHit + r.hits[i].Record.Bytes()
+	}
+	return n
+}
+
+func (q query) search(ctx context.Context, view memory.View, a *gather.Ask) (results, error) {
 	s := searching{view: view, query: q, results: results{words: make(map[string]float64)}, why: "there is no message and no goal to search with"}
 	if err := s.leaveEmpty(ctx); err != nil {
 		return results{}, err
