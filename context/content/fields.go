@@ -3,6 +3,7 @@ package content
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 )
 
 // fields are the fields of a block, in its order.
@@ -107,3 +108,22 @@ func (f fields) either(names ...string) json.RawMessage {
 func (f fields) object(names ...string) fields { return fieldsOf(f.either(names...)) }
 
 func (f fields) isTrue(name string) bool { return string(f.get(name)) == "true" }
+
+// Only is a JSON object with those of its fields that are known, each as it came; nil where
+// none is.
+func Only(object json.RawMessage, known map[string]bool) json.RawMessage {
+	all := fieldsOf(object)
+	unknown := func(f blockField) bool { return !known[f.name] }
+	if !slices.ContainsFunc(all, unknown) {
+		return object
+	}
+	var out json.RawMessage
+	for _, f := range slices.DeleteFunc(all, unknown) {
+		out = append(append(append(append(out, ",\""...), f.name...), "\":"...), f.value...)
+	}
+	if out == nil {
+		return nil
+	}
+	out[0] = '{'
+	return append(out, '}')
+}

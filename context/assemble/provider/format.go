@@ -1,8 +1,10 @@
 package provider
 
 import (
+	"encoding/json"
 	"strings"
 
+	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
@@ -79,10 +81,31 @@ func plain(r rune) rune {
 	return '_'
 }
 
-// Renamed returns a message with the names of the format.
+// The further fields that a message of the model, and a call of it, may have in Chat: those of
+// OpenAI, and those that hosts want back which speak Chat. All others, of a log of a host or of
+// another provider, are refused by strict ones, and stay away; messages of other roles have none.
+var (
+	chatFields = map[string]bool{
+		"refusal": true, "audio": true, "function_call": true, // OpenAI
+		"reasoning_content": true,                            // DeepSeek, Kimi, Qwen
+		"reasoning":         true, "reasoning_details": true, // OpenRouter
+		"thinking":      true,                  // Ollama
+		"extra_content": true,                  // Gemini: signatures
+		"prefix":        true, "partial": true, // Mistral and DeepSeek, Kimi: to be gone on with
+	}
+	chatCallFields = map[string]bool{"type": true, "extra_content": true}
+)
+
+// Renamed returns a message with the names of the format, and the fields that it has.
 func (f Format) Renamed(m session.Message) session.Message {
 	if f == Neutral {
 		return m
+	}
+	if f == OpenAIChat && len(m.ExtraJSON) > 0 {
+		if m.Role != session.Assistant {
+			m.ExtraJSON = nil
+		}
+		m.ExtraJSON = content.Only(m.ExtraJSON, chatFields)
 	}
 	if m.Name != "" {
 		m.Name = f.name(m.Name)
@@ -90,6 +113,9 @@ func (f Format) Renamed(m session.Message) session.Message {
 	calls := make([]session.ToolCall, len(m.ToolCalls))
 	for i, c := range m.ToolCalls {
 		c.Name = f.name(c.Name)
+		if f == OpenAIChat && c.Extra != "" {
+			c.Extra = string(content.Only(json.RawMessage(c.Extra), chatCallFields))
+		}
 		calls[i] = c
 	}
 	m.ToolCalls = calls

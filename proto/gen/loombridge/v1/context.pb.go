@@ -798,8 +798,9 @@ type Message struct {
 	// result of a tool.
 	Observation bool `protobuf:"varint,8,opt,name=observation,proto3" json:"observation,omitempty"`
 	// extra_json is a JSON object of the provider's further fields of the message,
-	// such as `reasoning_content` or `function_call`, kept as they came: they stand
-	// in the message again in format PROMPT_FORMAT_OPENAI_CHAT. It has none of
+	// such as `reasoning_content` or `function_call`, kept as they came: those that Chat, or
+	// a host that speaks it, takes stand in an assistant's message again in format
+	// PROMPT_FORMAT_OPENAI_CHAT, and all in the neutral form. It has none of
 	// `role`, `content`, `name`, `tool_calls` and `tool_call_id`. Default: none.
 	ExtraJson     string `protobuf:"bytes,9,opt,name=extra_json,json=extraJson,proto3" json:"extra_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
