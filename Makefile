@@ -143,10 +143,14 @@ build-bench: install-deps ## Build bin/loom-bridge-bench
 .PHONY: build-static
 build-static: install-deps $(MODEL) ## The same with RocksDB linked in: the binary needs only the C library
 	$(BUILD_HELPER)
-	CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
-	  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper \
-	  -ldflags '-s -w -buildid= -X main.version=$(VERSION) -extldflags=-Wl,-Map=$(CURDIR)/$(SERVER).map' \
-	  -o $(SERVER) ./server/cmd/loom-bridge-server
+	$(call STATIC,$(SERVER))
+
+define STATIC
+CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
+  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper \
+  -ldflags '-s -w -buildid= -X main.version=$(VERSION) -extldflags=-Wl,-Map=$(CURDIR)/$(1).map' \
+  -o $(1) ./server/cmd/loom-bridge-server
+endef
 
 DIST := dist
 PREFIX ?= /usr/local
@@ -168,10 +172,23 @@ install: build-static ## Put the server and its model on the PATH: PREFIX=/usr/l
 # SIGN_KEY is a private key of ssh-keygen; users check by its public half in SIGNERS.
 SIGN_KEY ?=
 SIGNERS ?= $(DEPLOY)/release.signers
+SIGNATURE = $(if $(SIGN_KEY),'$(SIGN_KEY)' '$(SIGNERS)')
 .PHONY: release
 release: wheels $(NFPM_STAMP) ## Write dist/, all that a VERSION=X.Y.Z is installed from; SIGN_KEY=FILE signs it
 	@command -v mmdebstrap >/dev/null || { echo "Missing mmdebstrap: apt-get install mmdebstrap"; exit 1; }
-	PATH='$(TOOLS)':"$$PATH" $(PYTHON) -B .ci/release.py $(DIST) $(VERSION) $(SERVER) $(MODEL) $(if $(SIGN_KEY),'$(SIGN_KEY)' '$(SIGNERS)')
+	PATH='$(TOOLS)':"$$PATH" $(PYTHON) -B .ci/release.py $(DIST) $(VERSION) $(SERVER) $(MODEL) $(SIGNATURE)
+
+# In a Debian of its own, since one that has both kinds of libraries is no place to work in.
+ARM64 := bin/arm64/loom-bridge-server
+ARM64_ROOT ?= /var/tmp/loom-bridge-arm64
+.PHONY: release-arm64
+release-arm64: $(MODEL) $(NFPM_STAMP) ## Add to dist/ what runs on arm64, but an image: compiled here, in ARM64_ROOT; needs root
+	@mkdir -p $(dir $(ARM64))
+	.ci/cross $(ARM64_ROOT) env GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
+	  bash -c "$$BUILD_ARM64"
+	@$(PYTHON) -B .ci/wheel.py $(DIST) $(ARM64) $(wildcard $(MODEL) $(MODEL:.model=.NOTICE))
+	PATH='$(TOOLS)':"$$PATH" LINKED_IN=$(ARM64_ROOT) $(PYTHON) -B .ci/release.py $(DIST) $(VERSION) $(ARM64) $(MODEL) $(SIGNATURE)
+release-arm64: export BUILD_ARM64 = $(call STATIC,$(ARM64))
 
 .PHONY: release-test
 release-test: $(RUN_STAMP) ## Install dist/ on new roots by each road and time it; AGAIN=FOLDER also builds it there anew

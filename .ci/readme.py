@@ -45,7 +45,7 @@ HEALTH = "grpc.health.v1.Health/Check"
 PROGRAMS = ["Bitcoin closed at 45,000", "allergic to pears"]
 
 # Flags in the pages that belong to other programs.
-FOREIGN_FLAGS = {"--model-id", "--find-links"}
+FOREIGN_FLAGS = {"--model-id", "--find-links", "--now"}
 
 
 def blocks(language: str) -> list[str]:

@@ -5,7 +5,9 @@ for RPM, a container image, a bill of materials, the checksums of all, and with 
 ssh-keygen their signature, which users check by its public half in SIGNERS. The same commit
 gives the same bytes on the same system.
 
-Usage: release.py FOLDER VERSION BINARY MODEL [KEY SIGNERS]
+What was compiled in another root, which LINKED_IN names, gets no image.
+
+Usage: [LINKED_IN=ROOT] release.py FOLDER VERSION BINARY MODEL [KEY SIGNERS]
 """
 
 import hashlib
@@ -146,7 +148,8 @@ def main(
     _, major, minor, machine = wheel.platform(binary).split("_", 3)
     arch, when = ARCH[machine], epoch()
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
-    parts = sbom.modules(binary) + sbom.libraries(Path(f"{binary}.map"), arch)
+    root = Path(os.environ.get("LINKED_IN", "/"))
+    parts = sbom.modules(binary) + sbom.libraries(Path(f"{binary}.map"), arch, root)
     name, number = model.PACKAGE.split("==")
     parts.append(sbom.Part(name, number, f"pkg:pypi/{name}@{number}", "beside", (beside.name,), ()))
     base = f"{NAME}-{version}-linux-{arch}"
@@ -166,24 +169,24 @@ def main(
         variables = {"VERSION": version, "ARCH": arch, "LIBC": f"{major}.{minor}"}
         packages(folder, variables | {"SOURCE_DATE_EPOCH": str(when)}, files | about)
 
-        places = {file: f"usr/local/bin/{file.name}" for file in (binary, beside)}
-        places[notice] = f"usr/share/doc/{NAME}/NOTICE"
-        own = image.layer({name: file for file, name in places.items()}, when)
-        tags = [f"loom-bridge-server:{tag}" for tag in (version.replace("+", "-"), "latest")]
-        image.write(
-            folder / f"{base}.image.tar",
-            [system(arch, when), own],
-            start(version, made),
-            {"os": "linux", "architecture": arch},
-            tags,
-            (when, made),
-        )
+        if root == Path("/"):
+            tags = [f"loom-bridge-server:{tag}" for tag in (version.replace("+", "-"), "latest")]
+            places = {f"usr/local/bin/{file.name}": file for file in (binary, beside)}
+            own = image.layer(places | {f"usr/share/doc/{NAME}/NOTICE": notice}, when)
+            image.write(
+                folder / f"{base}.image.tar",
+                [system(arch, when), own],
+                start(version, made),
+                {"os": "linux", "architecture": arch},
+                tags,
+                (when, made),
+            )
     listing = sums(folder)
     if key:
         sign(listing, key, Path(signers))
     print(listing.read_text(), end="")
-    how = "Signed." if key else "Not signed: name a key by SIGN_KEY=FILE."
-    print(f"{how} For Linux on {arch} alone: for macOS and Windows nothing was built.")
+    print("Signed." if key else "Not signed: name a key by SIGN_KEY=FILE.", end=" ")
+    print(f"This was for Linux on {arch}; for macOS and Windows nothing is built.")
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ class Release:
         """Take its folder, and one to work in."""
         self.folder, self.scratch = folder, scratch
         self.times: list[tuple[str, str, float]] = []
-        self.base = self.file("*.tar.gz").name.removesuffix(".tar.gz")
+        self.base = self.file("*-amd64.tar.gz").name.removesuffix(".tar.gz")
 
     def file(self, pattern: str) -> Path:
         """Return the one file of a form."""
@@ -119,7 +119,7 @@ class Release:
         listed = (self.folder / "SHA256SUMS").read_text().split()[1::2]
         there = {file.name for file in self.folder.iterdir() if "SHA256SUMS" not in file.name}
         must(set(listed) == there, f"SHA256SUMS has all {len(there)} files")
-        bill = json.loads(self.file("*.sbom.json").read_text())
+        bill = json.loads(self.file("*-amd64.sbom.json").read_text())
         names = {part["name"] for part in bill["components"]}
         modules = set(
             re.findall(
@@ -150,7 +150,7 @@ class Release:
     def archive(self) -> None:
         """Unpack and start."""
         with self.road("archive", f"tar xzf {self.base}.tar.gz; ./loom-bridge-server"):
-            run("tar", "xzf", self.file("*.tar.gz"), "-C", self.scratch)
+            run("tar", "xzf", self.file("*-amd64.tar.gz"), "-C", self.scratch)
             home = self.scratch / "home"
             home.mkdir()
             with serving([str(self.binary())], home) as address:
@@ -170,7 +170,7 @@ class Release:
     def deb(self) -> None:
         """Install, change, install again, remove, install, and purge on a Debian."""
         root = self.debian()
-        file = self.file("*.deb")
+        file = self.file("*_amd64.deb")
         shutil.copy(file, root)
         start = ["/usr/bin/loom-bridge-server", "--config", f"/{CONFIG}"]
         server = inside(root, *start, user="loom-bridge", read_only=(DATA, "tmp"))
@@ -204,7 +204,7 @@ class Release:
     def rpm(self) -> None:
         """Install by RPM, but not what it needs: no root of a kin of Fedora can be had."""
         root = self.debian()
-        file = self.file("*.rpm")
+        file = self.file("*.x86_64.rpm")
         shutil.copy(file, root)
         server = inside(
             root,

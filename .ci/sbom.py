@@ -51,25 +51,26 @@ def modules(binary: Path) -> list[Part]:
     return parts
 
 
-def libraries(link_map: Path, arch: str) -> list[Part]:
-    """Return Debian's packages whose files the linker took, by the names of their sources."""
+def libraries(link_map: Path, arch: str, root: Path) -> list[Part]:
+    """Return the packages of the Debian in a root whose files the linker took there."""
     text = link_map.read_text(errors="replace")
     members = text.partition("\nDiscarded input sections")[0].partition("\nMemory Configuration")[0]
     static = set(re.findall(r"^(/\S+\.a)\(", members, re.MULTILINE))
     static |= set(re.findall(r"^LOAD (/\S+/crt\w+\.o)$", text, re.MULTILINE))
     dynamic = set(re.findall(r"^LOAD (/\S+/lib[cm]\.so\.\d+)$", text, re.MULTILINE))
+    query = ("dpkg-query", f"--root={root}")
     packages: dict[tuple[str, str], set[str]] = {}
     for how, files in (("static", static), ("dynamic", dynamic)):
         for file in files:
-            owner = said("dpkg-query", "--search", owned(file)).partition(": ")[0].partition(",")[0]
+            owner = said(*query, "--search", owned(file)).partition(": ")[0].partition(",")[0]
             packages.setdefault((owner, how), set()).add(os.path.basename(file))
     parts: list[Part] = []
     for (owner, how), files in sorted(packages.items()):
         form = "${source:Package}\t${Version}\t${binary:Package}"
-        source, version, name = said("dpkg-query", "--show", "-f", form, owner).split("\t")
+        source, version, name = said(*query, "--show", "-f", form, owner).split("\t")
         name = name.partition(":")[0]
         purl = f"pkg:deb/debian/{quote(name)}@{quote(version)}?arch={arch}&distro={BUILD_HOST}"
-        licence = Path("/usr/share/doc", name, "copyright")
+        licence = root / "usr/share/doc" / name / "copyright"
         parts.append(Part(source, version, purl, how, tuple(sorted(files)), (licence,)))
     return parts
 

@@ -12,7 +12,6 @@ import hashlib
 import re
 import subprocess
 import sys
-import sysconfig
 import tomllib
 import zipfile
 from pathlib import Path
@@ -20,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "loombridge_server"
 PROGRAM, ORDINARY = 0o100755, 0o100644
+MACHINES = {62: "x86_64", 183: "aarch64"}
+"""By their numbers in ELF's header."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 MODULE = '''"""The Loom Bridge server as a package."""
@@ -59,7 +60,7 @@ def platform(binary: Path) -> str:
         SystemExit: it needs another library, which a wheel must not take from the system.
     """
     dump = ["objdump", "--private-headers", "--dynamic-syms", str(binary)]
-    said = subprocess.run(dump, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(dump, stdout=subprocess.PIPE, text=True, check=True).stdout
     foreign = set(re.findall(r"NEEDED +(\S+)", said)) - {"libc.so.6", "libm.so.6"}
     foreign = {name for name in foreign if not name.startswith("ld-linux")}
     if foreign:
@@ -67,7 +68,7 @@ def platform(binary: Path) -> str:
     major, minor = max(
         (int(major), int(minor)) for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", said)
     )
-    machine = sysconfig.get_platform().rpartition("-")[2]
+    machine = MACHINES[int.from_bytes(binary.read_bytes()[18:20], "little")]
     return f"manylinux_{major}_{minor}_{machine}"
 
 
