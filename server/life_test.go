@@ -224,7 +224,7 @@ func TestPeekProlongsNothing(t *testing.T) {
 	MustFind(t, s, &loombridgev1.MemoryQueryRequest{Query: "apples", Peek: true})
 	_, err = s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, Peek: true})
 	must(t, err)
-	_, err = s.Memory.ListVersions(t.Context(), &loombridgev1.ListVersionsRequest{AgentId: agent, Name: &loombridgev1.ListVersionsRequest_Id{Id: "peeked"}})
+	_, err = s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, Name: &loombridgev1.ListRecordsRequest_Id{Id: "peeked"}})
 	must(t, err)
 	MustGetRecord(t, s, byID("read")) // lives are prolonged in the order in which records are read
 	change, err := watch.Recv()

@@ -102,40 +102,6 @@ func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecord
 	return view.Record(found), nil
 }
 
-// ListVersions returns what a record is and was.
-func (s *memoryService) ListVersions(ctx context.Context, r *loombridgev1.ListVersionsRequest) (*loombridgev1.ListVersionsResponse, error) {
-	scope, err := sharing.Reading(ctx, s.grants, r, validate.ListVersionsRequest)
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.memory.Read(ctx, scope, memory.Reading{ID: r.GetId(), Key: r.GetKey(), Peek: true})
-	if err != nil {
-		return nil, err
-	}
-	size := cmp.Or(int(r.GetPageSize()), memory.DefaultPageSize)
-	token, _ := page.ParseToken(r.GetPageToken())
-	before := cmp.Or(int64(token), found.Version) // it may have changed since it was read
-	earlier, err := s.memory.Versions(ctx, scope, found.ID, before, size+1)
-	if err != nil {
-		return nil, err
-	}
-	if token == 0 {
-		found.Embedding, found.EmbeddingSpace = nil, ""
-		earlier = slices.Insert(earlier, 0, found)
-	}
-	view := convert.RecordView{AsText: convert.AsText(ctx)}
-	out := &loombridgev1.ListVersionsResponse{}
-	for i, sent := 0, 0; i < len(earlier); i++ {
-		next := view.Record(earlier[i])
-		if sent += proto.Size(next) + recordFrame; i > 0 && (i == size || sent > s.limits.MaxSendBytes) {
-			out.NextPageToken = page.Token(uint64(earlier[i-1].Version))
-			break
-		}
-		out.Versions = append(out.Versions, next)
-	}
-	return out, nil
-}
-
 // recordFrame bounds the overhead of a record in an answer, including its share of the
 // overhead of the list.
 const recordFrame = 32
@@ -194,6 +160,9 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 	if err != nil {
 		return nil, err
 	}
+	if r.GetName() != nil {
+		return s.versions(ctx, scope, r)
+	}
 	if r.GetStatsOnly() {
 		stats, err := s.memory.Stats(ctx, scope)
 		if err != nil {
@@ -222,6 +191,36 @@ func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRec
 		}
 		listing.PageSize = len(listed.Records) / 2
 	}
+}
+
+// versions returns what a record is and was.
+func (s *memoryService) versions(ctx context.Context, scope kv.Scope, r *loombridgev1.ListRecordsRequest) (*loombridgev1.ListRecordsResponse, error) {
+	found, err := s.memory.Read(ctx, scope, memory.Reading{ID: r.GetId(), Key: r.GetKey(), Peek: true})
+	if err != nil {
+		return nil, err
+	}
+	size := cmp.Or(int(r.GetPageSize()), memory.DefaultPageSize)
+	token, _ := page.ParseToken(r.GetPageToken())
+	before := cmp.Or(int64(token), found.Version) // it may have changed since it was read
+	earlier, err := s.memory.Versions(ctx, scope, found.ID, before, size+1)
+	if err != nil {
+		return nil, err
+	}
+	if token == 0 {
+		found.Embedding, found.EmbeddingSpace = nil, ""
+		earlier = slices.Insert(earlier, 0, found)
+	}
+	view := convert.RecordView{AsText: convert.AsText(ctx)}
+	out := &loombridgev1.ListRecordsResponse{}
+	for i, sent := 0, 0; i < len(earlier); i++ {
+		next := view.Record(earlier[i])
+		if sent += proto.Size(next) + recordFrame; i > 0 && (i == size || sent > s.limits.MaxSendBytes) {
+			out.NextPageToken = page.Token(uint64(earlier[i-1].Version))
+			break
+		}
+		out.Records = append(out.Records, next)
+	}
+	return out, nil
 }
 
 // BatchSave saves many records at once.

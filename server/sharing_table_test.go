@@ -176,8 +176,8 @@ func sharingTable() map[string]tableRow {
 		"MemoryService/GetRecord": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
 			return told(s.Memory.GetRecord(ctx, &loombridgev1.GetRecordRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.GetRecordRequest_Key{Key: "k"}}))
 		}},
-		"MemoryService/ListVersions": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
-			return told(s.Memory.ListVersions(ctx, &loombridgev1.ListVersionsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.ListVersionsRequest_Key{Key: "k"}}))
+		"MemoryService/ListRecords versions": {need: mayRead, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
+			return told(s.Memory.ListRecords(ctx, &loombridgev1.ListRecordsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.ListRecordsRequest_Key{Key: "k"}}))
 		}},
 		"MemoryService/ListRelations": {need: mayRead, counts: true, call: func(ctx context.Context, s *servertest.Server, agent string, m memoryOf) (string, error) {
 			return told(s.Memory.ListRelations(ctx, &loombridgev1.ListRelationsRequest{AgentId: agent, UserId: m.user, SpaceId: m.space, Name: &loombridgev1.ListRelationsRequest_Key{Key: "k"}}))

@@ -206,9 +206,9 @@ type named interface {
 func (c *checker) record(r named, name any) {
 	c.owner(r)
 	switch name.(type) {
-	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordsRequest_Id, *loombridgev1.ListVersionsRequest_Id, *loombridgev1.ListRelationsRequest_Id:
+	case *loombridgev1.GetRecordRequest_Id, *loombridgev1.UpdateRecordRequest_Id, *loombridgev1.DeleteRecordsRequest_Id, *loombridgev1.ListRecordsRequest_Id, *loombridgev1.ListRelationsRequest_Id:
 		c.requiredName("id", r.GetId(), record.MaxIDBytes)
-	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordsRequest_Key, *loombridgev1.ListVersionsRequest_Key, *loombridgev1.ListRelationsRequest_Key:
+	case *loombridgev1.GetRecordRequest_Key, *loombridgev1.UpdateRecordRequest_Key, *loombridgev1.DeleteRecordsRequest_Key, *loombridgev1.ListRecordsRequest_Key, *loombridgev1.ListRelationsRequest_Key:
 		c.requiredName("key", r.GetKey(), record.MaxKeyBytes)
 	default:
 		c.add("name", "is required: give id or key")
@@ -220,15 +220,6 @@ func GetRecordRequest(r *loombridgev1.GetRecordRequest) error {
 	var c checker
 	c.record(r, r.GetName())
 	c.time("as_of", r.GetAsOf())
-	return c.err()
-}
-
-// ListVersionsRequest checks what MemoryService.ListVersions is asked.
-func ListVersionsRequest(r *loombridgev1.ListVersionsRequest) error {
-	var c checker
-	c.record(r, r.GetName())
-	before, known := page.ParseToken(r.GetPageToken())
-	c.page(r, maxVersions, known && before <= math.MaxInt64)
 	return c.err()
 }
 
@@ -349,6 +340,15 @@ func (c *checker) unchanging(d *loombridgev1.MemorySaveRequest) {
 // ListRecordsRequest checks what MemoryService.ListRecords is asked.
 func ListRecordsRequest(r *loombridgev1.ListRecordsRequest) error {
 	var c checker
+	if r.GetName() != nil {
+		c.record(r, r.GetName())
+		before, known := page.ParseToken(r.GetPageToken())
+		c.page(r, maxVersions, known && before <= math.MaxInt64)
+		if r.GetFilter() != "" || r.GetNewestFirst() || r.GetIncludeEmbeddings() || len(r.GetTiers()) > 0 || r.GetAsOf() != nil || r.GetValidAt() != nil || r.GetStatsOnly() {
+			c.add("name", "lists the versions of one record: it can be given with a page and peek alone")
+		}
+		return c.err()
+	}
 	c.owner(r)
 	c.text("filter", r.GetFilter(), filter.MaxBytes)
 	c.between("page_size", int64(r.GetPageSize()), 0, memory.MaxPageSize)

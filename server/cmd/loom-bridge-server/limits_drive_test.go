@@ -211,9 +211,9 @@ func countLimits() []limits {
 					})
 					must(s.tb, err)
 				}
-				got, err := s.memories().ListVersions(s.ctx, &loombridgev1.ListVersionsRequest{AgentId: "v", Name: &loombridgev1.ListVersionsRequest_Id{Id: saved.GetId()}})
+				got, err := s.memories().ListRecords(s.ctx, &loombridgev1.ListRecordsRequest{AgentId: "v", Name: &loombridgev1.ListRecordsRequest_Id{Id: saved.GetId()}})
 				must(s.tb, err)
-				return float64(len(got.GetVersions()) - 1) // the last is no earlier one
+				return float64(len(got.GetRecords()) - 1) // the last is no earlier one
 			}},
 			{"tool-limits", "fs:list_dir 3/h", 3, "calls", "calls until one is refused", func(s *stand) float64 {
 				return untilRefused(3, func(int) error {

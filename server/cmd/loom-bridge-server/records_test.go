@@ -123,9 +123,9 @@ func TestRecordsExportAndImport(t *testing.T) {
 		if n := len(related.GetRelations()); n != 3 {
 			t.Errorf("of %q: %d relations after the import, want 3", user, n)
 		}
-		page, err := to.memory().ListVersions(t.Context(), &loombridgev1.ListVersionsRequest{AgentId: "a", UserId: user, Name: &loombridgev1.ListVersionsRequest_Key{Key: "gate"}})
+		page, err := to.memory().ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: "a", UserId: user, Name: &loombridgev1.ListRecordsRequest_Key{Key: "gate"}})
 		must(t, err)
-		if v := page.GetVersions(); len(v) != 5 || v[4].GetText() != "the gate is 0 m wide" {
+		if v := page.GetRecords(); len(v) != 5 || v[4].GetText() != "the gate is 0 m wide" {
 			t.Errorf("versions: %v", v)
 		}
 	}

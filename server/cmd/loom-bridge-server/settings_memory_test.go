@@ -185,9 +185,9 @@ func memoryEffects() []effect {
 					_, err := s.bridge().MemorySave(s.ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Key: "k", Replace: true, Text: fmt.Sprint("text ", i)})
 					must(s.tb, err)
 				}
-				all, err := s.memory().ListVersions(s.ctx, &loombridgev1.ListVersionsRequest{AgentId: "a", Name: &loombridgev1.ListVersionsRequest_Key{Key: "k"}})
+				all, err := s.memory().ListRecords(s.ctx, &loombridgev1.ListRecordsRequest{AgentId: "a", Name: &loombridgev1.ListRecordsRequest_Key{Key: "k"}})
 				must(s.tb, err)
-				return once(fmt.Sprint(len(all.GetVersions())))
+				return once(fmt.Sprint(len(all.GetRecords())))
 			},
 			with: "3", without: "5",
 		},

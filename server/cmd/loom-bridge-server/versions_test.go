@@ -30,11 +30,11 @@ func replace(key, text, request string) *loombridgev1.MemorySaveRequest {
 // versionsOf are all versions of a record by its key, read in pages of a size.
 func (p *process) versionsOf(tb testing.TB, key string, size int32) (all []*loombridgev1.Record) {
 	tb.Helper()
-	r := &loombridgev1.ListVersionsRequest{AgentId: "a", Name: &loombridgev1.ListVersionsRequest_Key{Key: key}, PageSize: size}
+	r := &loombridgev1.ListRecordsRequest{AgentId: "a", Name: &loombridgev1.ListRecordsRequest_Key{Key: key}, PageSize: size}
 	for {
-		page, err := p.memory().ListVersions(tb.Context(), r)
+		page, err := p.memory().ListRecords(tb.Context(), r)
 		must(tb, err)
-		all = append(all, page.GetVersions()...)
+		all = append(all, page.GetRecords()...)
 		if r.PageToken = page.GetNextPageToken(); r.PageToken == "" {
 			return all
 		}

@@ -348,7 +348,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         Raises:
             RecordNotFoundError: there is none, or it has expired.
         """
-        request = pb.ListVersionsRequest(
+        request = pb.ListRecordsRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
         )
@@ -356,7 +356,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         most = None if limit is None else _values.integer("limit", limit)
         request.page_size = _VERSIONS if most is None else min(_VERSIONS, most)
         found = await self._transport.items(
-            _rpc.LIST_VERSIONS, request, lambda answer: answer.versions, timeout, most
+            _rpc.LIST_RECORDS, request, lambda answer: answer.records, timeout, most
         )
         return [_records.record(m) for m in found]
 

@@ -388,7 +388,7 @@ _Named: TypeAlias = (
     pb.GetRecordRequest
     | pb.UpdateRecordRequest
     | pb.DeleteRecordsRequest
-    | pb.ListVersionsRequest
+    | pb.ListRecordsRequest
     | pb.ListRelationsRequest
 )
 

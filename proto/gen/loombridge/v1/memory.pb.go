@@ -3767,196 +3767,6 @@ func (*GetRecordRequest_Id) isGetRecordRequest_Name() {}
 
 func (*GetRecordRequest_Key) isGetRecordRequest_Name() {}
 
-// ListVersionsRequest names the record.
-type ListVersionsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// agent_id is whose memory it is in. Required.
-	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
-	// user_id, when set, means that person's memory instead.
-	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// space_id, when set, means the memory of that space instead; not with user_id. See
-	// SharingService. At most 256 bytes.
-	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// name is how the record is named. Required.
-	//
-	// Types that are valid to be assigned to Name:
-	//
-	//	*ListVersionsRequest_Id
-	//	*ListVersionsRequest_Key
-	Name isListVersionsRequest_Name `protobuf_oneof:"name"`
-	// page_size is how many versions at most. Default 50, at most 100. A page ends earlier
-	// where they are long.
-	PageSize int32 `protobuf:"varint,6,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// page_token continues a listing of the same record. Default: from the record as it is.
-	PageToken     string `protobuf:"bytes,7,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListVersionsRequest) Reset() {
-	*x = ListVersionsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListVersionsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListVersionsRequest) ProtoMessage() {}
-
-func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
-func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *ListVersionsRequest) GetAgentId() string {
-	if x != nil {
-		return x.AgentId
-	}
-	return ""
-}
-
-func (x *ListVersionsRequest) GetUserId() string {
-	if x != nil {
-		return x.UserId
-	}
-	return ""
-}
-
-func (x *ListVersionsRequest) GetSpaceId() string {
-	if x != nil {
-		return x.SpaceId
-	}
-	return ""
-}
-
-func (x *ListVersionsRequest) GetName() isListVersionsRequest_Name {
-	if x != nil {
-		return x.Name
-	}
-	return nil
-}
-
-func (x *ListVersionsRequest) GetId() string {
-	if x != nil {
-		if x, ok := x.Name.(*ListVersionsRequest_Id); ok {
-			return x.Id
-		}
-	}
-	return ""
-}
-
-func (x *ListVersionsRequest) GetKey() string {
-	if x != nil {
-		if x, ok := x.Name.(*ListVersionsRequest_Key); ok {
-			return x.Key
-		}
-	}
-	return ""
-}
-
-func (x *ListVersionsRequest) GetPageSize() int32 {
-	if x != nil {
-		return x.PageSize
-	}
-	return 0
-}
-
-func (x *ListVersionsRequest) GetPageToken() string {
-	if x != nil {
-		return x.PageToken
-	}
-	return ""
-}
-
-type isListVersionsRequest_Name interface {
-	isListVersionsRequest_Name()
-}
-
-type ListVersionsRequest_Id struct {
-	// id is the record's id. At most 128 bytes.
-	Id string `protobuf:"bytes,3,opt,name=id,proto3,oneof"`
-}
-
-type ListVersionsRequest_Key struct {
-	// key is the caller's own name for it. At most 256 bytes.
-	Key string `protobuf:"bytes,4,opt,name=key,proto3,oneof"`
-}
-
-func (*ListVersionsRequest_Id) isListVersionsRequest_Name() {}
-
-func (*ListVersionsRequest_Key) isListVersionsRequest_Name() {}
-
-// ListVersionsResponse has a page of versions.
-type ListVersionsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// versions are the record as it is, then as it was, without vectors. The update_time of
-	// each is when it came to be, unset for the first of all, which came with create_time.
-	Versions []*Record `protobuf:"bytes,1,rep,name=versions,proto3" json:"versions,omitempty"`
-	// next_page_token continues; empty at the end.
-	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListVersionsResponse) Reset() {
-	*x = ListVersionsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListVersionsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListVersionsResponse) ProtoMessage() {}
-
-func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
-func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
-}
-
-func (x *ListVersionsResponse) GetVersions() []*Record {
-	if x != nil {
-		return x.Versions
-	}
-	return nil
-}
-
-func (x *ListVersionsResponse) GetNextPageToken() string {
-	if x != nil {
-		return x.NextPageToken
-	}
-	return ""
-}
-
 // DeleteRecordsRequest says what is to go.
 type DeleteRecordsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3991,7 +3801,7 @@ type DeleteRecordsRequest struct {
 
 func (x *DeleteRecordsRequest) Reset() {
 	*x = DeleteRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4003,7 +3813,7 @@ func (x *DeleteRecordsRequest) String() string {
 func (*DeleteRecordsRequest) ProtoMessage() {}
 
 func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4016,7 +3826,7 @@ func (x *DeleteRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DeleteRecordsRequest) GetAgentId() string {
@@ -4134,7 +3944,7 @@ type DeleteRecordsResponse struct {
 
 func (x *DeleteRecordsResponse) Reset() {
 	*x = DeleteRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4146,7 +3956,7 @@ func (x *DeleteRecordsResponse) String() string {
 func (*DeleteRecordsResponse) ProtoMessage() {}
 
 func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4159,7 +3969,7 @@ func (x *DeleteRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRecordsResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DeleteRecordsResponse) GetDeleted() int64 {
@@ -4229,7 +4039,7 @@ type UpdateRecordRequest struct {
 
 func (x *UpdateRecordRequest) Reset() {
 	*x = UpdateRecordRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4241,7 +4051,7 @@ func (x *UpdateRecordRequest) String() string {
 func (*UpdateRecordRequest) ProtoMessage() {}
 
 func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4254,7 +4064,7 @@ func (x *UpdateRecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateRecordRequest.ProtoReflect.Descriptor instead.
 func (*UpdateRecordRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UpdateRecordRequest) GetAgentId() string {
@@ -4375,8 +4185,8 @@ type ListRecordsRequest struct {
 	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
 	// filter narrows the list, as in MemoryQueryRequest.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
-	// page_size is how many records at most. Default 50, at most 500. A page ends
-	// earlier where its records are long.
+	// page_size is how many records at most. Default 50, at most 500, of versions 100. A page
+	// ends earlier where its records are long.
 	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// page_token is the next_page_token of the page before. Default: the first
 	// page.
@@ -4398,14 +4208,21 @@ type ListRecordsRequest struct {
 	ValidAt *timestamppb.Timestamp `protobuf:"bytes,62,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
 	// stats_only counts the memory in place of listing it: the answer has stats and no
 	// records. Not with a filter, tiers, a page or a moment. Default false.
-	StatsOnly     bool `protobuf:"varint,63,opt,name=stats_only,json=statsOnly,proto3" json:"stats_only,omitempty"`
+	StatsOnly bool `protobuf:"varint,63,opt,name=stats_only,json=statsOnly,proto3" json:"stats_only,omitempty"`
+	// name is the record whose versions are listed; only with peek and a page. Default: none.
+	//
+	// Types that are valid to be assigned to Name:
+	//
+	//	*ListRecordsRequest_Id
+	//	*ListRecordsRequest_Key
+	Name          isListRecordsRequest_Name `protobuf_oneof:"name"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4417,7 +4234,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4430,7 +4247,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListRecordsRequest) GetAgentId() string {
@@ -4524,6 +4341,49 @@ func (x *ListRecordsRequest) GetStatsOnly() bool {
 	return false
 }
 
+func (x *ListRecordsRequest) GetName() isListRecordsRequest_Name {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *ListRecordsRequest) GetId() string {
+	if x != nil {
+		if x, ok := x.Name.(*ListRecordsRequest_Id); ok {
+			return x.Id
+		}
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetKey() string {
+	if x != nil {
+		if x, ok := x.Name.(*ListRecordsRequest_Key); ok {
+			return x.Key
+		}
+	}
+	return ""
+}
+
+type isListRecordsRequest_Name interface {
+	isListRecordsRequest_Name()
+}
+
+type ListRecordsRequest_Id struct {
+	// id is the record's id. At most 128 bytes.
+	Id string `protobuf:"bytes,64,opt,name=id,proto3,oneof"`
+}
+
+type ListRecordsRequest_Key struct {
+	// key is the caller's own name for it. At most 256 bytes.
+	Key string `protobuf:"bytes,65,opt,name=key,proto3,oneof"`
+}
+
+func (*ListRecordsRequest_Id) isListRecordsRequest_Name() {}
+
+func (*ListRecordsRequest_Key) isListRecordsRequest_Name() {}
+
 // ListRecordsResponse is a page of records.
 type ListRecordsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4539,7 +4399,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4551,7 +4411,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4564,7 +4424,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListRecordsResponse) GetRecords() []*Record {
@@ -4614,7 +4474,7 @@ type BatchSaveRequest struct {
 
 func (x *BatchSaveRequest) Reset() {
 	*x = BatchSaveRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4626,7 +4486,7 @@ func (x *BatchSaveRequest) String() string {
 func (*BatchSaveRequest) ProtoMessage() {}
 
 func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4639,7 +4499,7 @@ func (x *BatchSaveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveRequest.ProtoReflect.Descriptor instead.
 func (*BatchSaveRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BatchSaveRequest) GetAgentId() string {
@@ -4700,7 +4560,7 @@ type BatchSaveResponse struct {
 
 func (x *BatchSaveResponse) Reset() {
 	*x = BatchSaveResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4712,7 +4572,7 @@ func (x *BatchSaveResponse) String() string {
 func (*BatchSaveResponse) ProtoMessage() {}
 
 func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4725,7 +4585,7 @@ func (x *BatchSaveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchSaveResponse.ProtoReflect.Descriptor instead.
 func (*BatchSaveResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BatchSaveResponse) GetSaved() []*MemorySaveResponse {
@@ -4765,7 +4625,7 @@ type ReembedRequest struct {
 
 func (x *ReembedRequest) Reset() {
 	*x = ReembedRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4777,7 +4637,7 @@ func (x *ReembedRequest) String() string {
 func (*ReembedRequest) ProtoMessage() {}
 
 func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4790,7 +4650,7 @@ func (x *ReembedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedRequest.ProtoReflect.Descriptor instead.
 func (*ReembedRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReembedRequest) GetAgentId() string {
@@ -4830,7 +4690,7 @@ type ReembedResponse struct {
 
 func (x *ReembedResponse) Reset() {
 	*x = ReembedResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4842,7 +4702,7 @@ func (x *ReembedResponse) String() string {
 func (*ReembedResponse) ProtoMessage() {}
 
 func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4855,7 +4715,7 @@ func (x *ReembedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReembedResponse.ProtoReflect.Descriptor instead.
 func (*ReembedResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReembedResponse) GetEmbeddingSpace() string {
@@ -4908,7 +4768,7 @@ type MemoryStats struct {
 
 func (x *MemoryStats) Reset() {
 	*x = MemoryStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4920,7 +4780,7 @@ func (x *MemoryStats) String() string {
 func (*MemoryStats) ProtoMessage() {}
 
 func (x *MemoryStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4933,7 +4793,7 @@ func (x *MemoryStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MemoryStats.ProtoReflect.Descriptor instead.
 func (*MemoryStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *MemoryStats) GetRecords() int64 {
@@ -5014,7 +4874,7 @@ type EmbeddingSpaceStats struct {
 
 func (x *EmbeddingSpaceStats) Reset() {
 	*x = EmbeddingSpaceStats{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5026,7 +4886,7 @@ func (x *EmbeddingSpaceStats) String() string {
 func (*EmbeddingSpaceStats) ProtoMessage() {}
 
 func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5039,7 +4899,7 @@ func (x *EmbeddingSpaceStats) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EmbeddingSpaceStats.ProtoReflect.Descriptor instead.
 func (*EmbeddingSpaceStats) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *EmbeddingSpaceStats) GetName() string {
@@ -5085,7 +4945,7 @@ type WatchRecordsRequest struct {
 
 func (x *WatchRecordsRequest) Reset() {
 	*x = WatchRecordsRequest{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5097,7 +4957,7 @@ func (x *WatchRecordsRequest) String() string {
 func (*WatchRecordsRequest) ProtoMessage() {}
 
 func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[39]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5110,7 +4970,7 @@ func (x *WatchRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{39}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WatchRecordsRequest) GetAgentId() string {
@@ -5169,7 +5029,7 @@ type WatchRecordsResponse struct {
 
 func (x *WatchRecordsResponse) Reset() {
 	*x = WatchRecordsResponse{}
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5181,7 +5041,7 @@ func (x *WatchRecordsResponse) String() string {
 func (*WatchRecordsResponse) ProtoMessage() {}
 
 func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_memory_proto_msgTypes[40]
+	mi := &file_loombridge_v1_memory_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5194,7 +5054,7 @@ func (x *WatchRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRecordsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{40}
+	return file_loombridge_v1_memory_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchRecordsResponse) GetChange() isWatchRecordsResponse_Change {
@@ -5550,20 +5410,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x12include_embeddings\x18\x06 \x01(\bR\x11includeEmbeddings\x12/\n" +
 	"\x05as_of\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x12\x12\n" +
 	"\x04peek\x18< \x01(\bR\x04peekB\x06\n" +
-	"\x04name\"\xce\x01\n" +
-	"\x13ListVersionsRequest\x12\x19\n" +
-	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
-	"\bspace_id\x18( \x01(\tR\aspaceId\x12\x10\n" +
-	"\x02id\x18\x03 \x01(\tH\x00R\x02id\x12\x12\n" +
-	"\x03key\x18\x04 \x01(\tH\x00R\x03key\x12\x1b\n" +
-	"\tpage_size\x18\x06 \x01(\x05R\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\a \x01(\tR\tpageTokenB\x06\n" +
-	"\x04name\"q\n" +
-	"\x14ListVersionsResponse\x121\n" +
-	"\bversions\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\bversions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbe\x02\n" +
+	"\x04name\"\xbe\x02\n" +
 	"\x14DeleteRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5599,7 +5446,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	" \x01(\bH\x02R\barchived\x88\x01\x01B\x06\n" +
 	"\x04nameB\x13\n" +
 	"\x11_expected_versionB\v\n" +
-	"\t_archived\"\xba\x03\n" +
+	"\t_archived\"\xe8\x03\n" +
 	"\x12ListRecordsRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -5615,7 +5462,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x05as_of\x18= \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
 	"\bvalid_at\x18> \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12\x1d\n" +
 	"\n" +
-	"stats_only\x18? \x01(\bR\tstatsOnly\"\xa0\x01\n" +
+	"stats_only\x18? \x01(\bR\tstatsOnly\x12\x10\n" +
+	"\x02id\x18@ \x01(\tH\x00R\x02id\x12\x12\n" +
+	"\x03key\x18A \x01(\tH\x00R\x03keyB\x06\n" +
+	"\x04name\"\xa0\x01\n" +
 	"\x13ListRecordsResponse\x12/\n" +
 	"\arecords\x18\x01 \x03(\v2\x15.loombridge.v1.RecordR\arecords\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x120\n" +
@@ -5720,11 +5570,10 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x1dEMPTY_REASON_NOTHING_RELEVANT\x10\x02\x12$\n" +
 	" EMPTY_REASON_ALL_UNDER_MIN_SCORE\x10\x03\x12\x1d\n" +
 	"\x19EMPTY_REASON_ALL_EXCLUDED\x10\x04\x12$\n" +
-	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\x89\t\n" +
+	" EMPTY_REASON_ALL_OVER_MAX_TOKENS\x10\x052\xa3\b\n" +
 	"\rMemoryService\x12N\n" +
 	"\tGetRecord\x12\x1f.loombridge.v1.GetRecordRequest\x1a\x15.loombridge.v1.Record\"\t\x9a\xa8\x19\x02\b\x01\x90\x02\x01\x12Q\n" +
-	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a\x15.loombridge.v1.Record\"\x06\x9a\xa8\x19\x02\b\x02\x12d\n" +
-	"\fListVersions\x12\".loombridge.v1.ListVersionsRequest\x1a#.loombridge.v1.ListVersionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12f\n" +
+	"\fUpdateRecord\x12\".loombridge.v1.UpdateRecordRequest\x1a\x15.loombridge.v1.Record\"\x06\x9a\xa8\x19\x02\b\x02\x12f\n" +
 	"\rDeleteRecords\x12#.loombridge.v1.DeleteRecordsRequest\x1a$.loombridge.v1.DeleteRecordsResponse\"\n" +
 	"\x9a\xa8\x19\x06\b\x03\x18\x01(\x01\x12a\n" +
 	"\vListRecords\x12!.loombridge.v1.ListRecordsRequest\x1a\".loombridge.v1.ListRecordsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12V\n" +
@@ -5751,7 +5600,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(EraseShared)(0),                // 0: loombridge.v1.EraseShared
 	(EraseStep)(0),                  // 1: loombridge.v1.EraseStep
@@ -5789,77 +5638,75 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*SignalScore)(nil),             // 33: loombridge.v1.SignalScore
 	(*QueryReceipt)(nil),            // 34: loombridge.v1.QueryReceipt
 	(*GetRecordRequest)(nil),        // 35: loombridge.v1.GetRecordRequest
-	(*ListVersionsRequest)(nil),     // 36: loombridge.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),    // 37: loombridge.v1.ListVersionsResponse
-	(*DeleteRecordsRequest)(nil),    // 38: loombridge.v1.DeleteRecordsRequest
-	(*DeleteRecordsResponse)(nil),   // 39: loombridge.v1.DeleteRecordsResponse
-	(*UpdateRecordRequest)(nil),     // 40: loombridge.v1.UpdateRecordRequest
-	(*ListRecordsRequest)(nil),      // 41: loombridge.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),     // 42: loombridge.v1.ListRecordsResponse
-	(*BatchSaveRequest)(nil),        // 43: loombridge.v1.BatchSaveRequest
-	(*BatchSaveResponse)(nil),       // 44: loombridge.v1.BatchSaveResponse
-	(*ReembedRequest)(nil),          // 45: loombridge.v1.ReembedRequest
-	(*ReembedResponse)(nil),         // 46: loombridge.v1.ReembedResponse
-	(*MemoryStats)(nil),             // 47: loombridge.v1.MemoryStats
-	(*EmbeddingSpaceStats)(nil),     // 48: loombridge.v1.EmbeddingSpaceStats
-	(*WatchRecordsRequest)(nil),     // 49: loombridge.v1.WatchRecordsRequest
-	(*WatchRecordsResponse)(nil),    // 50: loombridge.v1.WatchRecordsResponse
-	nil,                             // 51: loombridge.v1.EraseResult.CountsEntry
-	nil,                             // 52: loombridge.v1.EraseResult.SequencesEntry
-	nil,                             // 53: loombridge.v1.EraseResult.QuotedEntry
-	nil,                             // 54: loombridge.v1.MemorySaveResponse.RedactedEntry
-	nil,                             // 55: loombridge.v1.QueryReceipt.LeftOutEntry
-	(*timestamppb.Timestamp)(nil),   // 56: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 57: google.protobuf.Struct
-	(*durationpb.Duration)(nil),     // 58: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),   // 59: google.protobuf.FieldMask
+	(*DeleteRecordsRequest)(nil),    // 36: loombridge.v1.DeleteRecordsRequest
+	(*DeleteRecordsResponse)(nil),   // 37: loombridge.v1.DeleteRecordsResponse
+	(*UpdateRecordRequest)(nil),     // 38: loombridge.v1.UpdateRecordRequest
+	(*ListRecordsRequest)(nil),      // 39: loombridge.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),     // 40: loombridge.v1.ListRecordsResponse
+	(*BatchSaveRequest)(nil),        // 41: loombridge.v1.BatchSaveRequest
+	(*BatchSaveResponse)(nil),       // 42: loombridge.v1.BatchSaveResponse
+	(*ReembedRequest)(nil),          // 43: loombridge.v1.ReembedRequest
+	(*ReembedResponse)(nil),         // 44: loombridge.v1.ReembedResponse
+	(*MemoryStats)(nil),             // 45: loombridge.v1.MemoryStats
+	(*EmbeddingSpaceStats)(nil),     // 46: loombridge.v1.EmbeddingSpaceStats
+	(*WatchRecordsRequest)(nil),     // 47: loombridge.v1.WatchRecordsRequest
+	(*WatchRecordsResponse)(nil),    // 48: loombridge.v1.WatchRecordsResponse
+	nil,                             // 49: loombridge.v1.EraseResult.CountsEntry
+	nil,                             // 50: loombridge.v1.EraseResult.SequencesEntry
+	nil,                             // 51: loombridge.v1.EraseResult.QuotedEntry
+	nil,                             // 52: loombridge.v1.MemorySaveResponse.RedactedEntry
+	nil,                             // 53: loombridge.v1.QueryReceipt.LeftOutEntry
+	(*timestamppb.Timestamp)(nil),   // 54: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 55: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 56: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 57: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	11, // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
 	0,  // 1: loombridge.v1.EraseScopeRequest.shared:type_name -> loombridge.v1.EraseShared
 	1,  // 2: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
 	13, // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
-	51, // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
-	52, // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
+	49, // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
+	50, // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
 	2,  // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
-	53, // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
-	56, // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	56, // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	56, // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	57, // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	51, // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
+	54, // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	54, // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	54, // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	55, // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
 	6,  // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	56, // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	58, // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	56, // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	56, // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	54, // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	56, // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	54, // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	54, // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
 	5,  // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	56, // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	54, // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
 	15, // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	56, // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	54, // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
 	16, // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
 	16, // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
 	3,  // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
 	16, // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
 	3,  // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	56, // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	57, // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	58, // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	56, // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	58, // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	54, // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	55, // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	56, // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	54, // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	56, // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
 	6,  // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
 	4,  // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	56, // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	54, // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
 	15, // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	56, // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	56, // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	54, // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	54, // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
 	7,  // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
 	5,  // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	54, // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	52, // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
 	8,  // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
 	27, // 41: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	58, // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	56, // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	56, // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	56, // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	54, // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	54, // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
 	23, // 45: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
 	30, // 46: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
 	34, // 47: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
@@ -5869,53 +5716,50 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	31, // 51: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
 	24, // 52: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
 	33, // 53: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	55, // 54: loombridge.v1.QueryReceipt.left_out:type_name -> loombridge.v1.QueryReceipt.LeftOutEntry
+	53, // 54: loombridge.v1.QueryReceipt.left_out:type_name -> loombridge.v1.QueryReceipt.LeftOutEntry
 	9,  // 55: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	56, // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	56, // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	56, // 58: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	14, // 59: loombridge.v1.ListVersionsResponse.versions:type_name -> loombridge.v1.Record
-	25, // 60: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.MemorySaveRequest
-	59, // 61: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	5,  // 62: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
-	56, // 63: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	56, // 64: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	14, // 65: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	47, // 66: loombridge.v1.ListRecordsResponse.stats:type_name -> loombridge.v1.MemoryStats
-	25, // 67: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.MemorySaveRequest
-	4,  // 68: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	26, // 69: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	48, // 70: loombridge.v1.MemoryStats.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	14, // 71: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	35, // 72: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	40, // 73: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	36, // 74: loombridge.v1.MemoryService.ListVersions:input_type -> loombridge.v1.ListVersionsRequest
-	38, // 75: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	41, // 76: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	43, // 77: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	49, // 78: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	17, // 79: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	19, // 80: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	21, // 81: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	45, // 82: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	10, // 83: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
-	14, // 84: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.Record
-	14, // 85: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.Record
-	37, // 86: loombridge.v1.MemoryService.ListVersions:output_type -> loombridge.v1.ListVersionsResponse
-	39, // 87: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	42, // 88: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	44, // 89: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	50, // 90: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	18, // 91: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	20, // 92: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	22, // 93: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	46, // 94: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	12, // 95: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
-	84, // [84:96] is the sub-list for method output_type
-	72, // [72:84] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	54, // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
+	54, // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
+	54, // 58: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	25, // 59: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.MemorySaveRequest
+	57, // 60: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	5,  // 61: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
+	54, // 62: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	54, // 63: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	14, // 64: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	45, // 65: loombridge.v1.ListRecordsResponse.stats:type_name -> loombridge.v1.MemoryStats
+	25, // 66: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.MemorySaveRequest
+	4,  // 67: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	26, // 68: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	46, // 69: loombridge.v1.MemoryStats.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	14, // 70: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	35, // 71: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	38, // 72: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	36, // 73: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	39, // 74: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	41, // 75: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	47, // 76: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	17, // 77: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	19, // 78: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	21, // 79: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	43, // 80: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	10, // 81: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	14, // 82: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.Record
+	14, // 83: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.Record
+	37, // 84: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	40, // 85: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	42, // 86: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	48, // 87: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	18, // 88: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	20, // 89: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	22, // 90: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	44, // 91: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	12, // 92: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	82, // [82:93] is the sub-list for method output_type
+	71, // [71:82] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -5953,18 +5797,18 @@ func file_loombridge_v1_memory_proto_init() {
 		(*GetRecordRequest_Key)(nil),
 	}
 	file_loombridge_v1_memory_proto_msgTypes[26].OneofWrappers = []any{
-		(*ListVersionsRequest_Id)(nil),
-		(*ListVersionsRequest_Key)(nil),
-	}
-	file_loombridge_v1_memory_proto_msgTypes[28].OneofWrappers = []any{
 		(*DeleteRecordsRequest_Id)(nil),
 		(*DeleteRecordsRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[30].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[28].OneofWrappers = []any{
 		(*UpdateRecordRequest_Id)(nil),
 		(*UpdateRecordRequest_Key)(nil),
 	}
-	file_loombridge_v1_memory_proto_msgTypes[40].OneofWrappers = []any{
+	file_loombridge_v1_memory_proto_msgTypes[29].OneofWrappers = []any{
+		(*ListRecordsRequest_Id)(nil),
+		(*ListRecordsRequest_Key)(nil),
+	}
+	file_loombridge_v1_memory_proto_msgTypes[38].OneofWrappers = []any{
 		(*WatchRecordsResponse_Saved)(nil),
 		(*WatchRecordsResponse_DeletedId)(nil),
 	}
@@ -5974,7 +5818,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   46,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

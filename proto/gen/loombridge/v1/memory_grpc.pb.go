@@ -21,7 +21,6 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	MemoryService_GetRecord_FullMethodName       = "/loombridge.v1.MemoryService/GetRecord"
 	MemoryService_UpdateRecord_FullMethodName    = "/loombridge.v1.MemoryService/UpdateRecord"
-	MemoryService_ListVersions_FullMethodName    = "/loombridge.v1.MemoryService/ListVersions"
 	MemoryService_DeleteRecords_FullMethodName   = "/loombridge.v1.MemoryService/DeleteRecords"
 	MemoryService_ListRecords_FullMethodName     = "/loombridge.v1.MemoryService/ListRecords"
 	MemoryService_BatchSave_FullMethodName       = "/loombridge.v1.MemoryService/BatchSave"
@@ -48,9 +47,6 @@ type MemoryServiceClient interface {
 	// can be reviewed and archived, and each again. VERSION_CONFLICT when expected_version is
 	// given and is not the record's.
 	UpdateRecord(ctx context.Context, in *UpdateRecordRequest, opts ...grpc.CallOption) (*Record, error)
-	// ListVersions returns a record as it is and as it was before its changes, the newest
-	// first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
-	ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error)
 	// DeleteRecords deletes one record by id or key, or all records that a filter lets
 	// through, with their text, words, vectors and earlier versions. A record that one had
 	// replaced is found again, with the key that had gone over; of one in the middle of a chain
@@ -61,7 +57,10 @@ type MemoryServiceClient interface {
 	DeleteRecords(ctx context.Context, in *DeleteRecordsRequest, opts ...grpc.CallOption) (*DeleteRecordsResponse, error)
 	// ListRecords returns records in the order in which they came, page by page,
 	// those replaced by others included. A record that is saved meanwhile comes
-	// on a later page.
+	// on a later page. Of a record that is named it returns the versions instead: as it is and
+	// as it was before its changes, the newest first, without vectors. That prolongs nothing.
+	// The update_time of each is when it came to be, unset for the first of all, which came with
+	// create_time. RECORD_NOT_FOUND when there is none or it has expired.
 	ListRecords(ctx context.Context, in *ListRecordsRequest, opts ...grpc.CallOption) (*ListRecordsResponse, error)
 	// BatchSave saves many records atomically: the fast way to import.
 	BatchSave(ctx context.Context, in *BatchSaveRequest, opts ...grpc.CallOption) (*BatchSaveResponse, error)
@@ -140,16 +139,6 @@ func (c *memoryServiceClient) UpdateRecord(ctx context.Context, in *UpdateRecord
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Record)
 	err := c.cc.Invoke(ctx, MemoryService_UpdateRecord_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *memoryServiceClient) ListVersions(ctx context.Context, in *ListVersionsRequest, opts ...grpc.CallOption) (*ListVersionsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListVersionsResponse)
-	err := c.cc.Invoke(ctx, MemoryService_ListVersions_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -288,9 +277,6 @@ type MemoryServiceServer interface {
 	// can be reviewed and archived, and each again. VERSION_CONFLICT when expected_version is
 	// given and is not the record's.
 	UpdateRecord(context.Context, *UpdateRecordRequest) (*Record, error)
-	// ListVersions returns a record as it is and as it was before its changes, the newest
-	// first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
-	ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error)
 	// DeleteRecords deletes one record by id or key, or all records that a filter lets
 	// through, with their text, words, vectors and earlier versions. A record that one had
 	// replaced is found again, with the key that had gone over; of one in the middle of a chain
@@ -301,7 +287,10 @@ type MemoryServiceServer interface {
 	DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error)
 	// ListRecords returns records in the order in which they came, page by page,
 	// those replaced by others included. A record that is saved meanwhile comes
-	// on a later page.
+	// on a later page. Of a record that is named it returns the versions instead: as it is and
+	// as it was before its changes, the newest first, without vectors. That prolongs nothing.
+	// The update_time of each is when it came to be, unset for the first of all, which came with
+	// create_time. RECORD_NOT_FOUND when there is none or it has expired.
 	ListRecords(context.Context, *ListRecordsRequest) (*ListRecordsResponse, error)
 	// BatchSave saves many records atomically: the fast way to import.
 	BatchSave(context.Context, *BatchSaveRequest) (*BatchSaveResponse, error)
@@ -371,9 +360,6 @@ func (UnimplementedMemoryServiceServer) GetRecord(context.Context, *GetRecordReq
 }
 func (UnimplementedMemoryServiceServer) UpdateRecord(context.Context, *UpdateRecordRequest) (*Record, error) {
 	return nil, status.Error(codes.Unimplemented, "method UpdateRecord not implemented")
-}
-func (UnimplementedMemoryServiceServer) ListVersions(context.Context, *ListVersionsRequest) (*ListVersionsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListVersions not implemented")
 }
 func (UnimplementedMemoryServiceServer) DeleteRecords(context.Context, *DeleteRecordsRequest) (*DeleteRecordsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRecords not implemented")
@@ -455,24 +441,6 @@ func _MemoryService_UpdateRecord_Handler(srv interface{}, ctx context.Context, d
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(MemoryServiceServer).UpdateRecord(ctx, req.(*UpdateRecordRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _MemoryService_ListVersions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListVersionsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(MemoryServiceServer).ListVersions(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: MemoryService_ListVersions_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(MemoryServiceServer).ListVersions(ctx, req.(*ListVersionsRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -632,10 +600,6 @@ var MemoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UpdateRecord",
 			Handler:    _MemoryService_UpdateRecord_Handler,
-		},
-		{
-			MethodName: "ListVersions",
-			Handler:    _MemoryService_ListVersions_Handler,
 		},
 		{
 			MethodName: "DeleteRecords",

@@ -661,32 +661,6 @@ class GetRecordRequest(_message.Message):
     peek: bool
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., include_embeddings: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., peek: bool = ...) -> None: ...
 
-class ListVersionsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "page_size", "page_token")
-    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
-    USER_ID_FIELD_NUMBER: _ClassVar[int]
-    SPACE_ID_FIELD_NUMBER: _ClassVar[int]
-    ID_FIELD_NUMBER: _ClassVar[int]
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
-    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    agent_id: str
-    user_id: str
-    space_id: str
-    id: str
-    key: str
-    page_size: int
-    page_token: str
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
-
-class ListVersionsResponse(_message.Message):
-    __slots__ = ("versions", "next_page_token")
-    VERSIONS_FIELD_NUMBER: _ClassVar[int]
-    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    versions: _containers.RepeatedCompositeFieldContainer[Record]
-    next_page_token: str
-    def __init__(self, versions: _Optional[_Iterable[_Union[Record, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
-
 class DeleteRecordsRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "filter", "tiers", "dry_run", "id", "key", "expected_version", "request_id")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
@@ -748,7 +722,7 @@ class UpdateRecordRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., id: _Optional[str] = ..., key: _Optional[str] = ..., record: _Optional[_Union[MemorySaveRequest, _Mapping]] = ..., update_mask: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., expected_version: _Optional[int] = ..., request_id: _Optional[str] = ..., review: _Optional[_Union[Review, str]] = ..., archived: bool = ...) -> None: ...
 
 class ListRecordsRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "include_embeddings", "tiers", "peek", "as_of", "valid_at", "stats_only")
+    __slots__ = ("agent_id", "user_id", "space_id", "filter", "page_size", "page_token", "newest_first", "include_embeddings", "tiers", "peek", "as_of", "valid_at", "stats_only", "id", "key")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -762,6 +736,8 @@ class ListRecordsRequest(_message.Message):
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     VALID_AT_FIELD_NUMBER: _ClassVar[int]
     STATS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -775,7 +751,9 @@ class ListRecordsRequest(_message.Message):
     as_of: _timestamp_pb2.Timestamp
     valid_at: _timestamp_pb2.Timestamp
     stats_only: bool
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stats_only: bool = ...) -> None: ...
+    id: str
+    key: str
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., filter: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., newest_first: bool = ..., include_embeddings: bool = ..., tiers: _Optional[_Iterable[int]] = ..., peek: bool = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., stats_only: bool = ..., id: _Optional[str] = ..., key: _Optional[str] = ...) -> None: ...
 
 class ListRecordsResponse(_message.Message):
     __slots__ = ("records", "next_page_token", "stats")

@@ -46,11 +46,6 @@ class MemoryServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_memory__pb2.Record.FromString,
                 _registered_method=True)
-        self.ListVersions = channel.unary_unary(
-                '/loombridge.v1.MemoryService/ListVersions',
-                request_serializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.SerializeToString,
-                response_deserializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.FromString,
-                _registered_method=True)
         self.DeleteRecords = channel.unary_unary(
                 '/loombridge.v1.MemoryService/DeleteRecords',
                 request_serializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordsRequest.SerializeToString,
@@ -121,14 +116,6 @@ class MemoryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def ListVersions(self, request, context):
-        """ListVersions returns a record as it is and as it was before its changes, the newest
-        first, page by page. It prolongs nothing. RECORD_NOT_FOUND when there is none or it has expired.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
     def DeleteRecords(self, request, context):
         """DeleteRecords deletes one record by id or key, or all records that a filter lets
         through, with their text, words, vectors and earlier versions. A record that one had
@@ -145,7 +132,10 @@ class MemoryServiceServicer(object):
     def ListRecords(self, request, context):
         """ListRecords returns records in the order in which they came, page by page,
         those replaced by others included. A record that is saved meanwhile comes
-        on a later page.
+        on a later page. Of a record that is named it returns the versions instead: as it is and
+        as it was before its changes, the newest first, without vectors. That prolongs nothing.
+        The update_time of each is when it came to be, unset for the first of all, which came with
+        create_time. RECORD_NOT_FOUND when there is none or it has expired.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -252,11 +242,6 @@ def add_MemoryServiceServicer_to_server(servicer, server):
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_memory__pb2.Record.SerializeToString,
             ),
-            'ListVersions': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListVersions,
-                    request_deserializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.FromString,
-                    response_serializer=loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.SerializeToString,
-            ),
             'DeleteRecords': grpc.unary_unary_rpc_method_handler(
                     servicer.DeleteRecords,
                     request_deserializer=loombridge_dot_v1_dot_memory__pb2.DeleteRecordsRequest.FromString,
@@ -359,33 +344,6 @@ class MemoryService(object):
             '/loombridge.v1.MemoryService/UpdateRecord',
             loombridge_dot_v1_dot_memory__pb2.UpdateRecordRequest.SerializeToString,
             loombridge_dot_v1_dot_memory__pb2.Record.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListVersions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/loombridge.v1.MemoryService/ListVersions',
-            loombridge_dot_v1_dot_memory__pb2.ListVersionsRequest.SerializeToString,
-            loombridge_dot_v1_dot_memory__pb2.ListVersionsResponse.FromString,
             options,
             channel_credentials,
             insecure,
