@@ -39,6 +39,7 @@ const pathBook = "server/cmd/loom-bridge-bench/paths.json"
 // pathRun measures what the calls of the hot paths take, in one process with the server.
 type pathRun struct {
 	steps, records, calls, colds int
+	others                       int
 	only                         string
 	profile                      string
 
@@ -62,6 +63,7 @@ func runPaths(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("loom-bridge-bench paths", flag.ExitOnError)
 	flags.IntVar(&p.steps, "steps", 1000, "steps of the session that prompts are made of")
 	flags.IntVar(&p.records, "records", 250, "records of the user whose memory prompts show; the model embeds them, which takes most of the run")
+	flags.IntVar(&p.others, "others", 0, "records of other agents in the store of the prompts, which goes without the model then")
 	flags.IntVar(&p.calls, "calls", 100, "calls of each path")
 	flags.IntVar(&p.colds, "colds", 5, "starts of the server")
 	flags.StringVar(&p.only, "only", "", "measure only the paths whose name begins with this `text`")
@@ -80,7 +82,7 @@ func runPaths(ctx context.Context, args []string) error {
 	if update {
 		return p.book.Write(pathBook)
 	}
-	if p.only != "" {
+	if p.only != "" || p.others > 0 {
 		return nil
 	}
 	before, err := paths.Read(pathBook)
@@ -107,7 +109,7 @@ func (p *pathRun) run(ctx context.Context) error {
 		return err
 	}
 	var model embedding.Embedder
-	if file := builtin.Find(os.Args[0]); file != "" {
+	if file := builtin.Find(os.Args[0]); file != "" && p.others == 0 {
 		if model, err = builtin.New(file); err != nil {
 			return err
 		}
@@ -318,6 +320,9 @@ func (p *pathRun) prompts(ctx context.Context) error {
 	if !strings.HasPrefix("Assemble", p.only) && !strings.HasPrefix(p.only, "Assemble") {
 		return nil
 	}
+	if err := p.crowd(ctx); err != nil {
+		return err
+	}
 	session := &injected{length: p.steps, agent: "path-prompts"}
 	assembled := func() (*loombridgev1.AssembleResponse, error) { return session.assemble(ctx, contexts.New(p.conn)) }
 	at := 0
@@ -370,6 +375,22 @@ func (p *pathRun) prompts(ctx context.Context) error {
 		}
 	}
 	p.report(cold, &of)
+	return nil
+}
+
+// crowd saves what other agents remember.
+func (p *pathRun) crowd(ctx context.Context) error {
+	const batch = 500
+	client := loombridgev1.NewMemoryServiceClient(p.conn)
+	for done := 0; done < p.others; done += batch {
+		r := &loombridgev1.BatchSaveRequest{AgentId: fmt.Sprintf("other-%d", done/batch%100)}
+		for i := range batch {
+			r.Records = append(r.Records, &loombridgev1.MemorySaveRequest{Text: p.pool[(done+i)%len(p.pool)]})
+		}
+		if _, err := client.BatchSave(ctx, r); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

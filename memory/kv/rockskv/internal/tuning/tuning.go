@@ -37,6 +37,10 @@ const (
 	// blobFileBytes is small against the default of 256 MiB: garbage is given
 	// back a whole file at a time.
 	blobFileBytes = 64 * mib
+	// cacheShardBits divides the cache in eight. What is larger than a part is not kept, and
+	// the index of a full table file has a megabyte: with RocksDB's own choice, parts of one
+	// megabyte, each read of such a file would read its index anew.
+	cacheShardBits = 3
 	// maxOpenFiles stays under the customary 1,024 descriptors of a process,
 	// which sockets need too.
 	maxOpenFiles = 512
@@ -71,7 +75,7 @@ type Tuning struct {
 
 // New returns the options for s.
 func New(s Settings) *Tuning {
-	t := &Tuning{cache: grocksdb.NewLRUCache(s.BlockCacheBytes)}
+	t := &Tuning{cache: newCache(s.BlockCacheBytes)}
 	t.table = tableOptions(t.cache)
 	t.Options = databaseOptions(s)
 	t.families = append(t.families, t.familyOptions(s))
@@ -124,6 +128,14 @@ func (t *Tuning) Destroy() {
 	t.Options.Destroy()
 	t.table.Destroy()
 	t.cache.Destroy()
+}
+
+func newCache(bytes uint64) *grocksdb.Cache {
+	o := grocksdb.NewLRUCacheOptions()
+	defer o.Destroy()
+	o.SetCapacity(uint(bytes))
+	o.SetNumShardBits(cacheShardBits)
+	return grocksdb.NewLRUCacheWithOptions(o)
 }
 
 func tableOptions(cache *grocksdb.Cache) *grocksdb.BlockBasedTableOptions {
