@@ -18,22 +18,26 @@ func TestFurtherFields(t *testing.T) {
 		want string // in Chat
 	}{
 		{
-			"some known", session.Message{Role: session.Assistant, Content: "x", ExtraJSON: []byte(`{` + host + `, "reasoning_content" : "a \"b\" 1.0","refusal":null,"is_error":true}`)},
+			"some known",
+			session.Message{Role: session.Assistant, Content: "x", ExtraJSON: []byte(`{` + host + `, "reasoning_content" : "a \"b\" 1.0","refusal":null,"is_error":true}`)},
 			`{"role":"assistant","content":"x","reasoning_content":"a \"b\" 1.0","refusal":null}`,
 		},
 		{
-			"all known", session.Message{Role: session.Assistant, Content: "x", ExtraJSON: []byte(`{"reasoning_details":[{"data": 1.0}],"function_call":{"name":"f"}}`)},
+			"all known",
+			session.Message{Role: session.Assistant, Content: "x", ExtraJSON: []byte(`{"reasoning_details":[{"data": 1.0}],"function_call":{"name":"f"}}`)},
 			`{"role":"assistant","content":"x","reasoning_details":[{"data":1.0}],"function_call":{"name":"f"}}`,
 		},
 		{"none known", session.Message{Role: session.Assistant, Content: "x", ExtraJSON: []byte(`{` + host + `}`)}, `{"role":"assistant","content":"x"}`},
 		{"empty", session.Message{Role: session.Assistant, Content: "x", ExtraJSON: []byte(` { } `)}, `{"role":"assistant","content":"x"}`},
 		{"of the user", session.Message{Role: session.User, Content: "x", ExtraJSON: []byte(`{"timestamp":"t","reasoning_content":"r"}`)}, `{"role":"user","content":"x"}`},
 		{
-			"of a result", session.Message{Role: session.Tool, Content: "x", ToolCallID: "c", ExtraJSON: []byte(`{"is_error":true,"toolUseResult":{}}`)},
+			"of a result",
+			session.Message{Role: session.Tool, Content: "x", ToolCallID: "c", ExtraJSON: []byte(`{"is_error":true,"toolUseResult":{}}`)},
 			`{"role":"tool","content":"x","tool_call_id":"c"}`,
 		},
 		{
-			"of calls", session.Message{Role: session.Assistant, ToolCalls: []session.ToolCall{
+			"of calls",
+			session.Message{Role: session.Assistant, ToolCalls: []session.ToolCall{
 				{ID: "c", Name: "f", Arguments: "{}", Extra: `{"index":0,"extra_content":{"google":{}},` + host + `}`}, {ID: "d", Name: "g", Arguments: "any", Extra: `{"type":"custom","index":1}`},
 			}},
 			`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{}}},{"id":"d","type":"custom","custom":{"name":"g","input":"any"}}]}`,
