@@ -213,6 +213,8 @@ func storesNothing(req any) bool {
 		return m.GetDryRun()
 	case *loombridgev1.EmitRequest:
 		return m.GetDelivery() == loombridgev1.Delivery_DELIVERY_VOLATILE
+	case *loombridgev1.ConnectMcpServerRequest:
+		return m.GetDefinition() == nil && m.GetName() != "" // it connects anew
 	case *loomv1pb.PublishRequest, *loomv1pb.SendEventRequest:
 		return true // not every topic is stored
 	}

@@ -98,6 +98,11 @@ func TestMCPServersByRPC(t *testing.T) {
 		_, err := p.toolService().RemoveMcpServer(ctx, &loombridgev1.RemoveMcpServerRequest{Name: name})
 		return err
 	}
+	mixed := func(r *loombridgev1.ConnectMcpServerRequest) error {
+		_, err := p.toolService().ConnectMcpServer(ctx, r)
+		return err
+	}
+	other := definition("other", object{"command": "/else"})
 	_, refresh := p.toolService().ConnectMcpServer(ctx, &loombridgev1.ConnectMcpServerRequest{Name: "no"})
 	for name, test := range map[string]struct {
 		err  error
@@ -108,6 +113,9 @@ func TestMCPServersByRPC(t *testing.T) {
 		"one that is not there":     {remove("no"), codes.NotFound},
 		"a refresh of none":         {refresh, codes.NotFound},
 		"nothing":                   {add(nil), codes.InvalidArgument},
+		"a definition and a name":   {mixed(&loombridgev1.ConnectMcpServerRequest{Definition: other, Name: "added"}), codes.InvalidArgument},
+		"its own name beside it":    {mixed(&loombridgev1.ConnectMcpServerRequest{Definition: other, Name: "other"}), codes.InvalidArgument},
+		"a definition, accepted":    {mixed(&loombridgev1.ConnectMcpServerRequest{Definition: other, AcceptChanged: true}), codes.InvalidArgument},
 		"neither program nor place": {add(definition("x", object{})), codes.InvalidArgument},
 		"a bad name":                {add(definition("a:b", object{"command": "x"})), codes.InvalidArgument},
 		"a version that is none":    {add(&loombridgev1.McpServerDefinition{Name: "x", Command: "x", ProtocolVersion: "1"}), codes.InvalidArgument},
@@ -118,6 +126,12 @@ func TestMCPServersByRPC(t *testing.T) {
 		if status.Code(test.err) != test.want {
 			t.Errorf("%s: %v, want %v", name, test.err, test.want)
 		}
+	}
+
+	unchanged, err := p.toolService().ListMcpServers(ctx, &loombridgev1.ListMcpServersRequest{})
+	must(t, err)
+	if all := unchanged.GetServers(); len(all) != 2 || all[0].GetDefinition().GetName() != "added" || all[0].GetState() != loombridgev1.McpServerState_MCP_SERVER_STATE_READY {
+		t.Errorf("what was refused left %v", all)
 	}
 
 	// A server that is gone is told as away, and can be called again after a refresh.
@@ -156,6 +170,37 @@ func TestMCPServersByRPC(t *testing.T) {
 	if len(left.GetServers()) != 1 {
 		t.Errorf("%v", left)
 	}
+}
+
+// Who has no room left may connect anew to a server that is there, and remove it, but add none.
+func TestMCPServersWithoutRoom(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := MustServe(t, dir, object{"fixed": guest(t, dir, "good", nil)})
+	ctx := t.Context()
+	connect := func(r *loombridgev1.ConnectMcpServerRequest) error {
+		_, err := p.toolService().ConnectMcpServer(ctx, r)
+		return err
+	}
+	must(t, connect(&loombridgev1.ConnectMcpServerRequest{Definition: definition("added", guest(t, dir, "good", nil))}))
+	p.ready(ctx, t, "added")
+	save(t, p, "something")
+	must(t, p.Stop())
+	p = MustServe(t, dir, object{"fixed": guest(t, dir, "good", nil)}, "--max-store-bytes", "1")
+	another := &loombridgev1.ConnectMcpServerRequest{Definition: definition("another", guest(t, dir, "good", nil))}
+	eventually(t, waitTime, func() error { // when the store has been measured
+		if err := connect(another); reasonOf(err) != "QUOTA_EXCEEDED" {
+			_, _ = p.toolService().RemoveMcpServer(ctx, &loombridgev1.RemoveMcpServerRequest{Name: "another"})
+			return fmt.Errorf("add: %w", err)
+		}
+		return nil
+	})
+	for _, name := range []string{"fixed", "added"} {
+		must(t, connect(&loombridgev1.ConnectMcpServerRequest{Name: name}))
+	}
+	must(t, connect(&loombridgev1.ConnectMcpServerRequest{Name: "added", AcceptChanged: true}))
+	_, err := p.toolService().RemoveMcpServer(ctx, &loombridgev1.RemoveMcpServerRequest{Name: "added"})
+	must(t, err)
 }
 
 // With authentication only who runs the server changes servers, each tenant has its own,
