@@ -34,8 +34,10 @@ func (s *storm) send(ctx context.Context, sender int) {
 		for _, target := range rand.Perm(stormTargets) {
 			priority := float64((sender+n)%5) / 4
 			r := &loombridgev1.SendMessageRequest{
-				AgentId: fmt.Sprint("s", sender), Message: &loombridgev1.DirectMessage{TargetAgentId: fmt.Sprint("t", target), TaskId: fmt.Sprintf("%d-%d", sender, n),
-					Content: fmt.Sprintf("%d to %d, %d", sender, target, n), Priority: &priority},
+				AgentId: fmt.Sprint("s", sender), Message: &loombridgev1.DirectMessage{
+					TargetAgentId: fmt.Sprint("t", target), TaskId: fmt.Sprintf("%d-%d", sender, n),
+					Content: fmt.Sprintf("%d to %d, %d", sender, target, n), Priority: &priority,
+				},
 			}
 			for ctx.Err() == nil {
 				if _, err := (*s.events.Load()).SendMessage(ctx, r); err == nil {
