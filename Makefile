@@ -58,7 +58,7 @@ RELEASED := proto/loombridge-v1.binpb
 # Knobs of the targets that take them.
 TEST_TIMEOUT ?= 20m
 # The packages that take longest begin first, so that none runs on alone at the end.
-# Six packages, and four tests of each, side by side: most of them wait for servers.
+# Six packages, and four tests of each, side by side: most of them wait for servers. Soaks wait longer.
 TEST_FIRST := ./server/cmd/loom-bridge-server ./server ./context/assemble ./memory ./memory/kv/pgkv ./memory/vector ./bridge/sandbox
 # Tests with Soak in their names kill, erase, damage, attack or replay again and again:
 # .ci/run makes a few rounds of each, make soak all, and make test leaves them out.
@@ -216,7 +216,7 @@ run: build ## Build and start the server; flags go in ARGS
 
 .PHONY: go-test
 go-test: build ## Run the Go tests but the soaks (BRIEF= with them), and say which took longest
-	GO=$(GO) LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .ci/in-memory $(PYTHON) -B .ci/gotest.py -short $(BRIEF) $(LEAN) -tags embedhelper -p 6 -parallel 4 -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
+	GO=$(GO) LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) .ci/in-memory $(PYTHON) -B .ci/gotest.py -short $(BRIEF) $(LEAN) -tags embedhelper -p 6 -parallel $(if $(BRIEF),4,8) -timeout $(TEST_TIMEOUT) $(TEST_FIRST) ./...
 
 .PHONY: limits
 limits: build ## Drive a server to each of its limits and print how far it came
