@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -296,7 +295,7 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 		grpc.NumStreamWorkers(streamWorkers),
 	}
 	if o.TLS != nil {
-		options = append(options, grpc.Creds(credentials.NewTLS(o.TLS.Config())))
+		options = append(options, grpc.Creds(newMixedCredentials(o.TLS.Config())))
 	}
 	return options
 }

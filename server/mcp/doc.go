@@ -7,10 +7,10 @@
 // process ([Face]) or to another one (the command `mcp`).
 //
 // A Server speaks to one host over a pair of pipes with [Server.Run]. A [Face] serves it
-// over HTTP: without state to clients of the protocol 2026-07-28, with sessions to older
-// ones, and it checks Host, Origin and bearer tokens before a request is read.
+// over HTTP behind package web: without state to clients of the protocol 2026-07-28, with
+// sessions to older ones.
 //
 // The files: server.go what a Server is, tools.go how a tool is declared and called,
 // memory.go, context.go, events.go and native.go the tools, resources.go and prompts.go
-// the rest, answers.go results and errors, http.go, guard.go and sessions.go the face.
+// the rest, answers.go results and errors, http.go and sessions.go the face.
 package mcp

@@ -50,7 +50,7 @@ type Config struct {
 	Credentials, TLSCert, TLSKey, TLSClientCA string
 	TrustNetwork                              bool
 	LoomAddr, LoomTenant                      string
-	MCPAddr, MCPServers                       string
+	HTTPAddr, MCPAddr, MCPServers             string
 	// ProgramPath is PATH, in which programs of MCP servers are looked for last.
 	ProgramPath string
 	MCPHosts    []string

@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/socket"
 	"github.com/loom-bridge/loom-bridge/server/compose"
-	"github.com/loom-bridge/loom-bridge/server/mcp"
+	"github.com/loom-bridge/loom-bridge/server/web"
 )
 
 // face is a server and where it listens.
@@ -33,9 +33,14 @@ type endpoint interface {
 // authentication, loom.v1 has its own address or is off.
 type faces []face
 
+// listeners are what was opened before the store: the address of the native API, and that of
+// HTTP, nil for none.
+type listeners struct{ grpc, http net.Listener }
+
 // openFaces makes the faces. The first one is the address of the native API, the
 // last that of hosts, if there is one.
-func openFaces(config Config, parts *compose.Domain, o server.Options, listener net.Listener, opened *closers) (faces, error) {
+func openFaces(config Config, parts *compose.Domain, o server.Options, at listeners, metrics *figures.Metrics, opened *closers) (faces, error) {
+	listener := at.grpc
 	all, err := openGRPC(config, parts, o, listener, opened)
 	if err != nil {
 		return nil, err
@@ -43,10 +48,22 @@ func openFaces(config Config, parts *compose.Domain, o server.Options, listener 
 	if own := openOwn(config, o, addressOf(listener), opened); own != nil {
 		all = append(all, face{all[0].endpoint, own})
 	}
+	if at.http == nil && config.MCPAddr == "" {
+		return all, nil
+	}
+	within := all[0].endpoint.(*server.Server).Within()
+	opened.add(within.Close)
+	if at.http != nil {
+		web, err := config.openHTTP(within, o, at.http, metrics)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, web)
+	}
 	if config.MCPAddr == "" {
 		return all, nil
 	}
-	hosts, err := openMCP(config, parts, o, opened)
+	hosts, err := openMCP(config, within, o, opened)
 	return append(all, hosts), err
 }
 
@@ -75,7 +92,7 @@ func openOwn(config Config, o server.Options, address string, opened *closers) n
 }
 
 // openMCP makes the face of hosts of the Model Context Protocol.
-func openMCP(config Config, parts *compose.Domain, o server.Options, opened *closers) (face, error) {
+func openMCP(config Config, within *server.Within, o server.Options, opened *closers) (face, error) {
 	listener, err := listen("mcp-addr", config.MCPAddr)
 	if err != nil {
 		return face{}, err
@@ -88,10 +105,9 @@ func openMCP(config Config, parts *compose.Domain, o server.Options, opened *clo
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(hostGCPercent)
 	}
-	f, err := mcp.NewFace(parts.Services(), mcp.FaceOptions{
-		Options: mcp.Options{Version: buildVersion(), Logger: o.Logger}, Native: o, Hosts: config.MCPHosts,
-	})
-	return face{f, listener}, err
+	f := web.New(web.Options{Server: o, Hosts: config.MCPHosts})
+	config.handleMCP(f, within, o)
+	return face{f, listener}, nil
 }
 
 // openGRPC makes the faces that speak gRPC.
@@ -149,16 +165,19 @@ func (f faces) stop(timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// startMetrics serves the metrics, if it is asked for.
-func startMetrics(config Config, opened *closers) (served *figures.Metrics, address string, err error) {
-	if config.MetricsAddr == "" {
+// startMetrics counts what is served where HTTP is, or on an address of its own.
+func startMetrics(config Config, http net.Listener, opened *closers) (served *figures.Metrics, address string, err error) {
+	if config.MetricsAddr == "" && http == nil {
 		return nil, "", nil
+	}
+	served = figures.New()
+	if config.MetricsAddr == "" {
+		return served, addressOf(http), nil
 	}
 	listener, err := listen("metrics-addr", config.MetricsAddr)
 	if err != nil {
 		return nil, "", err
 	}
-	served = figures.Serve(listener)
-	opened.add(served.Close)
+	opened.add(served.Serve(listener).Close)
 	return served, addressOf(listener), nil
 }

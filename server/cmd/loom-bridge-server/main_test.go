@@ -170,10 +170,12 @@ func tryRunWith(tb testing.TB, env environment, change func(c *Config), args ...
 // byWords returns arguments of a server that is asked by words alone, unless they say which
 // embedder it has: what is found must not depend on the machine, nor on how far vectors are.
 func byWords(args []string) []string {
-	if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--embedder") }) {
-		return args
+	for _, name := range []string{"--embedder", "--http-addr"} {
+		if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, name) }) {
+			args = append(slices.Clip(args), name+"=off")
+		}
 	}
-	return append(slices.Clip(args), "--embedder=off")
+	return args
 }
 
 // noEnvironment has no variable and no .env file.

@@ -123,6 +123,13 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 			envName("addr"), config.Addr, server.ErrOpenToAll)
 	}
 
+	served := listeners{grpc: listener}
+	if served.http, err = config.listenHTTP(logger); err != nil {
+		return err
+	}
+	if served.http != nil {
+		opened.add(ignoreClosed(served.http.Close))
+	}
 	if config.Ephemeral {
 		if config.DataDir, err = makeEphemeral(&opened); err != nil {
 			return err
@@ -160,7 +167,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	metrics, metricsAddress, err := startMetrics(config, &opened)
+	metrics, metricsAddress, err := startMetrics(config, served.http, &opened)
 	if err != nil {
 		return err
 	}
@@ -221,7 +228,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if copies != nil {
 		options.Backups = copies
 	}
-	faces, err := openFaces(config, parts, options, listener, &opened)
+	faces, err := openFaces(config, parts, options, served, metrics, &opened)
 	if err != nil {
 		return err
 	}
@@ -229,7 +236,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		return err
 	}
 	started{
-		config: config, faces: faces, metrics: metricsAddress, embedder: embedder, credentials: credentials, encrypted: transport != nil, sandbox: confinement,
+		config: config, faces: faces, http: served.http, metrics: metricsAddress, embedder: embedder, credentials: credentials, encrypted: transport != nil, sandbox: confinement,
 	}.log(console, logger)
 	env.warn(logger)
 	select {

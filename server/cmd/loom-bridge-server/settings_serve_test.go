@@ -54,6 +54,13 @@ func servingEffects() []effect {
 			with: "OK at a socket", without: "OK at a port",
 		},
 		{
+			setting: "http-addr", args: []string{"--http-addr", "127.0.0.1:0"}, after: 50 * time.Millisecond,
+			see: func(s *stand) func() string {
+				return func() string { return fmt.Sprint(httpAddress.MatchString(s.Log.String())) }
+			},
+			with: "true", without: "false",
+		},
+		{
 			setting: "mcp-addr", args: []string{"--mcp-addr", "127.0.0.1:0"}, after: 50 * time.Millisecond,
 			see: func(s *stand) func() string {
 				return func() string { return fmt.Sprint(mcpAddress.MatchString(s.Log.String())) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"strings"
 
@@ -19,7 +20,8 @@ import (
 type started struct {
 	config      Config
 	faces       faces
-	metrics     string // address; empty for none
+	http        net.Listener // nil for none
+	metrics     string       // address; empty for none
 	embedder    embed.Embedder
 	credentials *auth.Credentials
 	encrypted   bool
@@ -37,6 +39,7 @@ func (s started) facts() []fact {
 		{"store", s.store()},
 		{"durability", s.durability()},
 		{"grpc", addressOf(s.faces[0].listener)},
+		{"http", s.overHTTP()},
 		{"loom_v1", s.loom()},
 		{"mcp", s.hosts()},
 		{"metrics", s.metricsPlace()},
@@ -49,14 +52,28 @@ func (s started) facts() []fact {
 
 // hosts is where hosts of the Model Context Protocol are served.
 func (s started) hosts() string {
-	if s.config.MCPAddr == "" {
+	switch {
+	case s.config.MCPAddr != "":
+		return s.url(s.faces[len(s.faces)-1].listener) + mcp.Path
+	case s.http != nil:
+		return s.url(s.http) + mcp.Path
+	}
+	return "off"
+}
+
+// overHTTP is where all that is not gRPC is served.
+func (s started) overHTTP() string {
+	if s.http == nil {
 		return "off"
 	}
-	scheme := "http"
+	return s.url(s.http)
+}
+
+func (s started) url(listener net.Listener) string {
 	if s.encrypted {
-		scheme = "https"
+		return "https://" + addressOf(listener)
 	}
-	return scheme + "://" + addressOf(s.faces[len(s.faces)-1].listener) + mcp.Path
+	return "http://" + addressOf(listener)
 }
 
 // log writes the facts: as one record where logs are JSON, otherwise as a block
@@ -130,6 +147,9 @@ func (s started) loom() string {
 func (s started) metricsPlace() string {
 	if s.metrics == "" {
 		return "none (--metrics-addr serves them)"
+	}
+	if s.config.MetricsAddr == "" {
+		return s.url(s.http) + "/metrics"
 	}
 	return "http://" + s.metrics + "/metrics"
 }

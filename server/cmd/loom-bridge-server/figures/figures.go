@@ -33,19 +33,24 @@ const metricsTimeout = 10 * time.Second
 // Metrics are the figures that are served. Nil serves none.
 type Metrics struct {
 	registry *prometheus.Registry
-	server   *http.Server
+	http.Handler
 }
 
-// Serve answers /metrics on a listener until it is closed.
-func Serve(listener net.Listener) *Metrics {
-	m := &Metrics{registry: prometheus.NewRegistry()}
-	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.server = serveMetrics(listener, m.registry)
-	return m
+// New has the figures of the process. It answers a scrape on whatever path.
+func New() *Metrics {
+	r := prometheus.NewRegistry()
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Metrics{r, promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4})}
 }
 
-// Close ends the answers.
-func (m *Metrics) Close() error { return m.server.Close() }
+// Serve answers /metrics on a listener until the returned server is closed.
+func (m *Metrics) Serve(listener net.Listener) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m)
+	s := &http.Server{Handler: mux, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, IdleTimeout: time.Minute}
+	go func() { _ = s.Serve(listener) }()
+	return s
+}
 
 // Calls are the figures about calls; nil when none are served.
 func (m *Metrics) Calls() *observe.Metrics {
@@ -87,15 +92,6 @@ func (m *Metrics) WatchRedaction(r *redact.Redactor) {
 			ConstLabels: prometheus.Labels{"pattern": name},
 		}, func() float64 { return float64(r.Totals()[name]) }))
 	}
-}
-
-// serveMetrics answers /metrics until the returned server is closed.
-func serveMetrics(listener net.Listener, registry *prometheus.Registry) *http.Server {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
-	s := &http.Server{Handler: mux, ReadTimeout: metricsTimeout, WriteTimeout: metricsTimeout, IdleTimeout: time.Minute}
-	go func() { _ = s.Serve(listener) }()
-	return s
 }
 
 // censusEvery is how often stored data is counted. A scrape shows the last count, and reads

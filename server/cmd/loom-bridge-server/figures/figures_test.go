@@ -179,7 +179,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := Serve(listener)
+	m := New().Serve(listener)
 	url := "http://" + listener.Addr().String()
 	for path, want := range map[string]int{"/metrics": http.StatusOK, "/": http.StatusNotFound, "/metrics/x": http.StatusNotFound} {
 		answer, err := http.Get(url + path)

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/loom-bridge/loom-bridge/server"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
+	"github.com/loom-bridge/loom-bridge/server/mcp"
+	"github.com/loom-bridge/loom-bridge/server/rest"
+	"github.com/loom-bridge/loom-bridge/server/web"
+)
+
+const (
+	// defaultHTTPAddr is where HTTP is served unless the settings say where, if it is free.
+	defaultHTTPAddr = "127.0.0.1:50080"
+	// addrOff is in place of an address that is not served.
+	addrOff = "off"
+)
+
+// checkHTTPAddr takes a host and a port, or off.
+func checkHTTPAddr(addr string) error {
+	if addr == addrOff {
+		return nil
+	}
+	return checkTCPAddr(addr)
+}
+
+// listenHTTP listens where HTTP is served; nil for nowhere. Without a setting a server goes
+// without it whose address is taken, or that is reached by a socket alone, which only those
+// open who may.
+func (c *Config) listenHTTP(logger *slog.Logger) (net.Listener, error) {
+	network, _, _ := splitAddr(c.Addr)
+	if c.HTTPAddr == addrOff || c.HTTPAddr == "" && network == "unix" {
+		return nil, nil
+	}
+	listener, err := listen("http-addr", cmp.Or(c.HTTPAddr, defaultHTTPAddr))
+	if _, taken := errors.AsType[takenError](err); taken && c.HTTPAddr == "" {
+		logger.Info("HTTP is not served: another program has the address; --http-addr gives another one, or off", "address", defaultHTTPAddr)
+		return nil, nil
+	}
+	if err == nil && c.Credentials == "" && !c.TrustNetwork && !local(listener.Addr()) {
+		_ = listener.Close()
+		return nil, fmt.Errorf("--http-addr (%s) %q: %w; give --credentials, or a loopback address",
+			envName("http-addr"), c.HTTPAddr, server.ErrOpenToAll)
+	}
+	return listener, err
+}
+
+// openHTTP makes the face of all that is not gRPC.
+func (c *Config) openHTTP(within *server.Within, o server.Options, listener net.Listener, metrics *figures.Metrics) (face, error) {
+	calls, err := rest.New(within, rest.Options{StallTimeout: o.Limits.StallTimeout})
+	if err != nil {
+		return face{}, err
+	}
+	names := c.MCPHosts
+	if host, _, err := net.SplitHostPort(c.HTTPAddr); err == nil {
+		names = append([]string{host}, names...)
+	}
+	f := web.New(web.Options{Server: o, Hosts: names})
+	f.Handle(rest.Prefix, web.Callers, calls)
+	f.Handle("GET /metrics", web.Operators, metrics)
+	f.Handle("GET /healthz", web.Everybody, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }))
+	f.Handle("GET /readyz", web.Everybody, ready(within))
+	c.handleMCP(f, within, o)
+	return face{f, listener}, nil
+}
+
+// handleMCP serves hosts of the Model Context Protocol.
+func (c *Config) handleMCP(f *web.Face, within *server.Within, o server.Options) {
+	hosts := mcp.NewFace(within, mcp.FaceOptions{
+		Options: mcp.Options{Version: buildVersion(), Logger: o.Logger}, Authenticated: o.Credentials != nil, MaxReceiveBytes: o.Limits.Full().MaxReceiveBytes,
+	})
+	f.Handle(mcp.Path, web.Hosts, hosts)
+	f.OnStop(hosts.EndStreams)
+}
+
+// ready answers whether calls are answered, as the standard health service of gRPC says it.
+func ready(within *server.Within) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), reachTime)
+		defer cancel()
+		answer, err := healthv1.NewHealthClient(within).Check(ctx, &healthv1.HealthCheckRequest{})
+		switch {
+		case err != nil:
+			web.Fail(w, web.Status(ctx, err))
+		case answer.GetStatus() != healthv1.HealthCheckResponse_SERVING:
+			http.Error(w, answer.GetStatus().String(), http.StatusServiceUnavailable)
+		default:
+			_, _ = io.WriteString(w, "ok\n")
+		}
+	})
+}
