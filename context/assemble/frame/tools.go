@@ -44,7 +44,7 @@ const maxToolsets = 64
 
 // toolset returns tools in their form, made anew only if they are.
 func (s *Stage) toolset(model string, format provider.Format, tools []Tool) (Toolset, error) {
-	key := toolsKey(model, format, tools)
+	key := ToolsKey(model, format, tools)
 	if set, ok := s.sets.Get(key); ok {
 		return set, nil
 	}
@@ -82,12 +82,13 @@ func (s *Stage) count(model string, set *Toolset) (err error) {
 	return nil
 }
 
-// toolsKey distinguishes toolsets, with what they are for.
-func toolsKey(model string, format provider.Format, tools []Tool) (key [sha256.Size]byte) {
+// ToolsKey distinguishes toolsets, with what they are for.
+func ToolsKey(model string, format provider.Format, tools []Tool) (key [sha256.Size]byte) {
 	h := sha256.New()
+	var room []byte // used again
 	text := func(s string) {
-		h.Write(binary.AppendUvarint(nil, uint64(len(s))))
-		h.Write([]byte(s))
+		room = append(binary.AppendUvarint(room[:0], uint64(len(s))), s...)
+		h.Write(room)
 	}
 	text(model)
 	h.Write([]byte{byte(format)})

@@ -8,6 +8,7 @@ package reuse
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 
@@ -21,11 +22,16 @@ const DefaultMaxBytes = 64 << 20
 type Key [sha256.Size]byte
 
 // KeyOf is the key of some inputs, in that order. They are plain data: what JSON leaves out
-// of one is no input.
+// of one is no input. Long ones are better given as bytes, which are taken as they are.
 func KeyOf(inputs ...any) (Key, error) {
 	h := sha256.New()
 	out := json.NewEncoder(h)
 	for _, in := range inputs {
+		if raw, ok := in.([]byte); ok {
+			h.Write(binary.AppendUvarint(nil, uint64(len(raw))))
+			h.Write(raw)
+			continue
+		}
 		if err := out.Encode(in); err != nil { // each on its own line
 			return Key{}, fmt.Errorf("reuse: %w", err)
 		}

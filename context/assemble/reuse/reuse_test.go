@@ -26,6 +26,9 @@ func TestKeyOf(t *testing.T) {
 			t.Errorf("%v has the same key", other)
 		}
 	}
+	if key(t, []byte("ab"), []byte("c")) == key(t, []byte("a"), []byte("bc")) {
+		t.Error("bytes that run together alike have one key")
+	}
 	if _, err := reuse.KeyOf(func() {}); err == nil {
 		t.Error("a function is an input")
 	}

@@ -360,19 +360,22 @@ func (p *pathRun) prompts(ctx context.Context) error {
 		return nil
 	}
 	var of paths.Path
-	for range p.colds {
-		if err := errors.Join(p.shut(), p.reopen()); err != nil {
-			return err
+	if err := p.profiled(cold, func() error {
+		for range p.colds {
+			if err := errors.Join(p.shut(), p.reopen()); err != nil {
+				return err
+			}
+			p.meter.Settle()
+			if _, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{}); err != nil { // it connects
+				return err
+			}
+			if err := p.meter.Call(func() (*paths.Path, error) { return &of, prompt(0) }); err != nil {
+				return err
+			}
 		}
-		p.meter.Settle()
-		if _, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{}); err != nil { // it connects
-			return err
-		}
-		if err := p.profiled(cold, func() error {
-			return p.meter.Call(func() (*paths.Path, error) { return &of, prompt(0) })
-		}); err != nil {
-			return err
-		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	p.report(cold, &of)
 	return nil
