@@ -7,6 +7,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Collected is what a collection did, or would have done.
@@ -53,84 +54,43 @@ func (k *Kept) add(more Kept) {
 	k.Referenced += more.Referenced
 }
 
-// fieldCollectedTime is the only field of the note about a collected name.
-const fieldCollectedTime = 1
-
-func encodeCollected(at time.Time) []byte { return wire.AppendTime([]byte{}, fieldCollectedTime, at) }
+func encodeCollected(at time.Time) []byte { return wire.Marshal(&storev1.Collected{Time: wire.Micros(at)}) }
 
 func decodeCollected(value []byte) (time.Time, error) {
-	var at time.Time
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return time.Time{}, err
-		}
-		if f.Number == fieldCollectedTime {
-			at = f.Time()
-		}
-	}
-	return at, nil
-}
-
-// Fields of the answer that is kept for a request id.
-const (
-	fieldAnswerEntries = iota + 1
-	fieldAnswerBytes
-	fieldAnswerRef
-	fieldAnswerArchived
-	fieldAnswerLongTerm
-	fieldAnswerImportant
-	fieldAnswerNotExpired
-	fieldAnswerInUse
-	fieldAnswerReferenced
-	fieldAnswerOrphans
-	fieldAnswerOrphanBytes
-	fieldAnswerMore
-)
-
-// counts are the numbers of an answer by their fields.
-func (d *Collected) counts() map[int]*int64 {
-	return map[int]*int64{
-		fieldAnswerEntries: &d.Entries, fieldAnswerBytes: &d.Bytes,
-		fieldAnswerArchived: &d.Kept.Archived, fieldAnswerLongTerm: &d.Kept.LongTerm,
-		fieldAnswerImportant: &d.Kept.Important, fieldAnswerNotExpired: &d.Kept.NotExpired,
-		fieldAnswerInUse: &d.Kept.InUse, fieldAnswerReferenced: &d.Kept.Referenced,
-		fieldAnswerOrphans: &d.Orphans, fieldAnswerOrphanBytes: &d.OrphanBytes,
-	}
+	var m storev1.Collected
+	err := wire.Unmarshal(value, &m)
+	return wire.TimeOf(m.Time), err
 }
 
 func encodeAnswer(d Collected) []byte {
-	var dst []byte
-	counts := d.counts()
-	for field := fieldAnswerEntries; field <= fieldAnswerMore; field++ {
-		if n := counts[field]; n != nil {
-			dst = wire.AppendUint(dst, field, uint64(*n))
-		}
+	gone := make([][]byte, len(d.Refs))
+	for i, ref := range d.Refs {
+		gone[i] = refHash(ref)
 	}
-	for _, ref := range d.Refs {
-		dst = wire.AppendItem(dst, fieldAnswerRef, refHash(ref))
-	}
-	if d.More {
-		dst = wire.AppendUint(dst, fieldAnswerMore, 1)
-	}
-	return dst
+	// The refs always stood behind the numbers.
+	return wire.Marshal(&storev1.CollectionAnswer{
+		Deleted: uint64(d.Entries), Freed: uint64(d.Bytes),
+		Archived: uint64(d.Kept.Archived), LongTerm: uint64(d.Kept.LongTerm), Important: uint64(d.Kept.Important),
+		NotExpired: uint64(d.Kept.NotExpired), InUse: uint64(d.Kept.InUse), Referenced: uint64(d.Kept.Referenced),
+		Chunks: uint64(d.Orphans), ChunkBytes: uint64(d.OrphanBytes),
+	}, &storev1.CollectionAnswer{Gone: gone}, &storev1.CollectionAnswer{More: d.More})
 }
 
-// decodeAnswer reads what encodeAnswer wrote, as far as it can be read.
+// decodeAnswer reads what encodeAnswer wrote; nothing of what can't be read.
 func decodeAnswer(answer []byte) Collected {
-	var d Collected
-	counts := d.counts()
-	for f, err := range wire.Fields(answer) {
-		n := counts[f.Number]
-		switch {
-		case err != nil:
-			return d
-		case n != nil:
-			*n = int64(f.Value)
-		case f.Number == fieldAnswerRef:
-			d.Refs = append(d.Refs, hex.EncodeToString(f.Bytes))
-		case f.Number == fieldAnswerMore:
-			d.More = f.Value != 0
-		}
+	var m storev1.CollectionAnswer
+	if wire.Unmarshal(answer, &m) != nil {
+		return Collected{}
+	}
+	d := Collected{
+		Entries: int64(m.Deleted), Bytes: int64(m.Freed), Orphans: int64(m.Chunks), OrphanBytes: int64(m.ChunkBytes), More: m.More,
+		Kept: Kept{
+			Archived: int64(m.Archived), LongTerm: int64(m.LongTerm), Important: int64(m.Important),
+			NotExpired: int64(m.NotExpired), InUse: int64(m.InUse), Referenced: int64(m.Referenced),
+		},
+	}
+	for _, hash := range m.Gone {
+		d.Refs = append(d.Refs, hex.EncodeToString(hash))
 	}
 	return d
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // FolderOwner is whose folder a workspace is.
@@ -88,14 +89,6 @@ func Check(registry *registry.Registry) error {
 
 const tagWorkspace = 'w' // agent: an Owner (memory/FORMAT.md)
 
-// Fields of an Owner.
-const (
-	fieldFolder = iota + 1
-	fieldServer
-	fieldAddress
-	fieldSince
-)
-
 func scopeOf(tenant string) kv.Scope {
 	return kv.Scope{Tenant: tenant, Kind: kv.OwnerSystem, Owner: "workspaces"}
 }
@@ -110,30 +103,16 @@ func (p *Places) key(scope kv.Scope) []byte {
 }
 
 func (o *FolderOwner) encode() []byte {
-	dst := wire.AppendText(nil, fieldFolder, o.Folder)
-	dst = wire.AppendText(dst, fieldServer, o.Server)
-	dst = wire.AppendText(dst, fieldAddress, o.Address)
-	return wire.AppendTime(dst, fieldSince, o.Since)
+	return wire.Marshal(&storev1.WorkspaceOwner{Folder: o.Folder, Name: o.Server, Address: o.Address, Since: wire.Micros(o.Since)})
 }
 
 // decode reads an owner; one that can't be read has no folder.
-func decode(value []byte) (o FolderOwner) {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return FolderOwner{}
-		}
-		switch f.Number {
-		case fieldFolder:
-			o.Folder = string(f.Bytes)
-		case fieldServer:
-			o.Server = string(f.Bytes)
-		case fieldAddress:
-			o.Address = string(f.Bytes)
-		case fieldSince:
-			o.Since = f.Time()
-		}
+func decode(value []byte) FolderOwner {
+	var m storev1.WorkspaceOwner
+	if wire.Unmarshal(value, &m) != nil {
+		return FolderOwner{}
 	}
-	return o
+	return FolderOwner{Folder: m.Folder, Server: m.Name, Address: m.Address, Since: wire.TimeOf(m.Since)}
 }
 
 // at is an owner with its present state, and the server that has the folder.

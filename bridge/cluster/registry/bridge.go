@@ -10,6 +10,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Limits of what a bridge says about itself.
@@ -71,77 +72,47 @@ const (
 	tagLease  = 'h' // id: when its lease runs out
 )
 
-// Fields of a registration, of a lease, and of the last epoch.
-const (
-	fieldEpoch = iota + 1
-	fieldName
-	fieldAddress
-	fieldSince
-	fieldUntil
-	fieldWorkspace
-)
-
 func bridgeKey(id string) []byte { return scope.Key(tagBridge, []byte(id)) }
 
 func leaseKey(id string) []byte { return scope.Key(tagLease, []byte(id)) }
 
 func (b Bridge) encode() []byte {
-	dst := wire.AppendUint(nil, fieldEpoch, b.Epoch)
-	dst = wire.AppendText(dst, fieldName, b.Name)
-	dst = wire.AppendText(dst, fieldAddress, b.Address)
-	dst = wire.AppendText(dst, fieldWorkspace, b.Workspace)
-	return wire.AppendTime(dst, fieldSince, b.Since)
+	// The time always stood last.
+	return wire.Marshal(
+		&storev1.Registration{Epoch: b.Epoch, Name: b.Name, Address: b.Address, Folder: b.Workspace},
+		&storev1.Registration{Since: wire.Micros(b.Since)},
+	)
 }
 
 // decodeBridge reads a registration; one that can't be read has the epoch zero, which is
 // no server's.
 func decodeBridge(id string, value []byte) Bridge {
-	b := Bridge{ID: id}
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return Bridge{ID: id}
-		}
-		switch f.Number {
-		case fieldEpoch:
-			b.Epoch = f.Value
-		case fieldName:
-			b.Name = string(f.Bytes)
-		case fieldAddress:
-			b.Address = string(f.Bytes)
-		case fieldWorkspace:
-			b.Workspace = string(f.Bytes)
-		case fieldSince:
-			b.Since = f.Time()
-		}
+	var m storev1.Registration
+	if wire.Unmarshal(value, &m) != nil {
+		return Bridge{ID: id}
 	}
-	return b
+	return Bridge{ID: id, Epoch: m.Epoch, Name: m.Name, Address: m.Address, Workspace: m.Folder, Since: wire.TimeOf(m.Since)}
 }
 
 // lease is when the lease of a bridge runs out, by the store's clock.
 func encodeLease(epoch uint64, until time.Time) []byte {
-	return wire.AppendTime(wire.AppendUint(nil, fieldEpoch, epoch), fieldUntil, until)
+	return wire.Marshal(&storev1.BridgeLease{Epoch: epoch, Until: wire.Micros(until)})
 }
 
 // decodeLease reads a lease; one that can't be read ran out long ago.
 func decodeLease(value []byte) (until time.Time) {
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return time.Time{}
-		}
-		if f.Number == fieldUntil {
-			until = f.Time()
-		}
+	var m storev1.BridgeLease
+	if wire.Unmarshal(value, &m) != nil {
+		return time.Time{}
 	}
-	return until
+	return wire.TimeOf(m.Until)
 }
 
-func decodeEpoch(value []byte) (epoch uint64) {
-	for f, err := range wire.Fields(value) {
-		if err == nil && f.Number == fieldEpoch {
-			epoch = f.Value
-		}
-	}
-	return epoch
+// decodeEpoch reads the last epoch that was given.
+func decodeEpoch(value []byte) uint64 {
+	var m storev1.Epoch
+	_ = wire.Unmarshal(value, &m) // what can't be read gave none
+	return m.Last
 }
 
 // check refuses what can't be registered.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/storedtest"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
@@ -22,7 +21,7 @@ func TestStored(t *testing.T) {
 	})
 	storedtest.Check(t, storedtest.Format[uint64]{
 		Message: &storev1.Epoch{},
-		Encode:  func(last uint64) []byte { return wire.AppendUint(nil, fieldEpoch, last) },
+		Encode:  func(last uint64) []byte { return encodeLease(last, time.Time{}) },
 		Decode:  func(value []byte) (uint64, error) { return decodeEpoch(value), nil },
 	})
 }
