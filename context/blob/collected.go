@@ -54,7 +54,9 @@ func (k *Kept) add(more Kept) {
 	k.Referenced += more.Referenced
 }
 
-func encodeCollected(at time.Time) []byte { return wire.Marshal(&storev1.Collected{Time: wire.Micros(at)}) }
+func encodeCollected(at time.Time) []byte {
+	return wire.Marshal(&storev1.Collected{Time: wire.Micros(at)})
+}
 
 func decodeCollected(value []byte) (time.Time, error) {
 	var m storev1.Collected

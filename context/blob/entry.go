@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"encoding/hex"
 	"math"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Archived describes a blob in the archive.
@@ -99,133 +101,41 @@ func (e Entry) seen(owner string, now time.Time) Entry {
 	return e
 }
 
-// Fields of an entry (memory/FORMAT.md). The path it was made with stands in
-// the key.
-const (
-	fieldRef = iota + 1
-	fieldStep
-	fieldSession
-	fieldKind
-	fieldCategory
-	fieldBytes
-	fieldTime
-	fieldTTL
-	fieldTier
-	fieldImportant
-	fieldPath
-	fieldAlias
-	fieldTask
-	fieldMedia
-	fieldPromoteTime
-	fieldArchive
-	fieldTag
-	fieldArchiveTime
-)
-
 func (e Entry) encode(hash []byte, number uint64) []byte {
-	dst := make([]byte, 0, 128+len(e.SessionID))
-	dst = wire.AppendItem(dst, fieldRef, hash)
-	dst = wire.AppendUint(dst, fieldStep, number)
-	dst = wire.AppendText(dst, fieldSession, e.SessionID)
-	dst = wire.AppendText(dst, fieldKind, e.Kind)
-	dst = wire.AppendText(dst, fieldCategory, e.Category)
-	dst = wire.AppendUint(dst, fieldBytes, uint64(e.Size))
-	dst = wire.AppendTime(dst, fieldTime, e.Time)
-	dst = wire.AppendUint(dst, fieldTTL, uint64(e.TTL.Milliseconds()))
-	dst = wire.AppendUint(dst, fieldTier, uint64(e.Tier))
-	if e.Important {
-		dst = wire.AppendUint(dst, fieldImportant, 1)
+	m := &storev1.BlobEntry{
+		Sha256: append([]byte{}, hash...), Step: number, Session: e.SessionID, Kind: e.Kind, Category: e.Category, Bytes: uint64(e.Size),
+		Time: wire.Micros(e.Time), Ttl: uint64(e.TTL.Milliseconds()), Tier: uint64(e.Tier), Important: e.Important,
+		Task: e.TaskID, Format: e.MediaType, Promoted: wire.Micros(e.PromoteTime),
+		Archive: e.Archive.Category, Tags: e.Archive.Tags, Archived: wire.Micros(e.Archive.Time),
 	}
 	if len(e.Aliases) > 0 {
-		dst = wire.AppendItem(dst, fieldPath, e.Path)
-		for _, alias := range e.Aliases[1:] {
-			dst = wire.AppendItem(dst, fieldAlias, alias)
-		}
+		m.Path, m.EarlierPaths = e.Path, e.Aliases[1:]
 	}
-	dst = wire.AppendText(dst, fieldTask, e.TaskID)
-	dst = wire.AppendText(dst, fieldMedia, e.MediaType)
-	dst = wire.AppendTime(dst, fieldPromoteTime, e.PromoteTime)
-	dst = wire.AppendText(dst, fieldArchive, e.Archive.Category)
-	for _, tag := range e.Archive.Tags {
-		dst = wire.AppendItem(dst, fieldTag, tag)
-	}
-	return wire.AppendTime(dst, fieldArchiveTime, e.Archive.Time)
-}
-
-// decodeEntry reads an entry; home is what its key says.
-func decodeEntry(home string, value []byte) (Entry, error) {
-	e := Entry{Path: home}
-	var aliases []string
-	for f, err := range wire.Fields(value) {
-		if err != nil {
-			return Entry{}, damagedEntry(home)
-		}
-		if f.Number == fieldAlias {
-			aliases = append(aliases, string(f.Bytes))
-			continue
-		}
-		e.set(f)
-	}
-	if len(e.Ref) != 2*len(Stored{}.SHA256) || e.Size < 0 || e.TTL < 0 {
-		return Entry{}, damagedEntry(home)
-	}
-	if e.Path != home {
-		e.Aliases = append([]string{home}, aliases...)
-	}
-	return e, nil
+	return wire.Marshal(m)
 }
 
 // maxTTL keeps a stored TTL within a Duration.
 const maxTTL = math.MaxInt64 / uint64(time.Millisecond)
 
-func (e *Entry) set(f wire.Field) {
-	if text := e.text(f.Number); text != nil {
-		*text = string(f.Bytes)
-		return
+// decodeEntry reads an entry; home is what its key says.
+func decodeEntry(home string, value []byte) (Entry, error) {
+	var m storev1.BlobEntry
+	if wire.Unmarshal(value, &m) != nil || len(m.Sha256) != len(Stored{}.SHA256) || int64(m.Bytes) < 0 {
+		return Entry{}, damagedEntry(home)
 	}
-	switch f.Number {
-	case fieldRef:
-		e.Ref = hex.EncodeToString(f.Bytes)
-	case fieldStep:
-		e.StepID = step.ID(f.Value)
-	case fieldBytes:
-		e.Size = int64(f.Value)
-	case fieldTime:
-		e.Time = f.Time()
-	case fieldTTL:
-		e.TTL = time.Duration(min(f.Value, maxTTL)) * time.Millisecond
-	case fieldTier:
-		e.Tier = Tier(min(f.Value, uint64(LongTerm)))
-	case fieldImportant:
-		e.Important = f.Value != 0
-	case fieldPromoteTime:
-		e.PromoteTime = f.Time()
-	case fieldTag:
-		e.Archive.Tags = append(e.Archive.Tags, string(f.Bytes))
-	case fieldArchiveTime:
-		e.Archive.Time = f.Time()
+	e := Entry{
+		Path: cmp.Or(m.Path, home), Ref: hex.EncodeToString(m.Sha256), SessionID: m.Session, Kind: m.Kind, Category: m.Category, Size: int64(m.Bytes),
+		Time: wire.TimeOf(m.Time), TTL: time.Duration(min(m.Ttl, maxTTL)) * time.Millisecond, Tier: Tier(min(m.Tier, uint64(LongTerm))), Important: m.Important,
+		TaskID: m.Task, MediaType: m.Format, PromoteTime: wire.TimeOf(m.Promoted),
+		Archive: Archived{Category: m.Archive, Tags: m.Tags, Time: wire.TimeOf(m.Archived)},
 	}
-}
-
-// text is where the text of a field belongs; nil for all other fields.
-func (e *Entry) text(number int) *string {
-	switch number {
-	case fieldSession:
-		return &e.SessionID
-	case fieldKind:
-		return &e.Kind
-	case fieldCategory:
-		return &e.Category
-	case fieldPath:
-		return &e.Path
-	case fieldTask:
-		return &e.TaskID
-	case fieldMedia:
-		return &e.MediaType
-	case fieldArchive:
-		return &e.Archive.Category
+	if m.Step != 0 {
+		e.StepID = step.ID(m.Step)
 	}
-	return nil
+	if e.Path != home {
+		e.Aliases = append([]string{home}, m.EarlierPaths...)
+	}
+	return e, nil
 }
 
 func damagedEntry(home string) error {

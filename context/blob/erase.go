@@ -9,6 +9,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Erasure is what becomes of offloaded results when a subject is erased. It needs the steps of
@@ -62,19 +63,12 @@ func (x *eraser) learn(ctx context.Context) error {
 	}
 	stay := make(map[string]bool)
 	err := erase.Each(ctx, x.From, kv.Blobs, x.Scope.Key(tagPath), func(path, value []byte) error {
-		ours, ref := false, ""
-		for f, err := range wire.Fields(value) {
-			switch {
-			case err != nil:
-				return damagedEntry(string(path))
-			case f.Number == fieldRef:
-				ref = string(f.Bytes)
-			case f.Number == fieldStep:
-				ours = ours || x.Steps[f.Value]
-			case f.Number == fieldSession:
-				ours = ours || x.Subject.Step == 0 && string(f.Bytes) == x.Subject.Session
-			}
+		var m storev1.BlobEntry
+		if wire.Unmarshal(value, &m) != nil {
+			return damagedEntry(string(path))
 		}
+		ref := string(m.Sha256)
+		ours := x.Steps[m.Step] || x.Subject.Step == 0 && m.Session != "" && m.Session == x.Subject.Session
 		if !ours {
 			stay[ref] = true
 			return nil
