@@ -71,7 +71,7 @@ func TestSearchInPieces(t *testing.T) {
 // A search that is cancelled ends within a line too.
 func TestSearchEndsWithinALine(t *testing.T) {
 	f := newMemory(t)
-	e := f.mustStage(t, alice, []byte(strings.Repeat("x", 250<<10)+"!"), blob.Entry{Path: "a"})
+	e := f.mustStage(t, alice, []byte(strings.Repeat("x", 2500<<10)+"!"), blob.Entry{Path: "a"})
 	p, err := blob.Regexp(`([a-z]{1,9}[0-9]?){1,40}[!?]`, false)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,8 @@ func TestSearchEndsWithinALine(t *testing.T) {
 			t.Errorf("the line took %v, too short a time to show anything: %v", time.Since(began), err)
 		}
 	}
-	if took := time.Since(began); took > 20*patience {
+	// All of the line takes minutes.
+	if took := time.Since(began); took > time.Minute/2 {
 		t.Errorf("the search ended %v after it was cancelled", took-patience)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -54,7 +53,7 @@ func TestConformance72AckQueuedBeforeTheCall(t *testing.T) {
 	w := MustLoom(t, loomOptions{})
 	w.register("a", "own.topic")
 	conn, _ := w.dial()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTime)
 	defer cancel()
 	stream, err := loomv1pb.NewBridgeClient(conn).EventStream(ctx, grpc.WaitForReady(true))
 	mustBe(t, err)

@@ -32,7 +32,7 @@ async def test_a_server_that_is_away_delays_nothing(
         began = time.monotonic()
         for i in range(20):
             await agent.ctx.tool("n", payload={"i": i})
-        assert time.monotonic() - began < 10.0
+        assert time.monotonic() - began < SOON
         assert not await bridge.flush(0.3)
         log = Log()
         async with fake_server(int(address.rpartition(":")[2])) as back:

@@ -131,8 +131,8 @@ async def test_the_timeout_holds_over_all_attempts(
     fake.on(_rpc.GET_STATUS, Flaky(99, None))
     begin = time.monotonic()
     with pytest.raises(loombridge.ServerUnreachableError):
-        await ctx.status(timeout=0.5)
-    assert time.monotonic() - begin < 5
+        await ctx.status(timeout=20)
+    assert time.monotonic() - begin < 30
 
 
 async def test_a_client_finds_a_server_that_came_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,9 +75,13 @@ func TestSearchTime(t *testing.T) {
 		page, next, err := searchPage(t.Context(), p.conn, r)
 		must(t, err)
 		found, pages = append(found, page...), pages+1
-		if r.PageToken = next; next == "" || pages > 2*lines {
+		if next == "" {
 			break
 		}
+		if next == r.GetPageToken() { // on a busy machine there are many, each a little further
+			t.Fatalf("page %d goes on where it began", pages)
+		}
+		r.PageToken = next
 	}
 	if len(found) != lines || found[0] != 1 || found[lines-1] != 2*lines-1 || !slices.IsSorted(found) {
 		t.Errorf("%d lines in %d pages: %v", len(found), pages, found)

@@ -318,7 +318,7 @@ func limitEffects() []effect {
 
 // soon makes a call that must not wait long.
 func (s *stand) soon(p *process) string {
-	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
 	defer cancel()
 	_, err := loombridgev1.NewAdminServiceClient(p.conn).GetStatus(ctx, &loombridgev1.GetStatusRequest{})
 	return status.Code(err).String()

@@ -88,7 +88,7 @@ func TestSilentConnectionsMakeRoom(t *testing.T) {
 			_, err := loombridgev1.NewBridgeServiceClient(MustDial(t, p.Address)).MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "another"})
 			must(t, err)
 		}
-		if !closedWithin(t, first, time.Second) {
+		if !closedWithin(t, first, waitTime) {
 			t.Errorf("%s: the oldest silent connection is still open", where)
 		}
 		if state := p.conn.GetState().String(); state != "READY" {
