@@ -117,8 +117,9 @@ def start(version: str, made: str) -> dict[str, object]:
 
 
 def sums(folder: Path) -> Path:
-    """Write the checksums of what lies in a folder."""
+    """Write the checksums of what lies in a folder, where the old ones' signature goes."""
     target = folder / "SHA256SUMS"
+    Path(f"{target}.sig").unlink(missing_ok=True)
     files = sorted(file for file in folder.iterdir() if not file.name.startswith(target.name))
     lines = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
     target.write_text("".join(lines))
@@ -128,7 +129,6 @@ def sums(folder: Path) -> Path:
 def sign(file: Path, key: str, signers: Path) -> None:
     """Sign a file, and check it as those do who have only the public halves."""
     made = Path(f"{file}.sig")
-    made.unlink(missing_ok=True)
     keygen = ["ssh-keygen", "-q", "-Y"]
     subprocess.run([*keygen, "sign", "-f", key, "-n", NAME, file], check=True)
     verify = [*keygen, "verify", "-f", signers, "-I", NAME, "-n", NAME, "-s", made]
