@@ -148,6 +148,8 @@ func (e *QuotaError) Error() string {
 func (e *QuotaError) Is(target error) bool { return target == ErrQuota }
 
 // Fields of a usage (memory/FORMAT.md).
+//
+// By hand: the generated message takes 9 times as long to read and write (1.7 to 0.2 µs).
 const (
 	fieldUsedBytes = iota + 1
 	fieldUsedBlobs

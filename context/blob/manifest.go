@@ -12,6 +12,8 @@ import (
 )
 
 // Fields of a manifest (memory/FORMAT.md).
+//
+// By hand: the generated message takes 2.8 times as long to read and write, and copies the frame.
 const (
 	fieldSize   = iota + 1 // varint: bytes of the blob
 	fieldFrame             // bytes: the only chunk, as a frame

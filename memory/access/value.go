@@ -16,6 +16,8 @@ const Tag = 'a'
 const HalfLife = 30 * 24 * time.Hour
 
 // Fields of a stored value.
+//
+// By hand: the generated message takes 2.5 times as long to read and write; a query reads one for each hit.
 const (
 	fieldHeat = iota + 1
 	fieldCount

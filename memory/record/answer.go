@@ -8,6 +8,8 @@ import (
 )
 
 // The fields of the answer that is kept for a request id.
+//
+// By hand: the generated message takes 1.6 to 2.1 times as long to read and write, and each save writes one.
 const (
 	answerID         = 1
 	answerCreateTime = 2

@@ -6,7 +6,6 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
-	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Limits of spaces and vectors.
@@ -48,32 +47,86 @@ type directory struct {
 	spaces []entry
 }
 
+// The fields of a directory and of a space in it.
+//
+// By hand: the generated message takes 2.5 times as long to read (1.7 to 0.7 µs), which each search by vectors does.
+const (
+	dirFormat = 1
+	dirLast   = 2
+	dirSpace  = 3
+
+	spaceNumber    = 1
+	spaceName      = 2
+	spaceDimension = 3
+	spaceDropped   = 4
+	spaceBy        = 5
+)
+
 func (d directory) encode() []byte {
-	m := &storev1.Spaces{Format: format, Last: uint64(d.last)}
+	b := wire.AppendUint(nil, dirFormat, format)
+	b = wire.AppendUint(b, dirLast, uint64(d.last))
 	for _, s := range d.spaces {
-		m.Spaces = append(m.Spaces, &storev1.Space{
-			Number: uint64(s.number), Name: s.name, Dimension: uint64(s.dimension), Dropped: s.dropped, Agent: s.by,
-		})
+		m := wire.AppendUint(nil, spaceNumber, uint64(s.number))
+		m = wire.AppendText(m, spaceName, s.name)
+		m = wire.AppendUint(m, spaceDimension, uint64(s.dimension))
+		if s.dropped {
+			m = wire.AppendUint(m, spaceDropped, 1)
+		}
+		m = wire.AppendText(m, spaceBy, s.by)
+		b = wire.AppendItem(b, dirSpace, m)
 	}
-	return wire.Marshal(m)
+	return b
 }
 
 func decodeDirectory(b []byte) (directory, error) {
+	var d directory
 	if b == nil {
-		return directory{}, nil
+		return d, nil
 	}
-	var m storev1.Spaces
-	if err := wire.Unmarshal(b, &m); err != nil {
-		return directory{}, fmt.Errorf("%w: spaces: %w", ErrDamaged, err)
-	}
-	d := directory{last: uint16(m.Last)}
-	for _, s := range m.Spaces {
-		if s.Dimension < 1 || s.Dimension > MaxDimension {
-			return directory{}, fmt.Errorf("%w: space of dimension %d", ErrDamaged, s.Dimension)
+	version := uint64(0)
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return directory{}, fmt.Errorf("%w: spaces: %w", ErrDamaged, err)
 		}
-		d.spaces = append(d.spaces, entry{number: uint16(s.Number), name: s.Name, dimension: int(s.Dimension), dropped: s.Dropped, by: s.Agent})
+		switch f.Number {
+		case dirFormat:
+			version = f.Value
+		case dirLast:
+			d.last = uint16(f.Value)
+		case dirSpace:
+			s, err := decodeSpace(f.Bytes)
+			if err != nil {
+				return directory{}, err
+			}
+			d.spaces = append(d.spaces, s)
+		}
 	}
-	return d, checkFormat("spaces", m.Format)
+	return d, checkFormat("spaces", version)
+}
+
+func decodeSpace(b []byte) (entry, error) {
+	var s entry
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return entry{}, fmt.Errorf("%w: space: %w", ErrDamaged, err)
+		}
+		switch f.Number {
+		case spaceNumber:
+			s.number = uint16(f.Value)
+		case spaceName:
+			s.name = string(f.Bytes)
+		case spaceDimension:
+			s.dimension = int(min(f.Value, MaxDimension+1))
+		case spaceDropped:
+			s.dropped = f.Value != 0
+		case spaceBy:
+			s.by = string(f.Bytes)
+		}
+	}
+	if s.dimension < 1 || s.dimension > MaxDimension {
+		return entry{}, fmt.Errorf("%w: space of dimension %d", ErrDamaged, s.dimension)
+	}
+	return s, nil
 }
 
 func checkFormat(what string, version uint64) error {

@@ -49,6 +49,8 @@ func (h *head) discard() {
 }
 
 // The fields of a head, of a list and of a block in it.
+//
+// By hand: to read and write, the generated message takes 3.1 times as long for a head, 1.4 times for a list.
 const (
 	headFormat    = 1
 	headStamp     = 2

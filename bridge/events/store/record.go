@@ -11,6 +11,8 @@ import (
 )
 
 // The fields of a stored topic.
+//
+// By hand: the generated message takes 4.4 times as long to read and write, and each durable event writes one.
 const (
 	fieldLast       = 1
 	fieldFirst      = 2

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
-	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Info is what the list says of a segment.
@@ -89,60 +88,106 @@ func (l *List) Replace(inputs []Info, merged Info) bool {
 	return true
 }
 
+// The fields of the list and of a segment in it.
+//
+// By hand: the generated message takes 3 times as long to read (2.6 to 0.8 µs), which each search does.
+const (
+	listFormat   = 1
+	listNext     = 2
+	listSegment  = 3
+	listBuilding = 4
+	listDropped  = 5
+
+	segmentID     = 1
+	segmentStamp  = 2
+	segmentFirst  = 3
+	segmentLast   = 4
+	segmentLevel  = 5
+	segmentBytes  = 6
+	segmentPurged = 7
+)
+
 // Encode returns the stored form.
 func (l List) Encode() []byte {
-	m := &storev1.Segments{Format: Format, LastId: uint64(l.next)}
+	b := wire.AppendUint(nil, listFormat, Format)
+	b = wire.AppendUint(b, listNext, uint64(l.next))
 	for _, s := range l.Segments {
-		m.Segments = append(m.Segments, s.stored())
+		b = wire.AppendItem(b, listSegment, s.encode())
 	}
 	if l.Building != nil {
-		m.Building = l.Building.stored()
+		b = wire.AppendItem(b, listBuilding, l.Building.encode())
 	}
 	for _, id := range l.Dropped {
-		m.Dropped = append(m.Dropped, uint64(id))
+		b = wire.AppendUint(b, listDropped, uint64(id))
 	}
-	return wire.Marshal(m)
+	return b
 }
 
-func (s Info) stored() *storev1.Segment {
-	return &storev1.Segment{
-		Id: uint64(s.ID), Stamp: &s.Stamp, First: uint64(s.First), Last: uint64(s.Last), Level: uint64(s.Level), Bytes: s.Bytes, LeftOut: s.Purged,
-	}
+func (s Info) encode() []byte {
+	b := wire.AppendUint(nil, segmentID, uint64(s.ID))
+	b = wire.AppendFixed64(b, segmentStamp, s.Stamp)
+	b = wire.AppendUint(b, segmentFirst, uint64(s.First))
+	b = wire.AppendUint(b, segmentLast, uint64(s.Last))
+	b = wire.AppendUint(b, segmentLevel, uint64(s.Level))
+	b = wire.AppendUint(b, segmentBytes, s.Bytes)
+	return wire.AppendUint(b, segmentPurged, s.Purged)
 }
 
 // DecodeList reads what Encode wrote; nil is an empty list.
-func DecodeList(b []byte) (l List, err error) {
+func DecodeList(b []byte) (List, error) {
+	var l List
 	if b == nil {
 		return l, nil
 	}
-	var m storev1.Segments
-	if err := wire.Unmarshal(b, &m); err != nil {
-		return List{}, fmt.Errorf("%w: list of segments: %w", ErrDamaged, err)
-	}
-	l.next = uint32(m.LastId)
-	for _, id := range m.Dropped {
-		l.Dropped = append(l.Dropped, uint32(id))
-	}
-	for _, s := range m.Segments {
-		info, err := infoOf(s)
+	format := uint64(0)
+	for f, err := range wire.Fields(b) {
 		if err != nil {
-			return List{}, err
+			return List{}, fmt.Errorf("%w: list of segments: %w", ErrDamaged, err)
 		}
-		l.Segments = append(l.Segments, info)
-	}
-	if m.Building != nil {
-		info, err := infoOf(m.Building)
-		if err != nil {
-			return List{}, err
+		switch f.Number {
+		case listFormat:
+			format = f.Value
+		case listNext:
+			l.next = uint32(f.Value)
+		case listDropped:
+			l.Dropped = append(l.Dropped, uint32(f.Value))
+		case listSegment, listBuilding:
+			s, err := decodeInfo(f.Bytes)
+			if err != nil {
+				return List{}, err
+			}
+			if f.Number == listBuilding {
+				l.Building = &s
+			} else {
+				l.Segments = append(l.Segments, s)
+			}
 		}
-		l.Building = &info
 	}
-	return l, checkFormat("list of segments", m.Format)
+	return l, checkFormat("list of segments", format)
 }
 
-func infoOf(m *storev1.Segment) (Info, error) {
-	s := Info{
-		ID: uint32(m.Id), Stamp: m.GetStamp(), First: uint32(m.First), Last: uint32(m.Last), Level: uint32(m.Level), Bytes: m.Bytes, Purged: m.LeftOut,
+func decodeInfo(b []byte) (Info, error) {
+	var s Info
+	for f, err := range wire.Fields(b) {
+		if err != nil {
+			return Info{}, fmt.Errorf("%w: segment: %w", ErrDamaged, err)
+		}
+		switch f.Number {
+		case segmentID:
+			s.ID = uint32(f.Value)
+		case segmentStamp:
+			s.Stamp = f.Value
+		case segmentFirst:
+			s.First = uint32(f.Value)
+		case segmentLast:
+			s.Last = uint32(f.Value)
+		case segmentLevel:
+			s.Level = uint32(f.Value)
+		case segmentBytes:
+			s.Bytes = f.Value
+		case segmentPurged:
+			s.Purged = f.Value
+		}
 	}
 	if s.First == 0 || s.Last < s.First {
 		return Info{}, fmt.Errorf("%w: segment from %d to %d", ErrDamaged, s.First, s.Last)
