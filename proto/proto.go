@@ -8,3 +8,8 @@ import _ "embed"
 //
 //go:embed loombridge/v1/rest.json
 var REST []byte
+
+// OpenAPI describes the calls over HTTP, with the comments of the protos.
+//
+//go:embed gen/openapi.json
+var OpenAPI []byte

@@ -5,6 +5,9 @@
 // connection to the native API, whose checks, limits, identity and audit so hold, and encodes
 // the answer. It has no rule of its own about any call, but how two streams are resumed.
 //
+// [OpenAPI] describes the calls for programs and [Docs] for people: a page without scripts, made
+// of that description.
+//
 // A stream is lines of JSON, `{"result": …}` each and `{"error": …}` at the end of one that
 // failed, or with `Accept: text/event-stream` server-sent events. Calls with more than one
 // message from the client are not served: Attach, UploadStep and Import.

@@ -52,7 +52,7 @@ func New(conn grpc.ClientConnInterface, opts Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{conn: conn, opts: opts}
-	h.mux = runtime.NewServeMux(runtime.WithDisablePathLengthFallback(), runtime.WithIncomingHeaderMatcher(passed), runtime.WithRoutingErrorHandler(unrouted))
+	h.mux = runtime.NewServeMux(runtime.WithDisablePathLengthFallback(), runtime.WithIncomingHeaderMatcher(passed), runtime.WithRoutingErrorHandler(h.unrouted))
 	// The last one that was added is the first that a path is compared with.
 	for _, b := range slices.Backward(ordered(all)) {
 		if err := h.refuseOthers(b, all); err != nil {
@@ -76,7 +76,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// refuseOthers answers the methods that a path does not have.
+// refuseOthers answers the methods that a path does not have, in the name of one of them.
 func (h *Handler) refuseOthers(b binding, all []binding) error {
 	var allowed []string
 	for _, other := range all {
@@ -84,23 +84,19 @@ func (h *Handler) refuseOthers(b binding, all []binding) error {
 			allowed = append(allowed, other.verb)
 		}
 	}
-	for _, verb := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace} {
-		if slices.Contains(allowed, verb) {
-			continue
-		}
-		err := h.mux.HandlePath(verb, b.path, func(w http.ResponseWriter, r *http.Request, _ map[string]string) {
-			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			web.Refuse(w, r, http.StatusMethodNotAllowed, "path", "has "+strings.Join(allowed, " and "))
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.mux.HandlePath(http.MethodOptions, b.path, func(w http.ResponseWriter, r *http.Request, _ map[string]string) {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		web.Refuse(w, r, http.StatusMethodNotAllowed, "path", "has "+strings.Join(allowed, " and "))
+	})
 }
 
-// unrouted answers what no path fits.
-func unrouted(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+// unrouted answers what no path fits, or no method.
+func (h *Handler) unrouted(_ context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, code int) {
+	if code == http.StatusMethodNotAllowed && r.Method != http.MethodOptions {
+		r.Method = http.MethodOptions
+		h.mux.ServeHTTP(w, r)
+		return
+	}
 	web.Refuse(w, r, code, "path", "is that of no call; /openapi.json has them all")
 }
 

@@ -75,6 +75,8 @@ func (a exchange) check(tb testing.TB, base string) string {
 
 // The server over HTTP, as somebody with curl uses it: what was saved is found and read by an
 // id with everything that separates the parts of a path, a tool runs, and refusals say why.
+//
+// N12, N13
 func TestREST(t *testing.T) {
 	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--http-addr", "127.0.0.1:0", "--max-receive-bytes", "100KiB")
@@ -110,7 +112,11 @@ func TestREST(t *testing.T) {
 		{"GET", "/v1/memories?agent_id=me", `{}`, nil, 400, `"field":"body"`},
 		{"GET", "/v1/memories:export", "", nil, 400, `"field":"agent_id"`},
 		{"GET", "/v1/memories?agent_id=me", "", []string{"Grpc-Timeout: soon"}, 400, `"field":"Grpc-Timeout"`},
-		{"PUT", "/v1/memories", "", nil, 405, `"field":"path"`},
+		{"PUT", "/v1/memories", "", nil, 405, `has POST and GET`},
+		{"QUERY", "/v1/memories:query", "", nil, 405, `path has POST`},
+		{"GET", "/openapi.json", "", nil, 200, `"openapi":"3.1.0"`},
+		{"GET", "/docs", "", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"}, 200, `id="MemorySave"`},
+		{"GET", "/docs/style.css", "", nil, 200, "summary"},
 		{"OPTIONS", "/v1/memories", "", nil, 405, `"field":"path"`},
 		{"GET", "/v1/nothing", "", nil, 404, `"field":"path"`},
 		{"GET", "/nothing", "", nil, 404, `"field":"path"`},
@@ -147,6 +153,8 @@ func TestREST(t *testing.T) {
 }
 
 // Three million values of two bytes each do not become three million messages.
+//
+// N13
 func TestRESTCountsBeforeItDecodes(t *testing.T) {
 	t.Parallel()
 	base := MustRun(t, t.TempDir(), "--http-addr", "127.0.0.1:0").httpURL(t)
@@ -207,6 +215,8 @@ func serverSent(tb testing.TB, base, path, last string) (next func() sentEvent, 
 
 // A subscription over HTTP goes on behind the last event that its reader has seen: for exact
 // topics and for patterns, with none missing and none twice.
+//
+// N12
 func TestRESTStreamResumes(t *testing.T) {
 	t.Parallel()
 	p := MustRun(t, t.TempDir(), "--http-addr", "127.0.0.1:0")
@@ -274,6 +284,8 @@ func TestRESTStreamResumes(t *testing.T) {
 
 // Who may do what is the same over HTTP as over gRPC: a token is needed, tenants are apart, and
 // the figures are for who runs the server.
+//
+// N13
 func TestRESTCallers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
