@@ -175,6 +175,11 @@ func TestRecordsImportRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, problem string }{
 		"cut in the middle": {text[:len(text)-200], "unexpected EOF"},
 		"not an export":     {`{"no":"export"}`, "line 1"},
+		"not UTF-8":         {strings.Replace(text, "roses", "ro\xffes", 1), "is no text in UTF-8"},
+		"a newline lost":    {strings.Replace(text, "\n", "", 1), "line 1"},
+		"zeros at the end":  {text + strings.Repeat("\x00", 512), "line 51 is no text in UTF-8"},
+		"a bit of a name":   {strings.Replace(text, `"version":`, `"wersion":`, 1), "line 1"},
+		"a quote lost":      {strings.Replace(text, `"kind":"`, `"kind":`, 1), "line 1"},
 		"another content":   {strings.ReplaceAll(text, "roses need water", "roses need wine"), "line 43"},
 		"the last version":  {`{"id":"last","version":9223372036854775807,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"user","tier":4}`, "version is not from 1 to"},
 		"too many repeats":  {`{"id":"last","version":1,"repeats":9223372036854775807,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"user","tier":4}`, "repeats is not from 0 to"},

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -105,6 +107,24 @@ func TestPromptsOfTenants(t *testing.T) {
 					t.Errorf("%s, session %s, preset %q has %d of its own:\n%s", tenant, session, preset, n, shownText(got))
 				}
 			}
+		}
+	}
+}
+
+// Who asks for the status of an agent must be one that may act for it; what is said of the
+// server is for everybody.
+func TestStatusOfAnothersAgent(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	sum := sha256.Sum256([]byte("one"))
+	credentials := filepath.Join(dir, "credentials.toml")
+	must(t, os.WriteFile(credentials, fmt.Appendf(nil, "[[credential]]\ntoken_sha256 = \"%x\"\ntenant = \"acme\"\nagents = [\"mine-*\"]\n", sum), 0o600))
+	p := MustRun(t, dir, "--credentials", credentials)
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer one")
+	for agent, want := range map[string]string{"": "", "mine-1": "WORKSPACE_ELSEWHERE", "theirs": "AGENT_NOT_OWNED", "mine": "AGENT_NOT_OWNED"} {
+		got, err := p.admin().GetStatus(ctx, &loombridgev1.GetStatusRequest{AgentId: agent})
+		if reasonOf(err) != want || got.GetWorkspace() != nil {
+			t.Errorf("%q: %v, %v", agent, got, err)
 		}
 	}
 }

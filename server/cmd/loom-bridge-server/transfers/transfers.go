@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
@@ -254,6 +255,9 @@ func (d *desk) send(files []string, send func(lines []string) error) error {
 	size, sent := 0, 0
 	for scanned.Scan() {
 		line := scanned.Text()
+		if !utf8.ValidString(line) || strings.ContainsRune(line, 0) {
+			return fmt.Errorf("line %d is no text in UTF-8: the file is damaged, or of another kind", sent+1)
+		}
 		if size+len(line) > partBytes && size > 0 || len(part) == partLines {
 			if err := send(part); err != nil {
 				return err
