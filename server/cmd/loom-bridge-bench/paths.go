@@ -67,7 +67,7 @@ func runPaths(ctx context.Context, args []string) error {
 	flags.IntVar(&p.calls, "calls", 100, "calls of each path")
 	flags.IntVar(&p.colds, "colds", 5, "starts of the server")
 	flags.StringVar(&p.only, "only", "", "measure only the paths whose name begins with this `text`")
-	flags.StringVar(&p.profile, "profile", "", "write the CPU profile of the measured calls to this `file`")
+	flags.StringVar(&p.profile, "profile", "", "write the CPU profiles of the paths to files that begin with this `name`; the system counts CPU coarsely then, so the figures of CPU mean nothing")
 	flags.BoolVar(&update, "update", false, "write the figures to "+pathBook)
 	flags.Parse(args) //nolint:errcheck // it exits
 	dir, err := os.MkdirTemp("", "loom-paths-")

@@ -64,7 +64,7 @@ func (m *Meter) Unit() time.Duration { return median(m.work) }
 
 // Figures are the medians of a path, whose calls were measured.
 func (m *Meter) Figures(p *Path) Figures {
-	out := Figures{CPU: math.Round(100*float64(median(p.cpu))/float64(m.Unit())) / 100}
+	out := Figures{CPU: math.Round(100*float64(median(p.cpu))/float64(max(m.Unit(), 1))) / 100}
 	for i, f := range out.fields() {
 		all := make([]float64, len(p.taken))
 		for k := range p.taken {
