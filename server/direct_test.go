@@ -40,14 +40,18 @@ func TestDirectMessages(t *testing.T) {
 	s := servertest.Start(t, nil)
 	low := 0.1
 	sent := MustMessage(t, s, &loombridgev1.SendMessageRequest{
-		Message: &loombridgev1.DirectMessage{Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
-			Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1"},
+		Message: &loombridgev1.DirectMessage{
+			Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
+			Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1",
+		},
 	})
 	MustMessage(t, s, &loombridgev1.SendMessageRequest{Message: &loombridgev1.DirectMessage{Content: "look at the log", TaskId: "t2"}})
 	s.Clock.Advance(time.Second)
 	again := MustMessage(t, s, &loombridgev1.SendMessageRequest{
-		Message: &loombridgev1.DirectMessage{Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
-			Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1"},
+		Message: &loombridgev1.DirectMessage{
+			Content: "the deploy is done", Priority: &low, TargetNodeId: "node-7", ParentTaskId: "p", SessionId: "s1", ContextRole: "user",
+			Ttl: durationpb.New(time.Minute), Metadata: MustStruct(t, map[string]any{"n": 1.0}), TaskId: "t1",
+		},
 	})
 	if !again.GetCreateTime().AsTime().Equal(sent.GetCreateTime().AsTime()) || sent.GetWarning() != "" {
 		t.Errorf("sent again: %v, at first %v", again, sent)
