@@ -66,7 +66,7 @@ BRIEF ?= -skip Soak
 # Test binaries are linked without what only a debugger reads: a fifth of what it takes to make them.
 LEAN := -vet=off -ldflags=-w
 # Tests, and servers they start, have memory enough to collect garbage seldom.
-go-test py-test: export GOGC ?= 400
+go-test py-test test-race: export GOGC ?= 400
 RACE_PACKAGES ?= ./memory ./bridge/events ./bridge/agents ./bridge/native ./memory/kv ./memory/kv/memkv ./memory/plans ./memory/embed
 # Tests side by side, more than there are cores: many of them wait for a server.
 PYTEST_ARGS ?= --numprocesses 3
