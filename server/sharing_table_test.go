@@ -408,15 +408,17 @@ func TestEveryMethodAsksForAccess(t *testing.T) {
 			continue
 		}
 		asked++
-		t.Run(name, func(t *testing.T) { answers += askAll(t, row) })
+		t.Run(name, func(t *testing.T) {
+			answers += askAll(t, servertest.Start(t, &servertest.Options{Server: server.Options{Credentials: MustCredentials(t, tableCredentials)}}), row)
+		})
 	}
 	t.Logf("%d methods of %d can name a memory that is shared: %d answers", asked, len(methods()), answers)
 }
 
 // askAll has all callers ask one method, each for memories of its own, and counts the
 // answers.
-func askAll(t *testing.T, row tableRow) (answers int) {
-	s := servertest.Start(t, &servertest.Options{Server: server.Options{Credentials: MustCredentials(t, tableCredentials)}})
+func askAll(t *testing.T, s *servertest.Server, row tableRow) (answers int) {
+	t.Helper()
 	spawnAll(t, s)
 	for i, c := range tableCallers() {
 		ctx := t.Context()
