@@ -106,6 +106,19 @@ func passed(header string) (string, bool) {
 	return name, slices.Contains([]string{auth.AgentKey, auth.SessionKey, auth.WriterKey, convert.JSONKey}, name)
 }
 
+// unsendable names a header that a call would take along and can't.
+func unsendable(headers http.Header) string {
+	for name, values := range headers {
+		if _, along := passed(name); !along && name != "Authorization" {
+			continue
+		}
+		if slices.ContainsFunc(values, func(v string) bool { return strings.ContainsFunc(v, func(c rune) bool { return c < ' ' || c > '~' }) }) {
+			return name
+		}
+	}
+	return ""
+}
+
 // serve makes the call of a binding.
 func (h *Handler) serve(b binding) runtime.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request, path map[string]string) {
@@ -116,6 +129,10 @@ func (h *Handler) serve(b binding) runtime.HandlerFunc {
 		}
 		if err != nil {
 			web.RefuseError(w, r, err)
+			return
+		}
+		if name := unsendable(r.Header); name != "" {
+			web.Refuse(w, r, http.StatusBadRequest, name, "holds more than printable ASCII, as which calls take it along")
 			return
 		}
 		ctx, err := runtime.AnnotateContext(r.Context(), h.mux, r, b.method)

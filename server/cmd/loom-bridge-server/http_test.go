@@ -112,6 +112,8 @@ func TestREST(t *testing.T) {
 		{"GET", "/v1/memories?agent_id=me", `{}`, nil, 400, `"field":"body"`},
 		{"GET", "/v1/memories:export", "", nil, 400, `"field":"agent_id"`},
 		{"GET", "/v1/memories?agent_id=me", "", []string{"Grpc-Timeout: soon"}, 400, `"field":"Grpc-Timeout"`},
+		{"GET", "/v1/sessions?agent_id=me", "", []string{"Loom-Session-Id: é"}, 400, `"field":"Loom-Session-Id"`},
+		{"GET", "/v1/sessions?agent_id=me", "", []string{"Authorization: Bearer é"}, 400, `"field":"Authorization"`},
 		{"PUT", "/v1/memories", "", nil, 405, `has POST and GET`},
 		{"QUERY", "/v1/memories:query", "", nil, 405, `path has POST`},
 		{"GET", "/openapi.json", "", nil, 200, `"openapi":"3.1.0"`},
@@ -340,4 +342,16 @@ func TestTakenHTTPPort(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A stop does not wait for streams over HTTP: they end, and say why.
+func TestRESTDrain(t *testing.T) {
+	t.Parallel()
+	p := MustRun(t, t.TempDir(), "--http-addr", "127.0.0.1:0")
+	next, _ := serverSent(t, p.httpURL(t), "/v1/events:subscribe?agent_id=me&topics="+url.QueryEscape(`{"topic":"one"}`), "")
+	next()
+	must(t, p.Stop())
+	if e := next(); e.name != "error" {
+		t.Errorf("the stream ends with %+v", e)
+	}
 }
