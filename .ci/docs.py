@@ -2,7 +2,8 @@
 
 Every package that the server's binary is built from has exactly one line in the
 map, and every line names a package. README.md and the pages of the server have
-at most 120 lines of at most 200 characters, and all pages together 160 KB.
+at most 120 lines of at most 200 characters, and all pages together 160 KB. No
+block of code is empty.
 
 Usage: docs.py [GO]
 """
@@ -63,12 +64,27 @@ def check_page(page: Path) -> Iterator[str]:
             yield f"{name}:{number} has {len(line)} characters, at most {MAX_LENGTH} are wanted"
 
 
+def check_blocks(page: Path) -> Iterator[str]:
+    """Yield where a block of code is empty."""
+    begin, filled = 0, False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.startswith("```"):
+            filled = filled or bool(line.strip())
+            continue
+        if begin and not filled:
+            yield f"{page.relative_to(ROOT)}:{begin} begins a block of code that is empty"
+        begin, filled = 0 if begin else number, False
+
+
 def main(go: str = "go") -> int:
     """Print what is wrong; return the exit code."""
     problems = [*check_map(go)]
     for page in PAGES:
         problems += check_page(page)
-    size = sum((ROOT / page).stat().st_size for page in output("git", "ls-files", "*.md"))
+    tracked = [ROOT / page for page in output("git", "ls-files", "*.md")]
+    for page in tracked:
+        problems += check_blocks(page)
+    size = sum(page.stat().st_size for page in tracked)
     if size > MAX_BYTES:
         problems.append(f"all pages have {size} bytes, at most {MAX_BYTES} are wanted")
     for problem in problems:

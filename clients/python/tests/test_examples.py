@@ -307,6 +307,34 @@ async def test_the_documents_of_the_readme(
     assert any("The desk closes at 17:30" in each["content"] for each in found["messages"])
 
 
+async def test_the_facts_of_the_readme(
+    live: loombridge.Client, capsys: pytest.CaptureFixture[str]
+) -> None:
+    await live.memory_save("I like pears, says Ann")
+    message = SimpleNamespace(content='["Ann likes pears"]')
+
+    async def create(*, model: str, messages: Any) -> Any:
+        assert model
+        assert "I like pears" in messages[-1]["content"]
+        return SimpleNamespace(choices=[SimpleNamespace(message=message)])
+
+    chat = SimpleNamespace(completions=SimpleNamespace(create=create))
+    openai = SimpleNamespace(chat=chat)
+    await run_chapter("Facts by a model of yours", ctx=live, loombridge=loombridge, openai=openai)
+    assert capsys.readouterr().out == "1 1\n"
+
+
+async def test_the_shared_memories_of_the_readme(live: loombridge.Client) -> None:
+    found = await run_chapter("Shared memories", ctx=live)
+    assert [hit.text for hit in found["hits"]] == ["The release is on Friday"]
+
+
+def test_the_mem0_of_the_readme(srv: testing.Server) -> None:
+    scope: dict[str, Any] = {}
+    exec(chapter_code("By mem0's names").replace("127.0.0.1:50051", srv.address), scope)  # noqa: S102  our own text
+    assert [each["memory"] for each in scope["found"]] == ["Ann likes pears"]
+
+
 def test_the_graph_of_the_readme(srv: testing.Server) -> None:
     pytest.importorskip(
         "langgraph.store.base", reason="LangGraph is not part of the lowest environment"
