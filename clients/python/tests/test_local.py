@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,6 +168,36 @@ def test_what_is_wrong_is_said_before_anything_starts(tmp_path: Path) -> None:
         loombridge.local(tmp_path, agent_id="")
     with pytest.raises(loombridge.ServerError, match="is no program"):
         loombridge.local(tmp_path, agent_id="a", binary=tmp_path / "nothing")
+
+
+def test_a_folder_in_one_that_does_not_exist_is_refused(tmp_path: Path, binary: Path) -> None:
+    for local in (loombridge.local, loombridge.sync.local):
+        with pytest.raises(FileNotFoundError, match=r"there is no folder .*nope; make it first"):
+            local(tmp_path / "nope" / "x", agent_id="a", binary=binary)
+    assert not list(tmp_path.iterdir())
+
+
+async def test_what_is_not_entered_says_how(tmp_path: Path, binary: Path) -> None:
+    """Whoever takes it for a client, or enters it another way, reads what to write."""
+    local: Any = loombridge.local(tmp_path, agent_id="a", binary=binary)
+    plain: Any = loombridge.sync.local(tmp_path, agent_id="a", binary=binary)
+    connect: Any = loombridge.connect(agent_id="a")
+    how = r"async with loombridge\.local\(\.\.\.\) as ctx:.*loombridge\.sync\.local"
+    with pytest.raises(AttributeError, match=rf"local\(\) .* no memory_save: write `{how}"):
+        local.memory_save("x")
+    with pytest.raises(TypeError, match=how), local:
+        pass
+    with pytest.raises(TypeError, match=how):
+        await local
+    with pytest.raises(AttributeError, match=r"write `with loombridge\.sync\.local"):
+        plain.memory_save("x")
+    with pytest.raises(TypeError, match=r"write `with loombridge\.sync\.local"):
+        await plain
+    with pytest.raises(AttributeError, match=r"async with .*loombridge\.sync\.connect"):
+        connect.memory_save("x")
+    with pytest.raises(TypeError, match=r"async with loombridge\.connect"), connect:
+        pass
+    assert not os.listdir(tmp_path)
 
 
 def test_the_server_is_a_module_too(binary: Path) -> None:

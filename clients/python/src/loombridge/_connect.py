@@ -62,7 +62,40 @@ class Tls:
             raise ValueError("cert_file and key_file go together")
 
 
-class Connecting:
+class Unentered:
+    """Tells whoever takes it for a client, or enters it another way, how to get one."""
+
+    call = "connect"
+    """The function that returned it."""
+    how = (
+        "write `async with loombridge.connect(...) as ctx:` or "
+        "`ctx = await loombridge.connect(...)`; without async, loombridge.sync.connect(...)"
+    )
+    """What to write instead."""
+
+    if not TYPE_CHECKING:  # A checker shall still name what is not there.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say how to get the client that was meant."""
+            raise AttributeError(
+                f"{self.call}() is not connected yet and has no {name}: {self.how}",
+                name=name,
+                obj=self,
+            )
+
+        def __enter__(self) -> NoReturn:
+            """Refuse a plain `with`."""
+            raise TypeError(f"{self.call}() can't be entered like this: {self.how}")
+
+        def __exit__(self, *_: object) -> None:
+            """Never called; a plain `with` looks for it before it enters."""
+
+        def __await__(self) -> NoReturn:
+            """Refuse an `await`."""
+            raise TypeError(f"{self.call}() can't be awaited: {self.how}")
+
+
+class Connecting(Unentered):
     """A client to be: `async with` it, or `await` it and close the client yourself."""
 
     def __init__(
@@ -107,17 +140,6 @@ class Connecting:
             await transport.close()
             raise
         return _client.Client(transport, self._agent_id, self._session_id)
-
-    if not TYPE_CHECKING:  # A checker shall still name what is not there.
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say how to get the client that was meant."""
-            raise AttributeError(
-                f"connect() is not connected yet and has no {name}: write `async with "
-                "loombridge.connect(...) as ctx:` or `ctx = await loombridge.connect(...)`",
-                name=name,
-                obj=self,
-            )
 
     async def __aenter__(self) -> _client.Client:
         """Connect, and return the client when the server knows who it is."""

@@ -151,8 +151,14 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             process.kill()
 
 
-class Local:
+class Local(_connect.Unentered):
     """A client to be, and the server that it needs: `async with` it."""
+
+    call = "local"
+    how = (
+        "write `async with loombridge.local(...) as ctx:`; without async, "
+        "`with loombridge.sync.local(...) as ctx:`"
+    )
 
     def __init__(
         self, companion: Companion, agent_id: str, session_id: str, timeout: float
@@ -218,7 +224,7 @@ def local(
     LOOM_BRIDGE_ADDR it is the server there.
 
     Args:
-        folder: the folder; default: the current one.
+        folder: the folder, which is made where it is missing; default: the current one.
         agent_id: the agent to act for.
         session_id: the session to work in; default: the server's default session.
         args: flags of the server, such as `("--embedder", "off")`, if this starts it.
@@ -230,6 +236,7 @@ def local(
     Raises:
         TypeError: an argument of a wrong type.
         ValueError: an empty agent, a timeout that is not positive.
+        FileNotFoundError: the folder would lie in one that does not exist.
         ServerError: there is no binary; or, when entered: the server did not start.
         LoomBridgeError: when entered: what `connect` raises.
     """
@@ -238,6 +245,11 @@ def local(
     session_id = _values.text("session_id", session_id)
     seconds = _values.seconds("timeout", timeout)
     place = Path(folder).absolute()
+    if not place.parent.is_dir():
+        raise FileNotFoundError(
+            f"{place} can't be made: there is no folder {place.parent}; make it first, or correct "
+            "the path"
+        )
     command = [str(find_binary(binary)), "local", "--workspace", str(place)]
     command += ["--data-dir", str(place / STORE), *args]
     return Local(Companion(command), agent_id, session_id, seconds)

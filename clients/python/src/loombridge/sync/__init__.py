@@ -17,6 +17,7 @@ child, or start children by `spawn`.
 import os
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 
 from loombridge import _background, _client, _connect, _local, _values
 from loombridge.sync import _face, _twin
@@ -98,7 +99,7 @@ def local(
     Use it as `with local(...) as ctx:`. Arguments and errors are those of `loombridge.local`;
     what happens there when it is entered, happens here as well.
     """
-    return _with(
+    return _Local(
         _local.local(
             folder,
             agent_id=agent_id,
@@ -108,6 +109,30 @@ def local(
             timeout=timeout,
         )
     )
+
+
+class _Local(_connect.Unentered, AbstractContextManager[_face.Client]):
+    """A client to be: `with` it."""
+
+    call = "sync.local"
+    how = "write `with loombridge.sync.local(...) as ctx:`"
+
+    def __init__(self, it: _local.Local) -> None:
+        """Start nothing yet."""
+        self._with = _with(it)
+
+    def __enter__(self) -> _face.Client:
+        """Find or start the server, connect, and return the client."""
+        return self._with.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        """Close the client, and let the server end."""
+        return self._with.__exit__(kind, err, trace)
 
 
 @contextmanager
