@@ -28,8 +28,11 @@ async def test_memory_is_found_by_the_next_query(live: loombridge.Client) -> Non
 
 async def test_memory_filters_keys_and_replacement(live: loombridge.Client) -> None:
     first = await live.memory_save("The user is called Ann", key="user.name")
-    with pytest.raises(loombridge.RecordExistsError):
+    with pytest.raises(loombridge.RecordExistsError, match=r"taken.*save with replace=True"):
         await live.memory_save("The user is called Bob", key="user.name")
+    with pytest.raises(loombridge.RecordExistsError) as taken:
+        await live.memory_save("The user is called Bob", id=first.id)
+    assert "replace" not in str(taken.value)  # It replaces what a key names.
     second = await live.memory_save(
         "The user is called Bob", key="user.name", supersedes=first.id, tags=["name"]
     )

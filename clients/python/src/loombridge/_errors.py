@@ -172,6 +172,13 @@ class RecordNotFoundError(LoomBridgeError):
 class RecordExistsError(LoomBridgeError):
     """The `id`, `key` or name is taken by a record, session, task or message that differs."""
 
+    def __str__(self) -> str:
+        """Return the message, and how to save in the place of a record that has the key."""
+        saved = super().__str__()
+        if self.metadata.get("field") != "key":
+            return saved
+        return f"{saved}; to change that record, save with replace=True"
+
 
 class InvalidFilterError(LoomBridgeError):
     """The filter does not parse, or names something unknown."""
