@@ -39,8 +39,10 @@ async def test_memory_filters_keys_and_replacement(live: loombridge.Client) -> N
     assert (await live.memory.get(key="user.name")).id == second.id
     found = await live.memory_query("user called", filter='tags:"name"')
     assert [hit.record.id for hit in found] == [second.id]
-    with pytest.raises(loombridge.InvalidFilterError):
+    with pytest.raises(loombridge.InvalidFilterError) as unknown:
         await live.memory_query("user", filter='colour = "red"')
+    assert str(unknown.value).count("served are") == 1
+    assert str(unknown.value).endswith(" and metadata")
     with pytest.raises(loombridge.RecordNotFoundError):
         await live.memory.get(key="user.age")
 

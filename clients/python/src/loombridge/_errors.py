@@ -59,7 +59,8 @@ class LoomBridgeError(Exception):
         missing = [
             f"{v.field} {v.description}"
             for v in self.violations
-            if v.description not in self.message
+            # The message may have in full what was cut to fit there.
+            if v.description.removesuffix("…") not in self.message
         ]
         return "; ".join([self.message, *missing])
 
