@@ -4,8 +4,8 @@ It needs no language model: a small planner decides what to look at. The agent a
 through tools, saves what it learns, notifies a second agent by events, and assembles its
 prompt after every step; the receipts say what the prompts cost, and what they would cost
 with nothing folded. Halfway the server is killed with `kill -9` and started again; at the
-end once more. Then everything that was acknowledged is asked for again. The store stays,
-and the last line is the command that looks into it.
+end once more. Then everything that was acknowledged is asked for again. The store goes,
+unless `--data-dir` says where it stays; then the last line is the command that looks into it.
 
     python explore_repo.py --server-binary ../../../bin/loom-bridge-server
 
@@ -147,6 +147,9 @@ async def ask(ctx: loombridge.Client, question: str) -> None:
         print(f"  memory    {text if len(text) <= WIDE else text[: WIDE - 1] + '…'}")
 
 
+LOST = 1
+"""The exit code of a run that lost something."""
+
 WIDE = 120
 """Characters of an answer that are shown."""
 
@@ -219,8 +222,13 @@ def conclusion(outcome: Outcome, options: argparse.Namespace) -> str:
     )
 
 
-def next_step(options: argparse.Namespace) -> str:
-    """Return the command that looks into the store that was left."""
+def next_step(options: argparse.Namespace, kept: bool) -> str:
+    """Return the command that looks into the store, or what to do to keep one."""
+    if not kept:
+        return (
+            "The store is removed. To keep it and look into it, say where it shall lie:\n"
+            "  make demo DEMO_ARGS='--data-dir /tmp/demo'"
+        )
     store = shlex.quote(str(options.data_dir))
     files = shlex.quote(f"{options.data_dir}-files")
     binary = shlex.quote(str(testing.find_binary(options.server_binary).resolve()))
@@ -272,7 +280,9 @@ def parse(args: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--repo", type=Path, default=Path(__file__).resolve().parents[3], help="what to explore"
     )
-    parser.add_argument("--data-dir", type=Path, help="an empty folder; default: a new one")
+    parser.add_argument(
+        "--data-dir", type=Path, help="an empty folder for the store, which stays; default: none"
+    )
     parser.add_argument("--verbose", action="store_true", help="tell of every step")
     parser.add_argument("--pace", type=float, default=PACE, help=f"seconds a step takes ({PACE})")
     parser.add_argument("--llm", action="store_true", help="let a model drive; OPENAI_API_KEY")
@@ -292,16 +302,25 @@ def parse(args: list[str] | None) -> argparse.Namespace:
 def main(args: list[str] | None = None) -> int:
     """Run the demonstration; return 0 when nothing was lost."""
     options = parse(args)
-    made = None
-    if options.data_dir is None:
-        made = Path(tempfile.mkdtemp(prefix="loom-bridge-demo-"))
-        options.data_dir = made / "store"
+    if options.data_dir is not None:
+        return demonstrate(options, keep=True)
+    made = Path(tempfile.mkdtemp(prefix="loom-bridge-demo-"))
+    options.data_dir = made / "store"
+    code = 0
+    try:
+        code = demonstrate(options, keep=False)
+    finally:
+        if code != LOST:
+            shutil.rmtree(made)
+    return code
+
+
+def demonstrate(options: argparse.Namespace, *, keep: bool) -> int:
+    """Run it and tell how it went; a store that has lost something is kept anyhow."""
     try:
         outcome = asyncio.run(run(options))
     except (testing.ServerError, ModelError, loombridge.LoomBridgeError) as err:
         print(f"explore_repo: {err}", file=sys.stderr)
-        if made:
-            shutil.rmtree(made)
         return 2
     finally:
         # The agent deletes its notes by itself; this is for a run that was cut off.
@@ -309,12 +328,13 @@ def main(args: list[str] | None = None) -> int:
     told = ", ".join(f"{n} on {name}" for name, n in outcome.listener.folders.most_common(6))
     print(f"  librarian heard {len(outcome.listener.sequences)} findings: {told}")
     print(table(outcome))
-    for fault in faults(outcome):
+    lost = faults(outcome)
+    for fault in lost:
         print(f"LOST: {fault}")
-    if not faults(outcome):
+    if not lost:
         print(conclusion(outcome, options))
-    print(next_step(options))
-    return 1 if faults(outcome) else 0
+    print(next_step(options, keep or bool(lost)))
+    return LOST if lost else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
@@ -572,7 +573,10 @@ def http_server(handler: type[BaseHTTPRequestHandler]) -> Generator[str, None, N
         server.server_close()
 
 
-async def test_explore_repo_with_a_model(binary: Path, tmp_path: Path) -> None:
+async def test_explore_repo_with_a_model(
+    binary: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    left = tmp_path_factory.mktemp("left")
     repo = small_repo(tmp_path)
     with http_server(Script) as url:
         code, output = await run(
@@ -582,10 +586,9 @@ async def test_explore_repo_with_a_model(binary: Path, tmp_path: Path) -> None:
             binary,
             "--repo",
             repo,
-            "--data-dir",
-            tmp_path.parent / f"{tmp_path.name}-store",
             "--steps",
             "12",
+            TMPDIR=str(left),
             OPENAI_API_KEY="secret",
             OPENAI_BASE_URL=url,
             OPENAI_MODEL="gpt-4o-mini",
@@ -598,6 +601,8 @@ async def test_explore_repo_with_a_model(binary: Path, tmp_path: Path) -> None:
     assert rows["steps"] == 9
     assert rows["memories saved"] == rows["memories found again"] == 1
     check_conversation(Script.requests[-1]["messages"])
+    assert "The store is removed. To keep it" in output
+    assert not [name for name in os.listdir(left) if "demo" in name]
 
 
 def check_conversation(messages: list[dict[str, Any]]) -> None:
