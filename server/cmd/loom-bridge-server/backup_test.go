@@ -317,3 +317,25 @@ func TestBackupCommandsAboveTheBackups(t *testing.T) {
 		t.Errorf("%d hits in the restored store", n)
 	}
 }
+
+// A flag that a command would take no notice of is refused, before anything is asked or made.
+func TestFlagsWithoutMeaning(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"backup create --backup-dir x":          "--backup-dir means nothing here: the server that runs writes into its own",
+		"backup create --offline --addr :1":     "--addr means nothing here",
+		"backup create --offline --server-ca x": "--server-ca means nothing here",
+		"backup list --addr :1":                 "unknown flag: --addr",
+		"backup list --data-dir x":              "unknown flag: --data-dir",
+		"backup verify --store x":               "unknown flag: --store",
+		"backup verify --all b":                 "--all: a backup is named",
+		"backup restore --server-ca x":          "unknown flag: --server-ca",
+		"backup prune --data-dir x":             "unknown flag: --data-dir",
+		"erase verify f --backup-dir x":         "unknown flag: --backup-dir",
+		"erase verify f --memory-language x":    "unknown flag: --memory-language",
+	} {
+		if said, err := loomCommand(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) || said != "" {
+			t.Errorf("%s: %v: %q", args, err, said)
+		}
+	}
+}

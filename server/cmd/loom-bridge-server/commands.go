@@ -199,7 +199,8 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	s := &shim{env: env}
 	line := progress.New(stderr)
 	var command *cobra.Command
-	load := func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) }
+	flags := pflag.NewFlagSet("backup", pflag.ContinueOnError)
+	load := func() (Config, error) { return loadConfig(flags, env.get) }
 	store := offline{load}
 	folder := func() (*backup.Folder, error) {
 		config, err := load()
@@ -242,15 +243,21 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			}
 		},
 	})
-	take(command.PersistentFlags(), keyBackupDir, keyStore, keyDataDir)
-	s.ask(command.PersistentFlags())
+	take(flags, keyBackupDir, keyStore, keyDataDir)
+	s.ask(flags)
+	backups.Share(command, flags)
 	return command
 }
 
 // eraseCommand takes a subject out of a store, with proof.
 func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 	var command *cobra.Command
-	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
+	store := offlineOf(func() *pflag.FlagSet {
+		all := pflag.NewFlagSet("erase", pflag.ContinueOnError)
+		all.AddFlagSet(command.PersistentFlags())
+		all.AddFlagSet(command.Flags())
+		return all
+	}, getenv)
 	command = erasures.Command(erasures.Options{
 		Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
 		Place: func() (stores.Place, error) {
@@ -270,8 +277,9 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 			return memory.Options{Language: language}, err
 		},
 	})
-	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir, keyBackupDir, keyMemoryLanguage)
-	command.PersistentFlags().Lookup(keyBackupDir).Usage = "name the backups in here, which may still hold what goes; none: name none"
+	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir)
+	take(command.Flags(), keyBackupDir, keyMemoryLanguage) // which say nothing to its sub-command
+	command.Flags().Lookup(keyBackupDir).Usage = "name the backups in here, which may still hold what goes; none: name none"
 	return command
 }
 

@@ -1,5 +1,5 @@
 // Package backups is the command line of the copies of a store: it makes, lists, verifies,
-// restores and removes them.
+// restores and prunes them.
 package backups
 
 import (
@@ -8,16 +8,18 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-const help = `Make, list, verify, restore and remove copies of a store.
+const help = `Make, list, verify, restore and prune copies of a store.
 
   loom-bridge-server --backup-dir /backups                 one a day, the newest 7 stay
   loom-bridge-server backup create                         one now, by the running server
@@ -48,10 +50,28 @@ type Options struct {
 
 // Command is the command with its sub-commands.
 func Command(o Options) *cobra.Command {
-	command := &cobra.Command{Use: "backup", Short: "Make, list, verify, restore and remove copies of a store", Long: help, Args: cobra.NoArgs}
+	command := &cobra.Command{Use: "backup", Short: "Make, list, verify, restore and prune copies of a store", Long: help, Args: cobra.NoArgs}
 	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	command.AddCommand(o.create(), o.list(), o.verify(), o.restore(), o.prune())
 	return command
+}
+
+// Share gives each sub-command those of the flags, by the names of settings, that mean something to it.
+func Share(command *cobra.Command, flags *pflag.FlagSet) {
+	for _, sub := range command.Commands() {
+		not := []string{"addr", "server-ca", "data-dir", "store"}
+		switch sub.Name() {
+		case "create":
+			not = nil
+		case "restore":
+			not = not[:2]
+		}
+		flags.VisitAll(func(flag *pflag.Flag) {
+			if !slices.Contains(not, flag.Name) {
+				sub.Flags().AddFlag(flag)
+			}
+		})
+	}
 }
 
 func (o Options) create() *cobra.Command {
@@ -63,9 +83,14 @@ func (o Options) create() *cobra.Command {
 	command.Flags().BoolVar(&offline, "offline", false, "copy the store of a server that does not run")
 	command.RunE = func(cmd *cobra.Command, _ []string) error {
 		began := time.Now()
-		create := o.remote
+		create, not, why := o.remote, []string{"backup-dir"}, "the server that runs writes into its own; --offline is for one that does not run"
 		if offline {
-			create = o.Local
+			create, not, why = o.Local, []string{"addr", "server-ca"}, "with --offline no server is asked"
+		}
+		for _, flag := range not {
+			if cmd.Flags().Changed(flag) {
+				return fmt.Errorf("--%s means nothing here: %s", flag, why)
+			}
 		}
 		made, err := create(cmd.Context(), full, o.Progress)
 		if err != nil {
@@ -129,6 +154,9 @@ func (o Options) verify() *cobra.Command {
 	command.Flags().BoolVar(&filesOnly, "files-only", false, "compare the files alone")
 	command.Flags().BoolVar(&every, "all", false, "read all backups back")
 	command.RunE = func(cmd *cobra.Command, names []string) error {
+		if every && len(names) > 0 {
+			return errors.New("--all: a backup is named; leave out one of both")
+		}
 		folder, err := o.Folder()
 		if err != nil {
 			return err
