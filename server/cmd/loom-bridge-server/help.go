@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -124,11 +125,11 @@ func addHelp(root *cobra.Command) {
 				rest, err = args, nil
 			}
 			if err != nil || len(rest) > 0 {
-				near := nearestCommand(of, rest[0])
+				near := nearestCommand(of, rest[0], " --help")
 				if near == "" {
 					return fmt.Errorf("%s has no %q", of.CommandPath(), rest[0])
 				}
-				return fmt.Errorf("there is no help about %q; nearest is `%s --help`", rest[0], near)
+				return fmt.Errorf("there is no help about %q; %s", rest[0], near)
 			}
 			return of.Help()
 		},
@@ -153,17 +154,25 @@ func helpTopics() []*cobra.Command {
 	return topics
 }
 
-// nearestCommand is the sub-command of a command that a wrong name most likely means, as it is
-// typed; empty where there is none.
-func nearestCommand(of *cobra.Command, wrong string) string {
-	var names []string
-	for _, known := range of.Commands() {
-		names = append(names, known.Name())
-	}
-	if len(names) == 0 {
+// deleting are the commands that delete; a word is taken for one only if it is one letter off.
+var deleting = []string{"erase", "prune", "undo", "unrelate", "uninstall"}
+
+// nearestCommand says which sub-command of a command, as it is typed with what is behind, a
+// wrong name most likely means, or where they are listed; it is empty where there is none.
+func nearestCommand(of *cobra.Command, wrong, behind string) string {
+	if !of.HasSubCommands() {
 		return ""
 	}
-	return of.CommandPath() + " " + text.Nearest(wrong, names)
+	var names []string
+	for _, known := range of.Commands() {
+		if name := known.Name(); !slices.Contains(deleting, name) || text.Distance(wrong, name) <= 1 {
+			names = append(names, name)
+		}
+	}
+	if near, ok := text.Near(wrong, names); ok {
+		return fmt.Sprintf("nearest is `%s %s%s`", of.CommandPath(), near, behind)
+	}
+	return fmt.Sprintf("see `%s --help`", of.CommandPath())
 }
 
 // suggestCommand adds the nearest command to cobra's error about an unknown one, which has no
@@ -176,8 +185,8 @@ func suggestCommand(of *cobra.Command, err error) error {
 	if _, other := fmt.Sscanf(err.Error(), "unknown command %q", &wrong); other != nil {
 		return err
 	}
-	if near := nearestCommand(of, wrong); near != "" {
-		return fmt.Errorf("%w; nearest is `%s`", err, near)
+	if near := nearestCommand(of, wrong, ""); near != "" {
+		return fmt.Errorf("%w; %s", err, near)
 	}
 	return fmt.Errorf("%w, which takes no arguments; see %s --help", err, of.CommandPath())
 }

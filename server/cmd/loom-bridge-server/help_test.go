@@ -48,7 +48,8 @@ func TestHelpAboutNothing(t *testing.T) {
 	}
 }
 
-// A wrong command is answered with the nearest one, at each level, and one that has none says so.
+// A wrong command is answered with the one that was meant, at each level, or with the list; one
+// that has none says so. One that deletes is named for a word that is one letter off.
 func TestWrongCommand(t *testing.T) {
 	for args, want := range map[string]string{
 		"memroy":             `"memroy" for "loom-bridge-server"; nearest is ` + "`loom-bridge-server memory`",
@@ -56,6 +57,15 @@ func TestWrongCommand(t *testing.T) {
 		"backup creaet":      "nearest is `loom-bridge-server backup create`",
 		"records exprot":     "nearest is `loom-bridge-server records export`",
 		"mcp instal":         "nearest is `loom-bridge-server mcp install`",
+		"serve":              `"serve" for "loom-bridge-server"; see ` + "`loom-bridge-server --help`",
+		"earse":              "; see `loom-bridge-server --help`",
+		"eras":               "nearest is `loom-bridge-server erase`",
+		"work":               "nearest is `loom-bridge-server workspace`",
+		"backup remove":      "; see `loom-bridge-server backup --help`",
+		"mcp remove":         "; see `loom-bridge-server mcp --help`",
+		"records list":       "; see `loom-bridge-server records --help`",
+		"records un":         "; see `loom-bridge-server records --help`",
+		"help nope":          `no help about "nope"; see ` + "`loom-bridge-server --help`",
 		"local here":         "takes no arguments; see loom-bridge-server local --help",
 	} {
 		var out bytes.Buffer

@@ -207,7 +207,7 @@ func settingNames() []string {
 	return names
 }
 
-// suggestFlag adds the nearest flag to the error about an unknown one.
+// suggestFlag adds the flag that was most likely meant to the error about an unknown one.
 func suggestFlag(flags *pflag.FlagSet, err error) error {
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok || unknown.GetSpecifiedShortnames() != "" {
@@ -215,5 +215,8 @@ func suggestFlag(flags *pflag.FlagSet, err error) error {
 	}
 	known := []string{"help"}
 	flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-	return fmt.Errorf("%w, nearest is --%s", err, text.Nearest(unknown.GetSpecifiedName(), known))
+	if near, ok := text.Near(unknown.GetSpecifiedName(), known); ok {
+		return fmt.Errorf("%w, nearest is --%s", err, near)
+	}
+	return err
 }
