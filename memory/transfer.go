@@ -241,6 +241,7 @@ type importing struct {
 	keyGone   bool
 	relations []record.Relation
 	forgotten time.Time
+	undated   bool
 	line      int
 }
 
@@ -321,7 +322,7 @@ func (m *Importer) add(l record.Line, size int) error {
 	if r.FirstVersion = r.Version - int64(len(m.earlier)); r.FirstVersion <= max(1, r.Version-record.MaxVersions) {
 		r.FirstVersion = 0
 	}
-	m.waiting = append(m.waiting, importing{r, m.earlier, l.KeyGone, l.Relations, l.Forgotten, m.line})
+	m.waiting = append(m.waiting, importing{r, m.earlier, l.KeyGone, l.Relations, l.Forgotten, l.Undated, m.line})
 	m.earlier = nil
 	return nil
 }

@@ -18,6 +18,9 @@ func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) 
 	if old.ExpiredAt(t.now) {
 		return false, e.remove(ctx, old)
 	}
+	if one.undated { // a line of somebody's own hand came at another time then
+		one.record.CreateTime = old.CreateTime
+	}
 	same, err := sameLine(*old, one.record)
 	if err == nil && !same && old.Writer == writer.Import {
 		same, err = t.sameButHealed(ctx, e, *old, one.record)

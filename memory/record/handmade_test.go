@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,6 +33,11 @@ func TestLinesOfOnesOwnHand(t *testing.T) {
 	}
 	for _, text := range []string{`{}`, `{"text":""}`, `{"text":"x","txt":"y"}`, `{"text":"x","origin":"god"}`, `{"id":"a","text":"x"}`, `{"text":"x","version":3}`} {
 		if _, err := record.ParseLine([]byte(text)); err == nil || errors.Is(err, record.ErrDamaged) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{`{}`, `{"text":""}`, `{"text":"","kind":"note"}`} {
+		if _, err := record.ParseLine([]byte(text)); err == nil || !strings.Contains(err.Error(), "text is empty") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -36,6 +36,8 @@ type Line struct {
 	Relations []Relation
 	// Forgotten is until when relations of the record that have ended are kept no longer.
 	Forgotten time.Time
+	// Undated says that the line says no create_time, and the record has that of now.
+	Undated bool
 }
 
 // relationLine is a relation in a line.
@@ -141,6 +143,7 @@ func ParseLine(text []byte) (Line, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return Line{}, fmt.Errorf("%w: more stands behind the object", ErrLine)
 	}
+	undated := l.CreateTime == nil
 	l.complete()
 	r, err := l.record()
 	if err != nil {
@@ -156,14 +159,14 @@ func ParseLine(text []byte) (Line, error) {
 		return Line{}, err
 	}
 	_, err = MetadataTerms(r.Metadata)
-	return Line{r, l.Earlier, l.KeyGone, related, read(l.Forgotten)}, err
+	return Line{r, l.Earlier, l.KeyGone, related, read(l.Forgotten), undated}, err
 }
 
 // complete fills in what a line of somebody's own hand leaves out, one that has no id: it
 // says what a record holds, not how it was stored. The id is that of the content, so that
 // the same line is the same record however often it comes.
 func (l *line) complete() {
-	if l.ID != "" || l.Version != 0 || l.Earlier || strings.TrimSpace(l.Text) == "" {
+	if l.ID != "" || l.Version != 0 || l.Earlier {
 		return
 	}
 	l.Kind, l.Origin = cmp.Or(l.Kind, DefaultKind), cmp.Or(l.Origin, OriginAgent.String())
