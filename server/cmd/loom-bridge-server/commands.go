@@ -347,7 +347,7 @@ func transferCommand(of func(transfers.Options) *cobra.Command, what string, env
 	s, line := &shim{env: env}, progress.New(stderr)
 	var command *cobra.Command
 	command = of(transfers.Options{
-		In: os.Stdin, Out: stdout, Told: line.Clear, Progress: func(n int) { line.Show("%d %s", n, what) },
+		In: os.Stdin, Out: stdout, Err: stderr, Told: line.Clear, Progress: func(n int) { line.Show("%d %s", n, what) },
 		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
 			return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
 		},

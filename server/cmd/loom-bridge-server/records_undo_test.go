@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -48,5 +51,40 @@ func TestRecordsUndo(t *testing.T) {
 	must(t, os.WriteFile(file, []byte(`{"text":"Ann has moved"}`+"\n"+`{"no":"export","id":"x"}`), 0o600))
 	if _, err := p.records(t, "import", "--agent", "a", file); err == nil || !strings.Contains(err.Error(), "records undo --agent a ") {
 		t.Errorf("an import that ends early says %v", err)
+	}
+}
+
+// Lines of somebody's own hand that come again, in one file or in another, are one record each; an
+// import that there is none of is not undone, and an export of nothing says so.
+func TestRecordsAgain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	file := filepath.Join(dir, "own")
+	must(t, os.WriteFile(file, []byte(`{"text":"hello"}`+"\n"+`{"text":"bye","key":"k"}`+"\nhello\n"), 0o600))
+	for _, want := range []string{"imported 2 records; 1 were there, 0 ", "imported 0 records; 3 were there, 0 "} {
+		if out, err := p.records(t, "import", "--agent", "a", file); err != nil || !strings.HasPrefix(out, want) {
+			t.Errorf("%v: %q, want %q", err, out, want)
+		}
+	}
+	must(t, os.WriteFile(file, []byte(`{"text":""}`), 0o600))
+	if _, err := p.records(t, "import", "--agent", "a", file); err == nil || !strings.Contains(err.Error(), "text is empty") {
+		t.Errorf("an empty text: %v", err)
+	}
+	if out, err := p.records(t, "undo", "--agent", "a", "nope"); status.Code(err) != codes.NotFound || out != "" {
+		t.Errorf("undo of nothing: %v: %q", err, out)
+	}
+	for args, want := range map[string]string{
+		"records export --agent typo":                     `agent "typo" is unknown, or has no records`,
+		"records export --agent a --user typo":            `user "typo" is unknown, or has no records`,
+		"records export --agent typo --out " + file + "2": `agent "typo" is unknown, or has no records`,
+		"sessions export --agent typo":                    `agent "typo" is unknown, or has no sessions`,
+		"records export --agent a":                        "",
+	} {
+		var out, said bytes.Buffer
+		err := run(t.Context(), append(strings.Fields(args), "--addr", p.Address), noEnvironment, &out, &said)
+		if err != nil || !strings.HasPrefix(said.String(), want) || want == "" && said.Len() > 0 {
+			t.Errorf("%s: %v: %q", args, err, said.String())
+		}
 	}
 }

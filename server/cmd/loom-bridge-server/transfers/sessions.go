@@ -51,6 +51,9 @@ func (d *desk) exportSessions(ctx context.Context, id, path string) error {
 		}
 		return n, err
 	})
+	if err == nil && n == 0 {
+		err = d.nothing("sessions")
+	}
 	if err != nil || path == "" {
 		return err
 	}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -58,6 +60,8 @@ type Options struct {
 	Told func()
 	In   io.Reader
 	Out  io.Writer
+	// Err is where an export says that there was nothing.
+	Err io.Writer
 }
 
 // desk is one run of a command.
@@ -114,10 +118,26 @@ func (d *desk) sub(use, short string, args cobra.PositionalArgs, run func(ctx co
 // export writes the records of a memory.
 func (d *desk) export(ctx context.Context, path string) error {
 	n, err := d.toFile(path, func(to io.Writer) (int, error) { return d.write(ctx, to) })
+	if err == nil && n == 0 {
+		err = d.nothing("records")
+	}
 	if err != nil || path == "" {
 		return err
 	}
 	_, err = fmt.Fprintf(d.Out, "exported %d records to %s\n", n, path)
+	return err
+}
+
+// nothing says that there was nothing to export, since an id is easily misspelt.
+func (d *desk) nothing(what string) error {
+	kind, id := "agent", d.agent
+	if d.user != "" {
+		kind, id = "user", d.user
+	}
+	if d.space != "" {
+		kind, id = "space", d.space
+	}
+	_, err := fmt.Fprintf(d.Err, "%s %q is unknown, or has no %s; `loom-bridge-server scopes` lists who has a memory\n", kind, id, what)
 	return err
 }
 
@@ -231,6 +251,9 @@ func (d *desk) undo(ctx context.Context, id string) error {
 	changed, err := d.memory.DeleteRecords(ctx, request)
 	if err != nil {
 		return err
+	}
+	if gone.GetDeleted()+gone.GetNotOwned()+changed.GetDeleted()+changed.GetNotOwned() == 0 {
+		return status.Errorf(codes.NotFound, "no record of this memory is of import %q, or all were deleted; nothing was changed", id)
 	}
 	d.Told()
 	_, err = fmt.Fprintf(d.Out, "deleted %d records of import %s; %d were changed since and stay, %d are of other agents and stay\n",
