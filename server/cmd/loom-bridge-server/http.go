@@ -44,7 +44,7 @@ func (c *Config) listenHTTP(logger *slog.Logger) (net.Listener, error) {
 	}
 	listener, err := listen("http-addr", cmp.Or(c.HTTPAddr, defaultHTTPAddr))
 	if _, taken := errors.AsType[takenError](err); taken && c.HTTPAddr == "" {
-		logger.Info("HTTP is not served: another program has the address; --http-addr gives another one, or off", "address", defaultHTTPAddr)
+		logger.Warn("HTTP is not served: another program has the address; --http-addr chooses another one, or off", "address", defaultHTTPAddr)
 		return nil, nil
 	}
 	if err == nil && c.Credentials == "" && !c.TrustNetwork && !local(listener.Addr()) {

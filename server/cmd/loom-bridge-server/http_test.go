@@ -337,7 +337,9 @@ func TestTakenHTTPPort(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, waitTime, func() error {
-		if log := p.Log.String(); strings.Count(log, "HTTP is not served") != 1 || !strings.Contains(log, "http         off") {
+		log := p.Log.String()
+		told := regexp.MustCompile(`WARN.*HTTP is not served.*--http-addr chooses another.*address=` + defaultHTTPAddr + "\n").MatchString(log)
+		if !told || !strings.Contains(log, "http         off") || !strings.Contains(log, "mcp          off") || strings.Count(log, defaultHTTPAddr) != 1 {
 			return errors.New("the log does not say that HTTP is not served: " + log)
 		}
 		return nil
