@@ -443,5 +443,5 @@ func storeError(err error, dir string) error {
 	if damage, ok := errors.AsType[*kv.DamageError](err); ok && damage.Repairable {
 		hint = fmt.Sprintf(" (loom-bridge-server repair --%s %s)", keyDataDir, dir)
 	}
-	return fmt.Errorf("--%s (%s): %w%s", keyDataDir, envName(keyDataDir), err, hint)
+	return fmt.Errorf("--%s (%s): %w%s", keyDataDir, envName(keyDataDir), nameHolder(err, dir), hint)
 }

@@ -23,21 +23,48 @@ func makeEphemeral(opened *closers) (string, error) {
 	return filepath.Join(dir, "store"), nil
 }
 
-// nameHolder adds to the error about a store in use which process has it, where
-// that is known, and what else to do.
-func (c Config) nameHolder(err error) error {
-	dir := c.DataDir
-	if !errors.Is(err, kv.ErrLocked) || c.Store.Far() { // PostgreSQL has named it
+// nameHolder adds to the error about a store in use which process has it, where that is known.
+func nameHolder(err error, dir string) error {
+	if !errors.Is(err, kv.ErrLocked) {
 		return err
 	}
-	holder := "another process"
-	if pid, ok := lockHolder(dir); ok {
-		holder = "process " + pid
-		if name, err := os.ReadFile("/proc/" + pid + "/comm"); err == nil {
-			holder += " (" + strings.TrimSpace(string(name)) + ")"
-		}
+	if holder, ok := holderOf(dir); ok {
+		return fmt.Errorf("%w; %s has it", err, holder)
 	}
-	return fmt.Errorf("%w; %s has it. --ephemeral (%s=1) makes a store that is removed at the end", err, holder, envName("ephemeral"))
+	return err
+}
+
+// orEphemeral adds to the error about a store in use what else a server can do.
+func (c Config) orEphemeral(err error) error {
+	if !errors.Is(err, kv.ErrLocked) || c.Store.Far() {
+		return err
+	}
+	return fmt.Errorf("%w. --ephemeral (%s=1) makes a store that is removed at the end", err, envName("ephemeral"))
+}
+
+// usedToo puts before the error about an address that is taken that the store is in use, too.
+func (c Config) usedToo(err error) error {
+	if _, taken := errors.AsType[takenError](err); !taken || c.Ephemeral || c.Store.Far() {
+		return err
+	}
+	holder, ok := holderOf(c.DataDir)
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("--%s (%s) %q: %s has it; and %w", keyDataDir, envName(keyDataDir), c.DataDir, holder, err)
+}
+
+// holderOf names the process that has locked a directory.
+func holderOf(dir string) (name string, ok bool) {
+	pid, ok := lockHolder(dir)
+	if !ok {
+		return "", false
+	}
+	comm, err := os.ReadFile("/proc/" + pid + "/comm")
+	if err != nil {
+		return "process " + pid, true
+	}
+	return fmt.Sprintf("process %s (%s)", pid, strings.TrimSpace(string(comm))), true
 }
 
 // lockHolder finds the process that has locked a directory in the kernel's list of

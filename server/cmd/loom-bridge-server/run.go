@@ -114,7 +114,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	opened.add(reloadOnHangup(credentials, transport, logger))
 	listener, err := listen("addr", config.Addr)
 	if err != nil {
-		return err
+		return config.usedToo(err)
 	}
 	opened.add(ignoreClosed(listener.Close))
 	if credentials == nil && !config.TrustNetwork && !local(listener.Addr()) {
@@ -137,7 +137,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	}
 	engine, err := config.joinStore(ctx, addressOf(listener), logger)
 	if err != nil {
-		return config.nameHolder(err)
+		return config.orEphemeral(err)
 	}
 	opened.add(engine.Close)
 	others, stopJoining, err := config.Mesh.Open(ctx, registry.Of(engine), logger)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
 // Whoever starts the server reads in its log what it is, what it works on and how
@@ -111,4 +114,29 @@ func TestLockHolder(t *testing.T) {
 		t.Errorf("process %q, %v", pid, ok)
 	}
 	must(t, p.Stop())
+}
+
+// Whoever finds a store in use is told by which process, also where the address is taken as well.
+func TestStoreInUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	store, beside := filepath.Join(dir, "store"), t.TempDir()
+	p := MustRun(t, dir)
+	want := fmt.Sprintf("process %d (", os.Getpid())
+	err := runBriefly(t, "--addr="+p.Address, "--workspace="+dir, "--data-dir="+store)
+	if _, taken := errors.AsType[takenError](err); !taken || !strings.HasPrefix(err.Error(), "--data-dir (LOOM_BRIDGE_DATA_DIR)") || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), p.Address) {
+		t.Errorf("store and address: %v", err)
+	}
+	for _, command := range [][]string{
+		{"check"},
+		{"repair"},
+		{"audit", "verify"},
+		{"backup", "create", "--offline", "--backup-dir", filepath.Join(beside, "copies")},
+		{"erase", "--agent", "a", "--key", filepath.Join(beside, "k"), "--out", filepath.Join(beside, "o")},
+		{"export", "--agent", "a", "--out", filepath.Join(beside, "e")},
+	} {
+		if said, err := loomCommand(t, append(command, "--data-dir", store)...); !errors.Is(err, kv.ErrLocked) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "--ephemeral") {
+			t.Errorf("%v: %v: %q", command, err, said)
+		}
+	}
 }

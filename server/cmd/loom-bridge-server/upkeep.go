@@ -111,7 +111,7 @@ func backUp(ctx context.Context, config Config, p backup.Plan) (made backup.Back
 	}
 	engine, err := config.openStore(ctx, nil)
 	if err != nil {
-		return made, config.nameHolder(err)
+		return made, err
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	copied, ok := engine.(kv.Checkpointer)

@@ -204,6 +204,9 @@ func (o Options) repair() error {
 		_, err = fmt.Fprintln(o.Out, "nothing is damaged that keeps the store from opening")
 		return err
 	}
+	if errors.Is(err, kv.ErrLocked) {
+		return o.Unopened(err, dir)
+	}
 	if err != nil {
 		return err
 	}
