@@ -114,9 +114,60 @@ func decodeQuery(r *http.Request, b binding, message proto.Message) error {
 		delete(query, key)
 	}
 	if err := runtime.PopulateQueryParameters(message, query, utilities.NewDoubleArray(nil)); err != nil {
-		return validate.Refuse("query", "can't be read: "+err.Error())
+		return misread(b, query, err)
 	}
 	return nil
+}
+
+// misread names the parameter that can't be read as its field.
+func misread(b binding, query url.Values, err error) error {
+	for key, values := range query {
+		f := fieldOf(b.in.Descriptor(), key)
+		if runtime.PopulateQueryParameters(b.in.New().Interface(), url.Values{key: values}, utilities.NewDoubleArray(nil)) == nil {
+			continue
+		}
+		if !f.IsList() && !f.IsMap() && len(values) > 1 {
+			return validate.Refuse(string(f.Name()), "stands there more than once")
+		}
+		if wanted := form(f); wanted != "" {
+			return validate.Refuse(string(f.Name()), "must be "+wanted)
+		}
+	}
+	return validate.Refuse("query", "can't be read: "+err.Error())
+}
+
+// form is how one value of a field is written in the query; empty for what says it in its error.
+func form(f protoreflect.FieldDescriptor) string {
+	switch f.Kind() {
+	case protoreflect.BoolKind:
+		return "true or false"
+	case protoreflect.EnumKind:
+		names := make([]string, f.Enum().Values().Len())
+		for i := range names {
+			names[i] = string(f.Enum().Values().Get(i).Name())
+		}
+		return "one of " + strings.Join(names, ", ")
+	case protoreflect.FloatKind, protoreflect.DoubleKind:
+		return "a number"
+	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
+		return "a number, whole and of 32 bits"
+	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
+		return "a number, whole and of 64 bits"
+	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
+		return "a number, whole, of 32 bits and not negative"
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		return "a number, whole, of 64 bits and not negative"
+	case protoreflect.BytesKind:
+		return "base64"
+	case protoreflect.MessageKind:
+		switch f.Message().FullName() {
+		case "google.protobuf.Timestamp":
+			return "a time such as 2026-01-31T09:30:00Z"
+		case "google.protobuf.Duration":
+			return "a duration such as 1.5s"
+		}
+	}
+	return ""
 }
 
 func fieldOf(d protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {

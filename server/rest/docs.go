@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -49,6 +50,7 @@ type schema struct {
 	Items       *schema            `json:"items"`
 	Content     *schema            `json:"contentSchema"`
 	Properties  map[string]*schema `json:"properties"`
+	Enum        []string           `json:"enum"`
 }
 
 // Name is the name of the schema that one refers to; empty for none.
@@ -125,16 +127,61 @@ func (o operation) Streams() bool {
 	return ok
 }
 
-// Curl is the call in a shell.
-func (o operation) Curl() string {
+// needed finds in the text of a field that a request has to give it.
+var needed = regexp.MustCompile(`\bRequired(?: without| unless|[.,])`)
+
+// schemas are those of the description, by name.
+type schemas map[string]*schema
+
+// Curl is a call in a shell, with the fields that it needs beside those of its header and path.
+func (s schemas) Curl(o operation) (string, error) {
 	line := "curl -H 'Loom-Agent-Id: me' 'http://127.0.0.1:50080" + o.Path + "'"
 	if o.Verb != "GET" {
 		line = strings.Replace(line, "curl", "curl -X "+o.Verb, 1)
 	}
-	if o.Body() != nil {
-		line += " -H 'Content-Type: application/json' -d '{}'"
+	if o.Body() == nil {
+		return line, nil
 	}
-	return line
+	var given []string
+	for _, p := range o.Parameters {
+		given = append(given, jsonName(p.Name))
+	}
+	body, err := json.Marshal(s.example("", o.Body(), given...))
+	return line + " -H 'Content-Type: application/json' -d '" + string(body) + "'", err
+}
+
+func jsonName(field string) string {
+	first, rest, _ := strings.Cut(field, "_")
+	for part := range strings.SplitSeq(rest, "_") {
+		if part != "" {
+			first += strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	return first
+}
+
+// example is a value of a field, with what it needs but for the agent and what is given elsewhere.
+func (s schemas) example(field string, of *schema, given ...string) any {
+	if of.Ref != "" {
+		of = s[of.Name()]
+	}
+	switch {
+	case of.Items != nil:
+		return []any{s.example(field, of.Items)}
+	case len(of.Enum) > 1:
+		return of.Enum[1] // the first is that none was given
+	case of.Type == "string":
+		return field
+	case of.Type == "integer":
+		return 1
+	}
+	object := map[string]any{}
+	for name, inner := range of.Properties {
+		if name != "agentId" && needed.MatchString(inner.Description) && !slices.Contains(given, name) {
+			object[name] = s.example(name, inner)
+		}
+	}
+	return object
 }
 
 // rendered is the page, which is made once.
@@ -143,7 +190,7 @@ var rendered = sync.OnceValue(func() []byte {
 		Info       struct{ Title, Description string }
 		Tags       []struct{ Name, Description string }
 		Paths      map[string]map[string]operation
-		Components struct{ Schemas map[string]*schema }
+		Components struct{ Schemas schemas }
 	}
 	if err := json.Unmarshal(protos.OpenAPI, &all); err != nil {
 		panic(err) // a test reads it
@@ -160,7 +207,7 @@ var rendered = sync.OnceValue(func() []byte {
 	}
 	paragraphs := func(text string) []string { return strings.Split(text, "\n\n") }
 	var out bytes.Buffer
-	t := template.Must(template.New("docs").Funcs(template.FuncMap{"paragraphs": paragraphs}).Parse(page))
+	t := template.Must(template.New("docs").Funcs(template.FuncMap{"paragraphs": paragraphs, "curl": all.Components.Schemas.Curl}).Parse(page))
 	if err := t.Execute(&out, map[string]any{"All": all, "ByTag": byTag}); err != nil {
 		panic(err) // so does one make the page
 	}

@@ -86,7 +86,7 @@ func (h *Handler) refuseOthers(b binding, all []binding) error {
 	}
 	return h.mux.HandlePath(http.MethodOptions, b.path, func(w http.ResponseWriter, r *http.Request, _ map[string]string) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		web.Refuse(w, r, http.StatusMethodNotAllowed, "path", "has "+strings.Join(allowed, " and "))
+		web.Refuse(w, r, http.StatusMethodNotAllowed, "method", "is not served on this path: use "+strings.Join(allowed, " or "))
 	})
 }
 

@@ -71,6 +71,7 @@ func (c *Config) openHTTP(within *server.Within, o server.Options, listener net.
 	f.Handle("GET /healthz", web.Everybody, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }))
 	f.Handle("GET /readyz", web.Everybody, ready(within))
 	f.Handle("GET /openapi.json", web.Everybody, http.HandlerFunc(rest.OpenAPI))
+	f.Handle("GET /{$}", web.Everybody, http.RedirectHandler("/docs", http.StatusFound))
 	f.Handle("GET /docs", web.Everybody, http.HandlerFunc(rest.Docs))
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)

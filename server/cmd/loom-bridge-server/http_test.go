@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -104,7 +105,10 @@ func TestREST(t *testing.T) {
 		{"POST", "/v1/memories", `{"agent_id":"me","text":"` + "\xff" + `"}`, nil, 400, `invalid UTF-8`},
 		{"POST", "/v1/memories?agent_id=me", `{"text":"x"}`, nil, 400, `"field":"agent_id"`},
 		{"GET", "/v1/memories?agent_id=me&foo=1", "", nil, 400, `"field":"foo"`},
-		{"GET", "/v1/memories?agent_id=me&page_size=x", "", nil, 400, `"field":"query"`},
+		{"GET", "/v1/memories?agent_id=me&page_size=x", "", nil, 400, `{"field":"page_size","description":"must be a number, whole and of 32 bits"}`},
+		{"GET", "/v1/memories?agent_id=me&page_size=1&page_size=2", "", nil, 400, `{"field":"page_size","description":"stands there more than once"}`},
+		{"GET", "/v1/audit?agent_id=me&outcome=good", "", nil, 400, `{"field":"outcome","description":"must be one of `},
+		{"GET", "/v1/audit?agent_id=me&start_time=now", "", nil, 400, `{"field":"start_time","description":"must be a time such as `},
 		{"GET", "/v1/memories?agent_id=%FF", "", nil, 400, `"field":"agent_id"`},
 		{"GET", "/v1/memories/%FF?agent_id=me", "", nil, 400, `"field":"id"`},
 		{"GET", "/v1/memories/?agent_id=me", "", nil, 400, `"field":"id"`},
@@ -114,12 +118,13 @@ func TestREST(t *testing.T) {
 		{"GET", "/v1/memories?agent_id=me", "", []string{"Grpc-Timeout: soon"}, 400, `"field":"Grpc-Timeout"`},
 		{"GET", "/v1/sessions?agent_id=me", "", []string{"Loom-Session-Id: é"}, 400, `"field":"Loom-Session-Id"`},
 		{"GET", "/v1/sessions?agent_id=me", "", []string{"Authorization: Bearer é"}, 400, `"field":"Authorization"`},
-		{"PUT", "/v1/memories", "", nil, 405, `has POST and GET`},
-		{"QUERY", "/v1/memories:query", "", nil, 405, `path has POST`},
+		{"PUT", "/v1/memories", "", nil, 405, `method is not served on this path: use POST or GET`},
+		{"QUERY", "/v1/memories:query", "", nil, 405, `use POST`},
 		{"GET", "/openapi.json", "", nil, 200, `"openapi":"3.1.0"`},
 		{"GET", "/docs", "", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate"}, 200, `id="MemorySave"`},
 		{"GET", "/docs/style.css", "", nil, 200, "summary"},
-		{"OPTIONS", "/v1/memories", "", nil, 405, `"field":"path"`},
+		{"OPTIONS", "/v1/memories", "", nil, 405, `"field":"method"`},
+		{"GET", "/", "", nil, 302, `href="/docs"`},
 		{"GET", "/v1/nothing", "", nil, 404, `"field":"path"`},
 		{"GET", "/nothing", "", nil, 404, `"field":"path"`},
 		{"POST", "/v1/memories", `{}`, []string{"Content-Type: text/plain"}, 415, `"field":"Content-Type"`},
@@ -151,6 +156,32 @@ func TestREST(t *testing.T) {
 	must(t, z.Close())
 	if got := statusOf(t, exchange{method: "POST", path: "/v1/memories", body: bomb.String(), headers: []string{"Content-Encoding: gzip"}}.request(t, base)); got != http.StatusUnsupportedMediaType {
 		t.Errorf("a packed body: %d", got)
+	}
+}
+
+// The commands of the page give all that their calls need.
+//
+// F22
+func TestDocsCommands(t *testing.T) {
+	t.Parallel()
+	base := MustRun(t, t.TempDir(), "--http-addr", "127.0.0.1:0").httpURL(t)
+	page := html.UnescapeString(exchange{"GET", "/docs", "", nil, 200, "curl"}.check(t, base))
+	commands := regexp.MustCompile(`curl -X (\w+) -H 'Loom-Agent-Id: me' 'http://127.0.0.1:50080([^']+)' -H 'Content-Type: application/json' -d '([^']+)'`).FindAllStringSubmatch(page, -1)
+	if len(commands) < 30 {
+		t.Fatalf("%d commands", len(commands))
+	}
+	for _, c := range commands {
+		if strings.HasSuffix(c[2], ":subscribe") { // it answers without an end
+			continue
+		}
+		path := strings.NewReplacer("{", "", "}", "").Replace(c[2])
+		answer, err := http.DefaultTransport.RoundTrip(exchange{method: c[1], path: path, body: c[3], headers: []string{"Loom-Agent-Id: me"}}.request(t, base))
+		must(t, err)
+		text, err := io.ReadAll(answer.Body)
+		must(t, errors.Join(err, answer.Body.Close()))
+		if strings.Contains(string(text), "required") {
+			t.Errorf("%s %s %s: %s", c[1], path, c[3], text)
+		}
 	}
 }
 
