@@ -117,6 +117,8 @@ class Protos:
         self.comments[name] = notes.get(path, "")
         for i, field in enumerate(message.field):
             self.comments[f"{name}.{field.name}"] = notes.get((*path, 2, i), "")
+        for i, group in enumerate(message.oneof_decl):
+            self.comments[f"{name}.{group.name}"] = notes.get((*path, 8, i), "")
         for i, inner in enumerate(message.nested_type):
             self.add_message(f"{name}.{inner.name}", inner, (*path, 3, i), notes)
         for i, enum in enumerate(message.enum_type):
@@ -179,7 +181,11 @@ class Description:
         comment = self.protos.comments.get(f"{owner}.{field.name}", "")
         if field.HasField("oneof_index") and not field.proto3_optional:
             group = self.protos.types[owner].oneof_decl[field.oneof_index].name
-            comment = f"{comment} At most one of {group} may be given.".strip()
+            needed = "Required." in self.protos.comments.get(f"{owner}.{group}", "")
+            rule = (
+                "Exactly one of {} must be given." if needed else "At most one of {} may be given."
+            )
+            comment = f"{comment} {rule.format(group)}".strip()
         if comment:
             schema["description"] = comment
         return schema

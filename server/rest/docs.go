@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html/template"
+	"maps"
 	"net/http"
 	"path"
 	"regexp"
@@ -130,6 +131,9 @@ func (o operation) Streams() bool {
 // needed finds in the text of a field that a request has to give it.
 var needed = regexp.MustCompile(`\bRequired(?: without| unless|[.,])`)
 
+// eitherOf finds the group of fields one of which a request has to give.
+var eitherOf = regexp.MustCompile(`\bExactly one of (.+?) (?:must be|is) given\.`)
+
 // schemas are those of the description, by name.
 type schemas map[string]*schema
 
@@ -175,13 +179,32 @@ func (s schemas) example(field string, of *schema, given ...string) any {
 	case of.Type == "integer":
 		return 1
 	}
-	object := map[string]any{}
-	for name, inner := range of.Properties {
-		if name != "agentId" && needed.MatchString(inner.Description) && !slices.Contains(given, name) {
+	object, groups := map[string]any{}, map[string]bool{}
+	for _, name := range given {
+		if inner := of.Properties[name]; inner != nil {
+			groups[group(inner)] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(of.Properties)) {
+		inner := of.Properties[name]
+		wanted := name != "agentId" && needed.MatchString(inner.Description)
+		if g := group(inner); g != "" {
+			wanted = !groups[g]
+			groups[g] = true
+		}
+		if wanted && !slices.Contains(given, name) {
 			object[name] = s.example(name, inner)
 		}
 	}
 	return object
+}
+
+// group is that of which one field has to be given; empty for none.
+func group(field *schema) string {
+	if found := eitherOf.FindStringSubmatch(field.Description); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // rendered is the page, which is made once.

@@ -1454,12 +1454,12 @@ func (x *RelationTo) GetToId() string {
 // Relation goes from one record to another of the same memory.
 type Relation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// from_id is the id of the record that it goes out from.
+	// from_id is the id of the record that it goes out from. Required.
 	FromId string `protobuf:"bytes,1,opt,name=from_id,json=fromId,proto3" json:"from_id,omitempty"`
 	// name says how that is related to the other: 1 to 64 ASCII letters, digits, `_`, `-`, `.`
-	// and `:`, beginning with a letter. Upper and lower case differ.
+	// and `:`, beginning with a letter. Upper and lower case differ. Required.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// to_id is the id of the other record.
+	// to_id is the id of the other record. Required.
 	ToId string `protobuf:"bytes,3,opt,name=to_id,json=toId,proto3" json:"to_id,omitempty"`
 	// create_time is when it was made; set by the server.
 	CreateTime    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
@@ -4461,7 +4461,7 @@ type BatchSaveRequest struct {
 	// records are what to save, in order: 1 to 1000, without what the batch says for all of them
 	// (agent_id, user_id, space_id, request_id, duplicates) and without replace. The request
 	// fits one message of at most 4 MiB, unless the server takes larger ones. One may supersede
-	// or derive from one before it.
+	// or derive from one before it. Required.
 	Records []*MemorySaveRequest `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"`
 	// request_id makes the call safe to repeat.
 	RequestId string `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
