@@ -108,8 +108,8 @@ def missing(server: str) -> list[str]:
         links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", read(page))
         folder = (ROOT / page).parent
         found += [f"file {link} ({page})" for link in links if not (folder / link).exists()]
-    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.MULTILINE))
-    named = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z0-9-]+):", read("Makefile"), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)make ([a-z0-9-]+)", text, re.MULTILINE))
     return found + [f"target {name}" for name in sorted(named - targets)]
 
 

@@ -40,7 +40,7 @@ var _ grpc.ClientConnInterface = (*Within)(nil)
 // Within serves callers of this process until Shutdown. Close what it returns.
 func (s *Server) Within() *Within {
 	w := &Within{listener: bufconn.Listen(wireBytes), limits: s.limits}
-	go func() { _ = s.Serve(w.listener) }() // a listener within the process fails only when it is closed
+	go func() { _ = s.Serve(withinListener{w.listener}) }() // a listener within the process fails only when it is closed
 	return w
 }
 
@@ -112,6 +112,33 @@ func (w *Within) Close() error {
 	return errors.Join(errs...)
 }
 
+// withinNetwork is the network of connections within the process. No client chooses the network of
+// its address.
+const withinNetwork = "within"
+
+type withinListener struct{ *bufconn.Listener }
+
+// Accept waits for a connection.
+func (l withinListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return withinConn{conn}, nil
+}
+
+type withinConn struct{ net.Conn }
+
+// LocalAddr tells it apart from every other connection.
+func (withinConn) LocalAddr() net.Addr { return withinAddr{} }
+
+type withinAddr struct{}
+
+// Network is that of no other connection.
+func (withinAddr) Network() string { return withinNetwork }
+
+func (withinAddr) String() string { return withinNetwork }
+
 // mixedCredentials secure connections by TLS, but for those within the process.
 type mixedCredentials struct {
 	credentials.TransportCredentials
@@ -121,9 +148,9 @@ func newMixedCredentials(config *tls.Config) credentials.TransportCredentials {
 	return mixedCredentials{credentials.NewTLS(config)}
 }
 
-// ServerHandshake secures a connection. No client chooses the network of its address.
+// ServerHandshake secures a connection.
 func (m mixedCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	if conn.LocalAddr().Network() == (*bufconn.Listener)(nil).Addr().Network() {
+	if conn.LocalAddr().Network() == withinNetwork {
 		return insecure.NewCredentials().ServerHandshake(conn)
 	}
 	return m.TransportCredentials.ServerHandshake(conn)
