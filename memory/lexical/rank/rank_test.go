@@ -97,7 +97,8 @@ func TestNearness(t *testing.T) {
 		{"all far", []float64{-0.5, -0.2}, 0, 0},
 		{"a crowd", crowd, 0, 0.05},
 		{"one that stands out", append([]float64{0.99}, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2), 0.9, 1},
-		{"a few near ones alone", []float64{0.95, 0.9}, 1, 1},
+		{"a few near ones alone", []float64{0.95, 0.9}, 0.9, 1},
+		{"a few far ones alone", []float64{0.2, 0.1, -0.1}, 0.01, 0.2},
 	} {
 		r := ranking{query: word, parts: cosines(tt.cosines...)}
 		n := r.nearness()

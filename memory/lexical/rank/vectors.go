@@ -44,7 +44,7 @@ type nearness struct {
 	// and how far the middle half of them reaches. Spread is zero where there
 	// are too few.
 	middle, spread float64
-	// sure says from 0 to 1 how much the nearest stands out; of fewer than ten, from nothing.
+	// sure says from 0 to 1 how much the nearest stands out; of few, how near it is.
 	sure float64
 	// behind is what one must stand out from to beat words: the tenth, or the last of fewer.
 	behind float64
@@ -77,9 +77,11 @@ func (r *ranking) nearness() nearness {
 		quarter := len(crowd) / 4
 		n.middle, n.spread = crowd[2*quarter], crowd[quarter]-crowd[3*quarter]
 	}
-	n.sure = standsOut(n.nearest, at(tenth))
 	n.behind = at(max(1, min(tenth, len(cosines))))
 	n.few = max(0, 1-float64(len(cosines))/fiftieth)
+	// Anything stands out from a dozen: there the cosine itself says how sure it is.
+	alike := min(1, n.few/(1-float64(tenth)/fiftieth))
+	n.sure = standsOut(n.nearest, at(tenth)) * (1 - alike + alike*n.nearest)
 	return n
 }
 

@@ -196,6 +196,12 @@ func TestEmbedderBuiltin(t *testing.T) {
 			}
 			return nil
 		})
+		for question, found := range map[string]int{"Which animal do I own?": 1, "How tall is Everest?": 0, "asdf qwer": 0} {
+			got, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: question, Limit: 1, MinScore: 0.22})
+			if must(t, err); len(got.GetHits()) != found {
+				t.Errorf("%q finds %v", question, got)
+			}
+		}
 		p.told(t, "use-multilingual-3, in the server itself")
 		must(t, p.Stop())
 	}
