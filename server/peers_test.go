@@ -317,6 +317,8 @@ func TestGapAtAnotherBridge(t *testing.T) {
 		stream, err := s.LoomBridge.EventStream(ctx)
 		must(t, err)
 		must(t, stream.Send(&loomv1pb.ClientEvent{Msg: &loomv1pb.ClientEvent_Ack{Ack: &loomv1pb.Ack{MessageId: "reader"}}}))
+		_, err = stream.Header() // comes when the subscription stands
+		must(t, err)
 		return stream
 	}
 	attached := func(s joined, want int) {
