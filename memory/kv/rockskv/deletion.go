@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -155,7 +156,12 @@ func (db *DB) reclaim(ctx context.Context, ranges []kv.KeyRange) error {
 			return err
 		}
 	}
-	return db.removed(ctx, before)
+	// A flush may have written tables since, which the compactions replaced.
+	now, err := os.ReadDir(db.dir)
+	if err != nil {
+		return err
+	}
+	return db.removed(ctx, before, now)
 }
 
 // flushAll writes all buffers into tables.
@@ -179,9 +185,11 @@ func (db *DB) rewriteBlobs(compact *grocksdb.CompactRangeOptions) error {
 	return db.rocks.SetOptionsCF(family, []string{garbageShare}, []string{usualGarbage})
 }
 
-// removed waits until the files in before that are no longer needed are gone: open
-// iterators keep them for a while.
-func (db *DB) removed(ctx context.Context, before []fs.DirEntry) error {
+// removed waits until the logs in before, and the tables in before and in now that are no
+// longer needed, are gone: open iterators keep them for a while.
+func (db *DB) removed(ctx context.Context, before, now []fs.DirEntry) error {
+	isLog := func(entry fs.DirEntry) bool { return filepath.Ext(entry.Name()) == ".log" }
+	all := append(slices.Clip(before), slices.DeleteFunc(now, isLog)...)
 	return db.until(ctx, "files are in use", func() (bool, error) {
 		number, err := rocksfile.Current(db.dir)
 		if err != nil {
@@ -191,7 +199,7 @@ func (db *DB) removed(ctx context.Context, before []fs.DirEntry) error {
 		if err != nil {
 			return false, err
 		}
-		for _, entry := range before {
+		for _, entry := range all {
 			switch filepath.Ext(entry.Name()) {
 			case ".sst", ".blob":
 				if manifest.Needs(entry.Name()) {
