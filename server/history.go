@@ -199,3 +199,16 @@ func (s *contextService) DiffPrompts(ctx context.Context, r *loombridgev1.DiffPr
 	}
 	return convert.PromptDiff(diff), nil
 }
+
+// FindInPrompts finds a text in the prompts of a session.
+func (s *contextService) FindInPrompts(ctx context.Context, r *loombridgev1.FindInPromptsRequest) (*loombridgev1.FindInPromptsResponse, error) {
+	scope, err := agentScope(ctx, r, validate.FindInPromptsRequest)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.assembler.Find(ctx, scope, r.GetSessionId(), r.GetText())
+	if err != nil {
+		return nil, err
+	}
+	return convert.FoundInPrompts(&found), nil
+}

@@ -141,4 +141,6 @@ type (
 	PastRequest = record.PastRequest
 	// Diff is how two prompts of a session differ.
 	Diff = record.Diff
+	// Found is where a text stood in the prompts of a session.
+	Found = record.Found
 )

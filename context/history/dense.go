@@ -231,7 +231,7 @@ func (p *pass) originals(f *Fold) ([]Entry, error) {
 	}
 	var entries []Entry
 	for i := range all {
-		if all[i].Position >= from && f.holds(all[i].Position) {
+		if all[i].Position >= from && f.Holds(all[i].Position) {
 			entries = append(entries, all[i])
 		}
 	}

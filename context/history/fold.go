@@ -135,8 +135,8 @@ func lighten(made []Fold) {
 // first is where the fold stands.
 func (f *Fold) first() uint64 { return f.Spans[0].First }
 
-// holds reports whether a position is in the fold.
-func (f *Fold) holds(position uint64) bool {
+// Holds reports whether a position is in the fold.
+func (f *Fold) Holds(position uint64) bool {
 	at, found := slices.BinarySearchFunc(f.Spans, position, func(s Span, p uint64) int {
 		switch {
 		case s.Last < p:
@@ -179,7 +179,7 @@ func Live(folds []Fold) []Fold {
 		if f.Level > LevelLines {
 			first, last := f.first(), f.last()
 			order = slices.DeleteFunc(order, func(old *Fold) bool {
-				return first <= old.first() && old.first() <= last && f.holds(old.first())
+				return first <= old.first() && old.first() <= last && f.Holds(old.first())
 			})
 		}
 		order = append(order, f)

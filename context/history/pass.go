@@ -86,7 +86,7 @@ func held(live []Fold, position uint64) bool {
 		if live[i].first() > position {
 			return false
 		}
-		if live[i].holds(position) {
+		if live[i].Holds(position) {
 			return true
 		}
 	}

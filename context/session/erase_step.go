@@ -374,7 +374,7 @@ func (s *erasedStep) folds(ctx context.Context) error {
 // madeOf reports whether a fold stands for the step, or refers to what that shows.
 func (s *erasedStep) madeOf(f history.Fold) bool {
 	id := step.ID(s.number)
-	if holds(f, s.place.Position) || slices.Contains(f.Refs, id) {
+	if f.Holds(s.place.Position) || slices.Contains(f.Refs, id) {
 		return true
 	}
 	for rest := f.Text; ; {

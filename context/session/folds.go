@@ -67,34 +67,31 @@ func (l *Log) Folds(ctx context.Context, scope kv.Scope, session string) (Folds,
 	}, nil
 }
 
-// FoldText returns the text of the fold of a batch that stands in the place of a
-// position, whether or not it was undone or another one stands for it;
-// ErrFoldNotFound where there is none. It reads the journal.
-func (l *Log) FoldText(ctx context.Context, scope kv.Scope, session string, batch, first uint64) (string, error) {
+// Fold returns the fold of a batch that stands in the place of a position, whether or not it
+// was undone or another one stands for it; ErrFoldNotFound where there is none. It reads the
+// journal.
+func (l *Log) Fold(ctx context.Context, scope kv.Scope, session string, batch, first uint64) (history.Fold, error) {
 	session, err := scoped(scope, session)
 	if err != nil {
-		return "", err
+		return history.Fold{}, err
 	}
 	for pair, err := range l.engine.Scan(ctx, kv.Log, kv.Prefix(journalPrefix(scope, session))) {
 		if err != nil {
-			return "", fmt.Errorf("session: read journal: %w", err)
+			return history.Fold{}, fmt.Errorf("session: read journal: %w", err)
 		}
 		e, err := decodeJournalEntry(pair.Value)
 		if err != nil {
-			return "", err
+			return history.Fold{}, err
 		}
 		if e.kind != kindFold {
 			continue
 		}
 		f, err := e.fold()
-		if err != nil {
-			return "", err
-		}
-		if f.Batch == batch && f.Spans[0].First == first {
-			return f.Text, nil
+		if err != nil || f.Batch == batch && f.Spans[0].First == first {
+			return f, err
 		}
 	}
-	return "", fmt.Errorf("%w: fold of batch %d at %d", ErrFoldNotFound, batch, first)
+	return history.Fold{}, fmt.Errorf("%w: fold of batch %d at %d", ErrFoldNotFound, batch, first)
 }
 
 // AppendFolds stores a batch: all of it, on disk, or nothing. The folds carry

@@ -171,7 +171,7 @@ func (j journal) superseded(ctx context.Context, from getter, live []uint64, mad
 	}
 	var gone []uint64
 	for i := range folds {
-		if slices.ContainsFunc(made, func(f history.Fold) bool { return isDense(f) && holds(f, folds[i].Spans[0].First) }) {
+		if slices.ContainsFunc(made, func(f history.Fold) bool { return isDense(f) && f.Holds(folds[i].Spans[0].First) }) {
 			gone = append(gone, live[i])
 		}
 	}
@@ -179,11 +179,6 @@ func (j journal) superseded(ctx context.Context, from getter, live []uint64, mad
 }
 
 func isDense(f history.Fold) bool { return f.Level > history.LevelLines }
-
-// holds reports whether a position is in a fold.
-func holds(f history.Fold, position uint64) bool {
-	return slices.ContainsFunc(f.Spans, func(s history.Span) bool { return s.First <= position && position <= s.Last })
-}
 
 // checkSizes keeps a batch within its limits.
 func checkSizes(made []history.Fold) error {

@@ -132,7 +132,7 @@ func TestSupersededAsHistoryTellsIt(t *testing.T) {
 		for _, level := range []int{history.LevelLines, history.LevelDense} {
 			dense.Level = level
 			want := len(history.Live([]history.Fold{old, dense})) == 1
-			if got := isDense(dense) && holds(dense, old.Spans[0].First); got != want {
+			if got := isDense(dense) && dense.Holds(old.Spans[0].First); got != want {
 				t.Errorf("level %d, %v: superseded %v, want %v", level, tt, got, want)
 			}
 		}

@@ -95,6 +95,44 @@ func PromptDiff(d assemble.Diff) *loombridgev1.DiffPromptsResponse {
 	return out
 }
 
+// FoundInPrompts is where a text stood in prompts.
+func FoundInPrompts(f *assemble.Found) *loombridgev1.FindInPromptsResponse {
+	out := &loombridgev1.FindInPromptsResponse{}
+	for i := range f.Prompts {
+		p := &f.Prompts[i]
+		sent := &loombridgev1.SentPrompt{
+			PromptId: p.ID, Number: int64(p.Number), LastPosition: int64(p.Position), Model: p.Model, Tokens: Int32(p.Tokens), Parts: make(map[string]int32, len(p.Sizes)),
+		}
+		for _, size := range p.Sizes {
+			sent.Parts[size.Section] += Int32(size.Tokens)
+		}
+		for _, at := range p.Places {
+			place := &loombridgev1.TextPlace{Section: at.Section, MessageIndex: Int32(at.Message), Batch: int64(at.Batch)}
+			if at.From > 0 {
+				place.Ref = session.MessageID(at.From)
+			}
+			sent.Places = append(sent.Places, place)
+		}
+		out.Prompts = append(out.Prompts, sent)
+	}
+	for i := range f.Origins {
+		o := &f.Origins[i]
+		origin := &loombridgev1.TextOrigin{Ref: o.Ref(), Position: int64(o.Position), Source: utf8Text(o.Source()), Part: o.Part}
+		if o.Step != nil {
+			origin.ArgumentsJson = utf8Text(string(o.Step.MinimalArgs))
+		}
+		out.Origins = append(out.Origins, origin)
+	}
+	for i := range f.Losses {
+		l := &f.Losses[i]
+		out.Losses = append(out.Losses, &loombridgev1.TextLoss{
+			PromptId: l.Prompt.ID, Number: int64(l.Prompt.Number), Section: l.Section,
+			Cause: loombridgev1.LossCause(l.Cause), Batch: batchOf(l.Batch), Reason: utf8Text(l.Reason),
+		})
+	}
+	return out
+}
+
 func differenceOf(d *past.Difference) *loombridgev1.PromptDifference {
 	return &loombridgev1.PromptDifference{Section: d.Section, Byte: d.Byte, MessageIndex: Int32(d.Message)}
 }

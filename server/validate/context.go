@@ -146,6 +146,15 @@ func DiffPromptsRequest(r *loombridgev1.DiffPromptsRequest) error {
 	return c.err()
 }
 
+// FindInPromptsRequest checks what PromptService.FindInPrompts is asked.
+func FindInPromptsRequest(r *loombridgev1.FindInPromptsRequest) error {
+	var c checker
+	c.agent(r.GetAgentId())
+	c.session(r.GetSessionId())
+	c.text("text", r.GetText(), maxFoundBytes)
+	return c.err()
+}
+
 // CountTokensRequest checks what PromptService.CountTokens is asked.
 func CountTokensRequest(r *loombridgev1.CountTokensRequest) error {
 	var c checker

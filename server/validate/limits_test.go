@@ -105,6 +105,7 @@ func TestDocumentedLimits(t *testing.T) {
 		"AssembleRequest.system":            maxSystemBytes,
 		"AssembleRequest.max_tokens":        assemble.DefaultMaxTokens,
 		"CountTokensRequest.text":           maxCountedBytes,
+		"FindInPromptsRequest.text":         maxFoundBytes,
 		"CountTokensRequest.messages":       session.MaxMessages,
 		"CompactHistoryRequest.step_ids":    assemble.MaxCompactedSteps,
 		"CompleteTaskRequest.step_ids":      assemble.MaxCompactedSteps,

@@ -33,6 +33,8 @@ const (
 	maxGoalBytes = 256 * kib
 	// maxSystemBytes bounds a system prompt.
 	maxSystemBytes = mib
+	// maxFoundBytes bounds the text of FindInPrompts.
+	maxFoundBytes = 4 * kib
 	// maxCountedBytes bounds the text of CountTokens.
 	maxCountedBytes = mib
 	// maxBlobNameBytes bounds a path, step id or ref.

@@ -132,14 +132,14 @@ func (s *Store) fill(ctx context.Context, scope kv.Scope, sessionID string, p *K
 		}
 		m.Message.Message = *e.Message
 	case m.Batch > 0:
-		text, err := s.log.FoldText(ctx, scope, sessionID, m.Batch, m.First)
+		f, err := s.log.Fold(ctx, scope, sessionID, m.Batch, m.First)
 		if errors.Is(err, session.ErrFoldNotFound) {
 			return Gone("the fold of batch %d at position %d", m.Batch, m.First)
 		}
 		if err != nil {
 			return err
 		}
-		m.Message.Message = session.Message{Role: session.User, Content: text}
+		m.Message.Message = session.Message{Role: session.User, Content: f.Text}
 	default:
 		text, err := s.read(ctx, scope, sessionID, p, m.text)
 		if err != nil {

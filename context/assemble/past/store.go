@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"iter"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
@@ -55,7 +57,8 @@ type generation struct {
 // Log is what a Store needs of the sessions' log.
 type Log interface {
 	Entry(ctx context.Context, scope kv.Scope, sessionID string, position uint64) (e session.Entry, found bool, err error)
-	FoldText(ctx context.Context, scope kv.Scope, sessionID string, batch, first uint64) (string, error)
+	Fold(ctx context.Context, scope kv.Scope, sessionID string, batch, first uint64) (history.Fold, error)
+	Entries(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[session.Entry, error]
 }
 
 var _ Log = (*session.Log)(nil)

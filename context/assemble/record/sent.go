@@ -19,6 +19,7 @@ import (
 // sentExtra is what a record keeps for this package.
 type sentExtra struct {
 	past.ShownMemory
+	account
 	Policy string          `json:"policy"`
 	Layout settings.Layout `json:"layout"`
 	// Asked is how often the session asked for what had been folded away, up to there.
@@ -35,7 +36,7 @@ func (a *Recorder) record(ctx context.Context, m *Made, p *Prompt, asked asked, 
 		return
 	}
 	user := m.UserID
-	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user}, Policy: m.Policy, Layout: m.Layout, Asked: asked, Planned: planned, Shown: p.Marks})
+	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user}, Policy: m.Policy, Layout: m.Layout, account: accountFor(&p.Receipt), Asked: asked, Planned: planned, Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}

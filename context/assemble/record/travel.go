@@ -26,7 +26,7 @@ type sent struct {
 }
 
 // Past returns a prompt that a session has sent, byte for byte, and its format. Its
-// receipt has no more than what names it. Nothing is stored. What can't be made again is
+// receipt has what names it, and its sections. Nothing is stored. What can't be made again is
 // a *past.GoneError that says what is missing.
 func (a *Recorder) Past(ctx context.Context, scope kv.Scope, sessionID string, r PastRequest) (Prompt, provider.Format, error) {
 	record, err := a.pastRecord(ctx, scope, sessionOf(sessionID), r)
@@ -77,7 +77,9 @@ func (s *sent) prompt() (Prompt, error) {
 		Tokens: tokens.Count{
 			Tokens: s.Tokens, Counter: s.Counter, Exact: s.Certainty&countExact != 0, Anchored: s.Certainty&countAnchored != 0,
 		},
-		Receipt: Receipt{PromptID: s.ID, Policy: s.extra.Policy, Layout: s.extra.Layout},
+		Receipt: Receipt{
+			PromptID: s.ID, Policy: s.extra.Policy, Layout: s.extra.Layout, Sprint: s.extra.Sprint, Sections: s.extra.sections(s.Sizes),
+		},
 	}
 	for _, size := range s.Sizes {
 		p.Parts = append(p.Parts, Part{Name: size.Section, Tokens: size.Tokens})

@@ -694,6 +694,71 @@ func (ConversationOrder) EnumDescriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{10}
 }
 
+// LossCause is what took a text out of a prompt.
+type LossCause int32
+
+const (
+	// LOSS_CAUSE_UNSPECIFIED is never sent.
+	LossCause_LOSS_CAUSE_UNSPECIFIED LossCause = 0
+	// LOSS_CAUSE_FOLD: a fold stands in its place.
+	LossCause_LOSS_CAUSE_FOLD LossCause = 1
+	// LOSS_CAUSE_LEVEL: a level of pressure shortened the history.
+	LossCause_LOSS_CAUSE_LEVEL LossCause = 2
+	// LOSS_CAUSE_RENEWAL: the window was renewed.
+	LossCause_LOSS_CAUSE_RENEWAL LossCause = 3
+	// LOSS_CAUSE_CAP: the section had no room for it, or the result is shown shortened.
+	LossCause_LOSS_CAUSE_CAP LossCause = 4
+	// LOSS_CAUSE_SOURCE: what the section is made of says it no longer, or not to this prompt.
+	LossCause_LOSS_CAUSE_SOURCE LossCause = 5
+)
+
+// Enum value maps for LossCause.
+var (
+	LossCause_name = map[int32]string{
+		0: "LOSS_CAUSE_UNSPECIFIED",
+		1: "LOSS_CAUSE_FOLD",
+		2: "LOSS_CAUSE_LEVEL",
+		3: "LOSS_CAUSE_RENEWAL",
+		4: "LOSS_CAUSE_CAP",
+		5: "LOSS_CAUSE_SOURCE",
+	}
+	LossCause_value = map[string]int32{
+		"LOSS_CAUSE_UNSPECIFIED": 0,
+		"LOSS_CAUSE_FOLD":        1,
+		"LOSS_CAUSE_LEVEL":       2,
+		"LOSS_CAUSE_RENEWAL":     3,
+		"LOSS_CAUSE_CAP":         4,
+		"LOSS_CAUSE_SOURCE":      5,
+	}
+)
+
+func (x LossCause) Enum() *LossCause {
+	p := new(LossCause)
+	*p = x
+	return p
+}
+
+func (x LossCause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LossCause) Descriptor() protoreflect.EnumDescriptor {
+	return file_loombridge_v1_context_proto_enumTypes[11].Descriptor()
+}
+
+func (LossCause) Type() protoreflect.EnumType {
+	return &file_loombridge_v1_context_proto_enumTypes[11]
+}
+
+func (x LossCause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LossCause.Descriptor instead.
+func (LossCause) EnumDescriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{11}
+}
+
 // ModelToolCall is a model's wish to call a tool.
 type ModelToolCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -6279,6 +6344,484 @@ func (x *DiffPromptsResponse) GetToExcerpt() string {
 	return ""
 }
 
+// FindInPromptsRequest says what to look for.
+type FindInPromptsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// agent_id is whose session it is. Required.
+	AgentId string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
+	// session_id is the session. Default `default`.
+	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// text is found letter by letter, within one message: at most 4 KiB. Default: none; then
+	// the prompts are listed alone.
+	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindInPromptsRequest) Reset() {
+	*x = FindInPromptsRequest{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindInPromptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindInPromptsRequest) ProtoMessage() {}
+
+func (x *FindInPromptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindInPromptsRequest.ProtoReflect.Descriptor instead.
+func (*FindInPromptsRequest) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *FindInPromptsRequest) GetAgentId() string {
+	if x != nil {
+		return x.AgentId
+	}
+	return ""
+}
+
+func (x *FindInPromptsRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *FindInPromptsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// FindInPromptsResponse says where a text stood.
+type FindInPromptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// prompts are all that the session keeps (see as_of_prompt_id), the oldest first.
+	Prompts []*SentPrompt `protobuf:"bytes,1,rep,name=prompts,proto3" json:"prompts,omitempty"`
+	// origins are the messages and steps of the session that have the text, the oldest first:
+	// at most 32. Results of steps are looked through as far as prompts show them; SearchBlobs
+	// looks through all.
+	Origins []*TextOrigin `protobuf:"bytes,2,rep,name=origins,proto3" json:"origins,omitempty"`
+	// losses say what took it out of prompts, in their order: at most 64, the newest.
+	Losses        []*TextLoss `protobuf:"bytes,3,rep,name=losses,proto3" json:"losses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindInPromptsResponse) Reset() {
+	*x = FindInPromptsResponse{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindInPromptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindInPromptsResponse) ProtoMessage() {}
+
+func (x *FindInPromptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindInPromptsResponse.ProtoReflect.Descriptor instead.
+func (*FindInPromptsResponse) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *FindInPromptsResponse) GetPrompts() []*SentPrompt {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
+}
+
+func (x *FindInPromptsResponse) GetOrigins() []*TextOrigin {
+	if x != nil {
+		return x.Origins
+	}
+	return nil
+}
+
+func (x *FindInPromptsResponse) GetLosses() []*TextLoss {
+	if x != nil {
+		return x.Losses
+	}
+	return nil
+}
+
+// SentPrompt is a prompt that a session has sent.
+type SentPrompt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// prompt_id is the id that its receipt gave it.
+	PromptId string `protobuf:"bytes,1,opt,name=prompt_id,json=promptId,proto3" json:"prompt_id,omitempty"`
+	// number counts the prompts of the session, from 1.
+	Number int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	// last_position is where the session's log ended.
+	LastPosition int64 `protobuf:"varint,3,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
+	// model is what it was made for.
+	Model string `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
+	// tokens is its size.
+	Tokens int32 `protobuf:"varint,5,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// parts are the tokens by section.
+	Parts map[string]int32 `protobuf:"bytes,6,rep,name=parts,proto3" json:"parts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// places are where the text stands in it: at most 16.
+	Places        []*TextPlace `protobuf:"bytes,7,rep,name=places,proto3" json:"places,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SentPrompt) Reset() {
+	*x = SentPrompt{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SentPrompt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SentPrompt) ProtoMessage() {}
+
+func (x *SentPrompt) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SentPrompt.ProtoReflect.Descriptor instead.
+func (*SentPrompt) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *SentPrompt) GetPromptId() string {
+	if x != nil {
+		return x.PromptId
+	}
+	return ""
+}
+
+func (x *SentPrompt) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SentPrompt) GetLastPosition() int64 {
+	if x != nil {
+		return x.LastPosition
+	}
+	return 0
+}
+
+func (x *SentPrompt) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *SentPrompt) GetTokens() int32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *SentPrompt) GetParts() map[string]int32 {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *SentPrompt) GetPlaces() []*TextPlace {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
+// TextPlace is a place of a text in a prompt.
+type TextPlace struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// section owns it.
+	Section string `protobuf:"bytes,1,opt,name=section,proto3" json:"section,omitempty"`
+	// message_index is the message, from 0; -1 is in the tools.
+	MessageIndex int32 `protobuf:"varint,2,opt,name=message_index,json=messageIndex,proto3" json:"message_index,omitempty"`
+	// ref is the message of the log that it stands in, such as `message_012`; empty elsewhere.
+	Ref string `protobuf:"bytes,3,opt,name=ref,proto3" json:"ref,omitempty"`
+	// batch is the batch of the fold that it stands in; 0 for none.
+	Batch         int64 `protobuf:"varint,4,opt,name=batch,proto3" json:"batch,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TextPlace) Reset() {
+	*x = TextPlace{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TextPlace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TextPlace) ProtoMessage() {}
+
+func (x *TextPlace) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TextPlace.ProtoReflect.Descriptor instead.
+func (*TextPlace) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *TextPlace) GetSection() string {
+	if x != nil {
+		return x.Section
+	}
+	return ""
+}
+
+func (x *TextPlace) GetMessageIndex() int32 {
+	if x != nil {
+		return x.MessageIndex
+	}
+	return 0
+}
+
+func (x *TextPlace) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+func (x *TextPlace) GetBatch() int64 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+// TextOrigin is where a text came from.
+type TextOrigin struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ref is the message or step, such as `message_012` or `step_007`.
+	Ref string `protobuf:"bytes,1,opt,name=ref,proto3" json:"ref,omitempty"`
+	// position is its place in the session's log.
+	Position int64 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
+	// source is the role of who said it, or the name of the tool.
+	Source string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
+	// part is `content`, `thought`, `arguments`, `result` or `error`.
+	Part string `protobuf:"bytes,4,opt,name=part,proto3" json:"part,omitempty"`
+	// arguments_json are the arguments of the step as they are kept, such as the page that it
+	// read; empty for messages.
+	ArgumentsJson string `protobuf:"bytes,5,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TextOrigin) Reset() {
+	*x = TextOrigin{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TextOrigin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TextOrigin) ProtoMessage() {}
+
+func (x *TextOrigin) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TextOrigin.ProtoReflect.Descriptor instead.
+func (*TextOrigin) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *TextOrigin) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+func (x *TextOrigin) GetPosition() int64 {
+	if x != nil {
+		return x.Position
+	}
+	return 0
+}
+
+func (x *TextOrigin) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *TextOrigin) GetPart() string {
+	if x != nil {
+		return x.Part
+	}
+	return ""
+}
+
+func (x *TextOrigin) GetArgumentsJson() string {
+	if x != nil {
+		return x.ArgumentsJson
+	}
+	return ""
+}
+
+// TextLoss is a prompt that no longer shows a text.
+type TextLoss struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// prompt_id is the first prompt that shows it nowhere.
+	PromptId string `protobuf:"bytes,1,opt,name=prompt_id,json=promptId,proto3" json:"prompt_id,omitempty"`
+	// number is that prompt's.
+	Number int64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	// section is where it stood in the prompt before; empty where it was never shown.
+	Section string `protobuf:"bytes,3,opt,name=section,proto3" json:"section,omitempty"`
+	// cause is what took it.
+	Cause LossCause `protobuf:"varint,4,opt,name=cause,proto3,enum=loombridge.v1.LossCause" json:"cause,omitempty"`
+	// batch is the batch of folds that took it, if one did. Its refs read back what it stands for.
+	Batch *FoldBatch `protobuf:"bytes,5,opt,name=batch,proto3" json:"batch,omitempty"`
+	// reason says it in words, where the prompt's account does.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TextLoss) Reset() {
+	*x = TextLoss{}
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TextLoss) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TextLoss) ProtoMessage() {}
+
+func (x *TextLoss) ProtoReflect() protoreflect.Message {
+	mi := &file_loombridge_v1_context_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TextLoss.ProtoReflect.Descriptor instead.
+func (*TextLoss) Descriptor() ([]byte, []int) {
+	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *TextLoss) GetPromptId() string {
+	if x != nil {
+		return x.PromptId
+	}
+	return ""
+}
+
+func (x *TextLoss) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *TextLoss) GetSection() string {
+	if x != nil {
+		return x.Section
+	}
+	return ""
+}
+
+func (x *TextLoss) GetCause() LossCause {
+	if x != nil {
+		return x.Cause
+	}
+	return LossCause_LOSS_CAUSE_UNSPECIFIED
+}
+
+func (x *TextLoss) GetBatch() *FoldBatch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+func (x *TextLoss) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 var File_loombridge_v1_context_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_context_proto_rawDesc = "" +
@@ -6804,7 +7347,48 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"difference\x12!\n" +
 	"\ffrom_excerpt\x18\x05 \x01(\tR\vfromExcerpt\x12\x1d\n" +
 	"\n" +
-	"to_excerpt\x18\x06 \x01(\tR\ttoExcerpt*s\n" +
+	"to_excerpt\x18\x06 \x01(\tR\ttoExcerpt\"d\n" +
+	"\x14FindInPromptsRequest\x12\x19\n" +
+	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xb2\x01\n" +
+	"\x15FindInPromptsResponse\x123\n" +
+	"\aprompts\x18\x01 \x03(\v2\x19.loombridge.v1.SentPromptR\aprompts\x123\n" +
+	"\aorigins\x18\x02 \x03(\v2\x19.loombridge.v1.TextOriginR\aorigins\x12/\n" +
+	"\x06losses\x18\x03 \x03(\v2\x17.loombridge.v1.TextLossR\x06losses\"\xbc\x02\n" +
+	"\n" +
+	"SentPrompt\x12\x1b\n" +
+	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x03R\x06number\x12#\n" +
+	"\rlast_position\x18\x03 \x01(\x03R\flastPosition\x12\x14\n" +
+	"\x05model\x18\x04 \x01(\tR\x05model\x12\x16\n" +
+	"\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12:\n" +
+	"\x05parts\x18\x06 \x03(\v2$.loombridge.v1.SentPrompt.PartsEntryR\x05parts\x120\n" +
+	"\x06places\x18\a \x03(\v2\x18.loombridge.v1.TextPlaceR\x06places\x1a8\n" +
+	"\n" +
+	"PartsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"r\n" +
+	"\tTextPlace\x12\x18\n" +
+	"\asection\x18\x01 \x01(\tR\asection\x12#\n" +
+	"\rmessage_index\x18\x02 \x01(\x05R\fmessageIndex\x12\x10\n" +
+	"\x03ref\x18\x03 \x01(\tR\x03ref\x12\x14\n" +
+	"\x05batch\x18\x04 \x01(\x03R\x05batch\"\x8d\x01\n" +
+	"\n" +
+	"TextOrigin\x12\x10\n" +
+	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x1a\n" +
+	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x12\n" +
+	"\x04part\x18\x04 \x01(\tR\x04part\x12%\n" +
+	"\x0earguments_json\x18\x05 \x01(\tR\rargumentsJson\"\xd1\x01\n" +
+	"\bTextLoss\x12\x1b\n" +
+	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x18\n" +
+	"\asection\x18\x03 \x01(\tR\asection\x12.\n" +
+	"\x05cause\x18\x04 \x01(\x0e2\x18.loombridge.v1.LossCauseR\x05cause\x12.\n" +
+	"\x05batch\x18\x05 \x01(\v2\x18.loombridge.v1.FoldBatchR\x05batch\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason*s\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_SYSTEM\x10\x01\x12\r\n" +
@@ -6867,7 +7451,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x11ConversationOrder\x12\"\n" +
 	"\x1eCONVERSATION_ORDER_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fCONVERSATION_ORDER_OLDEST_FIRST\x10\x01\x12#\n" +
-	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x022\xb7\n" +
+	"\x1fCONVERSATION_ORDER_NEWEST_FIRST\x10\x02*\x95\x01\n" +
+	"\tLossCause\x12\x1a\n" +
+	"\x16LOSS_CAUSE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fLOSS_CAUSE_FOLD\x10\x01\x12\x14\n" +
+	"\x10LOSS_CAUSE_LEVEL\x10\x02\x12\x16\n" +
+	"\x12LOSS_CAUSE_RENEWAL\x10\x03\x12\x12\n" +
+	"\x0eLOSS_CAUSE_CAP\x10\x04\x12\x15\n" +
+	"\x11LOSS_CAUSE_SOURCE\x10\x052\xb7\n" +
 	"\n" +
 	"\x0eSessionService\x12e\n" +
 	"\x0eAppendMessages\x12$.loombridge.v1.AppendMessagesRequest\x1a%.loombridge.v1.AppendMessagesResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12[\n" +
@@ -6886,11 +7477,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x04Undo\x12\x1a.loombridge.v1.UndoRequest\x1a\x1b.loombridge.v1.UndoResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12J\n" +
 	"\x05Renew\x12\x1b.loombridge.v1.RenewRequest\x1a\x1c.loombridge.v1.RenewResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12g\n" +
 	"\rListSnapshots\x12#.loombridge.v1.ListSnapshotsRequest\x1a$.loombridge.v1.ListSnapshotsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12d\n" +
-	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xea\x03\n" +
+	"\fListSessions\x12\".loombridge.v1.ListSessionsRequest\x1a#.loombridge.v1.ListSessionsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xd3\x04\n" +
 	"\rPromptService\x12U\n" +
 	"\bAssemble\x12\x1e.loombridge.v1.AssembleRequest\x1a\x1f.loombridge.v1.AssembleResponse\"\b\x9a\xa8\x19\x04\b\x02 \x01\x12\\\n" +
 	"\vReportUsage\x12!.loombridge.v1.ReportUsageRequest\x1a\".loombridge.v1.ReportUsageResponse\"\x06\x9a\xa8\x19\x02\b\x02\x12a\n" +
 	"\vDiffPrompts\x12!.loombridge.v1.DiffPromptsRequest\x1a\".loombridge.v1.DiffPromptsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
+	"\rFindInPrompts\x12#.loombridge.v1.FindInPromptsRequest\x1a$.loombridge.v1.FindInPromptsResponse\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x01\x12g\n" +
 	"\x0eCompressResult\x12$.loombridge.v1.CompressResultRequest\x1a%.loombridge.v1.CompressResultResponse\"\b\x9a\xa8\x19\x04\b\x02(\x01\x12X\n" +
 	"\vCountTokens\x12!.loombridge.v1.CountTokensRequest\x1a\x19.loombridge.v1.TokenCount\"\v\x9a\xa8\x19\x04\b\x01(\x01\x90\x02\x012\xe7\x03\n" +
 	"\vBlobService\x12Z\n" +
@@ -6920,8 +7512,8 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_context_proto_rawDescData
 }
 
-var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -6934,228 +7526,245 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(BlobTier)(0),                    // 8: loombridge.v1.BlobTier
 	(BlobForm)(0),                    // 9: loombridge.v1.BlobForm
 	(ConversationOrder)(0),           // 10: loombridge.v1.ConversationOrder
-	(*ModelToolCall)(nil),            // 11: loombridge.v1.ModelToolCall
-	(*Message)(nil),                  // 12: loombridge.v1.Message
-	(*AppendMessagesRequest)(nil),    // 13: loombridge.v1.AppendMessagesRequest
-	(*AppendMessagesResponse)(nil),   // 14: loombridge.v1.AppendMessagesResponse
-	(*Step)(nil),                     // 15: loombridge.v1.Step
-	(*ResultBytes)(nil),              // 16: loombridge.v1.ResultBytes
-	(*ResultUpload)(nil),             // 17: loombridge.v1.ResultUpload
-	(*ListStepsRequest)(nil),         // 18: loombridge.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),        // 19: loombridge.v1.ListStepsResponse
-	(*GetStepRequest)(nil),           // 20: loombridge.v1.GetStepRequest
-	(*AssembleRequest)(nil),          // 21: loombridge.v1.AssembleRequest
-	(*AssembleResponse)(nil),         // 22: loombridge.v1.AssembleResponse
-	(*HistorySettings)(nil),          // 23: loombridge.v1.HistorySettings
-	(*TokenPrices)(nil),              // 24: loombridge.v1.TokenPrices
-	(*Receipt)(nil),                  // 25: loombridge.v1.Receipt
-	(*FoldInfo)(nil),                 // 26: loombridge.v1.FoldInfo
-	(*ConfigureSessionRequest)(nil),  // 27: loombridge.v1.ConfigureSessionRequest
-	(*ConfigureSessionResponse)(nil), // 28: loombridge.v1.ConfigureSessionResponse
-	(*EndSessionRequest)(nil),        // 29: loombridge.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 30: loombridge.v1.EndSessionResponse
-	(*CompactHistoryRequest)(nil),    // 31: loombridge.v1.CompactHistoryRequest
-	(*CompactHistoryResponse)(nil),   // 32: loombridge.v1.CompactHistoryResponse
-	(*UndoRequest)(nil),              // 33: loombridge.v1.UndoRequest
-	(*UndoResponse)(nil),             // 34: loombridge.v1.UndoResponse
-	(*ReportUsageRequest)(nil),       // 35: loombridge.v1.ReportUsageRequest
-	(*ReportUsageResponse)(nil),      // 36: loombridge.v1.ReportUsageResponse
-	(*CompressResultRequest)(nil),    // 37: loombridge.v1.CompressResultRequest
-	(*CompressResultResponse)(nil),   // 38: loombridge.v1.CompressResultResponse
-	(*TokenCount)(nil),               // 39: loombridge.v1.TokenCount
-	(*CountTokensRequest)(nil),       // 40: loombridge.v1.CountTokensRequest
-	(*BlobInfo)(nil),                 // 41: loombridge.v1.BlobInfo
-	(*BlobArchive)(nil),              // 42: loombridge.v1.BlobArchive
-	(*ReadBlobRequest)(nil),          // 43: loombridge.v1.ReadBlobRequest
-	(*ReadBlobResponse)(nil),         // 44: loombridge.v1.ReadBlobResponse
-	(*RecordStepRequest)(nil),        // 45: loombridge.v1.RecordStepRequest
-	(*Task)(nil),                     // 46: loombridge.v1.Task
-	(*RecordStepResponse)(nil),       // 47: loombridge.v1.RecordStepResponse
-	(*UploadStepRequest)(nil),        // 48: loombridge.v1.UploadStepRequest
-	(*ListBlobsRequest)(nil),         // 49: loombridge.v1.ListBlobsRequest
-	(*ListBlobsResponse)(nil),        // 50: loombridge.v1.ListBlobsResponse
-	(*BlobUsage)(nil),                // 51: loombridge.v1.BlobUsage
-	(*UpdateBlobRequest)(nil),        // 52: loombridge.v1.UpdateBlobRequest
-	(*SearchBlobsRequest)(nil),       // 53: loombridge.v1.SearchBlobsRequest
-	(*SearchBlobsResponse)(nil),      // 54: loombridge.v1.SearchBlobsResponse
-	(*BlobMatch)(nil),                // 55: loombridge.v1.BlobMatch
-	(*CollectGarbageRequest)(nil),    // 56: loombridge.v1.CollectGarbageRequest
-	(*CollectGarbageResponse)(nil),   // 57: loombridge.v1.CollectGarbageResponse
-	(*ListSessionsRequest)(nil),      // 58: loombridge.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),     // 59: loombridge.v1.ListSessionsResponse
-	(*SessionInfo)(nil),              // 60: loombridge.v1.SessionInfo
-	(*ListConversationRequest)(nil),  // 61: loombridge.v1.ListConversationRequest
-	(*ListConversationResponse)(nil), // 62: loombridge.v1.ListConversationResponse
-	(*ConversationEntry)(nil),        // 63: loombridge.v1.ConversationEntry
-	(*DiffPromptsRequest)(nil),       // 64: loombridge.v1.DiffPromptsRequest
-	(*DiffPromptsResponse)(nil),      // 65: loombridge.v1.DiffPromptsResponse
-	nil,                              // 66: loombridge.v1.AssembleResponse.PartsEntry
-	nil,                              // 67: loombridge.v1.Receipt.SequencesEntry
-	nil,                              // 68: loombridge.v1.Receipt.PartitionsEntry
-	nil,                              // 69: loombridge.v1.RecordStepResponse.RedactedEntry
-	nil,                              // 70: loombridge.v1.CollectGarbageResponse.KeptEntry
-	(*structpb.Struct)(nil),          // 71: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 72: google.protobuf.Timestamp
-	(*PromptSettings)(nil),           // 73: loombridge.v1.PromptSettings
-	(*ToolDescriptor)(nil),           // 74: loombridge.v1.ToolDescriptor
-	(*CacheMark)(nil),                // 75: loombridge.v1.CacheMark
-	(*FoldBatch)(nil),                // 76: loombridge.v1.FoldBatch
-	(PromptLayout)(0),                // 77: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 78: loombridge.v1.SectionInfo
-	(*PromptDifference)(nil),         // 79: loombridge.v1.PromptDifference
-	(PressureLevel)(0),               // 80: loombridge.v1.PressureLevel
-	(*durationpb.Duration)(nil),      // 81: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 82: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 83: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 84: loombridge.v1.RenewRequest
-	(*ListSnapshotsRequest)(nil),     // 85: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 86: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 87: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 88: loombridge.v1.WaitAgentsRequest
-	(*Working)(nil),                  // 89: loombridge.v1.Working
-	(*RenewResponse)(nil),            // 90: loombridge.v1.RenewResponse
-	(*ListSnapshotsResponse)(nil),    // 91: loombridge.v1.ListSnapshotsResponse
-	(*ChildAgent)(nil),               // 92: loombridge.v1.ChildAgent
-	(*CompleteTaskResponse)(nil),     // 93: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 94: loombridge.v1.WaitAgentsResponse
+	(LossCause)(0),                   // 11: loombridge.v1.LossCause
+	(*ModelToolCall)(nil),            // 12: loombridge.v1.ModelToolCall
+	(*Message)(nil),                  // 13: loombridge.v1.Message
+	(*AppendMessagesRequest)(nil),    // 14: loombridge.v1.AppendMessagesRequest
+	(*AppendMessagesResponse)(nil),   // 15: loombridge.v1.AppendMessagesResponse
+	(*Step)(nil),                     // 16: loombridge.v1.Step
+	(*ResultBytes)(nil),              // 17: loombridge.v1.ResultBytes
+	(*ResultUpload)(nil),             // 18: loombridge.v1.ResultUpload
+	(*ListStepsRequest)(nil),         // 19: loombridge.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),        // 20: loombridge.v1.ListStepsResponse
+	(*GetStepRequest)(nil),           // 21: loombridge.v1.GetStepRequest
+	(*AssembleRequest)(nil),          // 22: loombridge.v1.AssembleRequest
+	(*AssembleResponse)(nil),         // 23: loombridge.v1.AssembleResponse
+	(*HistorySettings)(nil),          // 24: loombridge.v1.HistorySettings
+	(*TokenPrices)(nil),              // 25: loombridge.v1.TokenPrices
+	(*Receipt)(nil),                  // 26: loombridge.v1.Receipt
+	(*FoldInfo)(nil),                 // 27: loombridge.v1.FoldInfo
+	(*ConfigureSessionRequest)(nil),  // 28: loombridge.v1.ConfigureSessionRequest
+	(*ConfigureSessionResponse)(nil), // 29: loombridge.v1.ConfigureSessionResponse
+	(*EndSessionRequest)(nil),        // 30: loombridge.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 31: loombridge.v1.EndSessionResponse
+	(*CompactHistoryRequest)(nil),    // 32: loombridge.v1.CompactHistoryRequest
+	(*CompactHistoryResponse)(nil),   // 33: loombridge.v1.CompactHistoryResponse
+	(*UndoRequest)(nil),              // 34: loombridge.v1.UndoRequest
+	(*UndoResponse)(nil),             // 35: loombridge.v1.UndoResponse
+	(*ReportUsageRequest)(nil),       // 36: loombridge.v1.ReportUsageRequest
+	(*ReportUsageResponse)(nil),      // 37: loombridge.v1.ReportUsageResponse
+	(*CompressResultRequest)(nil),    // 38: loombridge.v1.CompressResultRequest
+	(*CompressResultResponse)(nil),   // 39: loombridge.v1.CompressResultResponse
+	(*TokenCount)(nil),               // 40: loombridge.v1.TokenCount
+	(*CountTokensRequest)(nil),       // 41: loombridge.v1.CountTokensRequest
+	(*BlobInfo)(nil),                 // 42: loombridge.v1.BlobInfo
+	(*BlobArchive)(nil),              // 43: loombridge.v1.BlobArchive
+	(*ReadBlobRequest)(nil),          // 44: loombridge.v1.ReadBlobRequest
+	(*ReadBlobResponse)(nil),         // 45: loombridge.v1.ReadBlobResponse
+	(*RecordStepRequest)(nil),        // 46: loombridge.v1.RecordStepRequest
+	(*Task)(nil),                     // 47: loombridge.v1.Task
+	(*RecordStepResponse)(nil),       // 48: loombridge.v1.RecordStepResponse
+	(*UploadStepRequest)(nil),        // 49: loombridge.v1.UploadStepRequest
+	(*ListBlobsRequest)(nil),         // 50: loombridge.v1.ListBlobsRequest
+	(*ListBlobsResponse)(nil),        // 51: loombridge.v1.ListBlobsResponse
+	(*BlobUsage)(nil),                // 52: loombridge.v1.BlobUsage
+	(*UpdateBlobRequest)(nil),        // 53: loombridge.v1.UpdateBlobRequest
+	(*SearchBlobsRequest)(nil),       // 54: loombridge.v1.SearchBlobsRequest
+	(*SearchBlobsResponse)(nil),      // 55: loombridge.v1.SearchBlobsResponse
+	(*BlobMatch)(nil),                // 56: loombridge.v1.BlobMatch
+	(*CollectGarbageRequest)(nil),    // 57: loombridge.v1.CollectGarbageRequest
+	(*CollectGarbageResponse)(nil),   // 58: loombridge.v1.CollectGarbageResponse
+	(*ListSessionsRequest)(nil),      // 59: loombridge.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),     // 60: loombridge.v1.ListSessionsResponse
+	(*SessionInfo)(nil),              // 61: loombridge.v1.SessionInfo
+	(*ListConversationRequest)(nil),  // 62: loombridge.v1.ListConversationRequest
+	(*ListConversationResponse)(nil), // 63: loombridge.v1.ListConversationResponse
+	(*ConversationEntry)(nil),        // 64: loombridge.v1.ConversationEntry
+	(*DiffPromptsRequest)(nil),       // 65: loombridge.v1.DiffPromptsRequest
+	(*DiffPromptsResponse)(nil),      // 66: loombridge.v1.DiffPromptsResponse
+	(*FindInPromptsRequest)(nil),     // 67: loombridge.v1.FindInPromptsRequest
+	(*FindInPromptsResponse)(nil),    // 68: loombridge.v1.FindInPromptsResponse
+	(*SentPrompt)(nil),               // 69: loombridge.v1.SentPrompt
+	(*TextPlace)(nil),                // 70: loombridge.v1.TextPlace
+	(*TextOrigin)(nil),               // 71: loombridge.v1.TextOrigin
+	(*TextLoss)(nil),                 // 72: loombridge.v1.TextLoss
+	nil,                              // 73: loombridge.v1.AssembleResponse.PartsEntry
+	nil,                              // 74: loombridge.v1.Receipt.SequencesEntry
+	nil,                              // 75: loombridge.v1.Receipt.PartitionsEntry
+	nil,                              // 76: loombridge.v1.RecordStepResponse.RedactedEntry
+	nil,                              // 77: loombridge.v1.CollectGarbageResponse.KeptEntry
+	nil,                              // 78: loombridge.v1.SentPrompt.PartsEntry
+	(*structpb.Struct)(nil),          // 79: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 80: google.protobuf.Timestamp
+	(*PromptSettings)(nil),           // 81: loombridge.v1.PromptSettings
+	(*ToolDescriptor)(nil),           // 82: loombridge.v1.ToolDescriptor
+	(*CacheMark)(nil),                // 83: loombridge.v1.CacheMark
+	(*FoldBatch)(nil),                // 84: loombridge.v1.FoldBatch
+	(PromptLayout)(0),                // 85: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 86: loombridge.v1.SectionInfo
+	(*PromptDifference)(nil),         // 87: loombridge.v1.PromptDifference
+	(PressureLevel)(0),               // 88: loombridge.v1.PressureLevel
+	(*durationpb.Duration)(nil),      // 89: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 90: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 91: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 92: loombridge.v1.RenewRequest
+	(*ListSnapshotsRequest)(nil),     // 93: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 94: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 95: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 96: loombridge.v1.WaitAgentsRequest
+	(*Working)(nil),                  // 97: loombridge.v1.Working
+	(*RenewResponse)(nil),            // 98: loombridge.v1.RenewResponse
+	(*ListSnapshotsResponse)(nil),    // 99: loombridge.v1.ListSnapshotsResponse
+	(*ChildAgent)(nil),               // 100: loombridge.v1.ChildAgent
+	(*CompleteTaskResponse)(nil),     // 101: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 102: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
-	11,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
-	12,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	71,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	72,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	12,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
+	13,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
+	79,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	80,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	71,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	79,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
 	2,   // 8: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
-	15,  // 9: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
+	16,  // 9: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
 	3,   // 10: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
-	23,  // 11: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	73,  // 12: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	74,  // 13: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDescriptor
-	12,  // 14: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
+	24,  // 11: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
+	81,  // 12: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	82,  // 13: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDescriptor
+	13,  // 14: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
 	3,   // 15: loombridge.v1.AssembleResponse.format:type_name -> loombridge.v1.PromptFormat
-	39,  // 16: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
-	66,  // 17: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.AssembleResponse.PartsEntry
-	25,  // 18: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	75,  // 19: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	40,  // 16: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
+	73,  // 17: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.AssembleResponse.PartsEntry
+	26,  // 18: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
+	83,  // 19: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 20: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
-	24,  // 21: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
-	26,  // 22: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	76,  // 23: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	77,  // 24: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	78,  // 25: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	67,  // 26: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.Receipt.SequencesEntry
-	79,  // 27: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	68,  // 28: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.Receipt.PartitionsEntry
-	23,  // 29: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	73,  // 30: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	23,  // 31: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	73,  // 32: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	25,  // 21: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
+	27,  // 22: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
+	84,  // 23: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	85,  // 24: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	86,  // 25: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	74,  // 26: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.Receipt.SequencesEntry
+	87,  // 27: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	75,  // 28: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.Receipt.PartitionsEntry
+	24,  // 29: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	81,  // 30: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	24,  // 31: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	81,  // 32: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
 	5,   // 33: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	76,  // 34: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	26,  // 35: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	39,  // 36: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	80,  // 37: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
+	84,  // 34: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	27,  // 35: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	40,  // 36: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	88,  // 37: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
 	6,   // 38: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	41,  // 39: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	42,  // 39: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
 	7,   // 40: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	12,  // 41: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	72,  // 42: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	81,  // 43: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	72,  // 44: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	13,  // 41: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	80,  // 42: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	89,  // 43: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	80,  // 44: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
 	8,   // 45: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	42,  // 46: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	43,  // 46: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
 	9,   // 47: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	41,  // 48: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	71,  // 49: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	82,  // 50: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	16,  // 51: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	17,  // 52: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	46,  // 53: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	71,  // 54: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	72,  // 55: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	15,  // 56: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	41,  // 57: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	69,  // 58: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
-	45,  // 59: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	42,  // 48: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	79,  // 49: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	90,  // 50: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	17,  // 51: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	18,  // 52: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	47,  // 53: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	79,  // 54: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	80,  // 55: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 56: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	42,  // 57: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	76,  // 58: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	46,  // 59: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
 	8,   // 60: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	41,  // 61: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	51,  // 62: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	42,  // 61: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	52,  // 62: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
 	8,   // 63: loombridge.v1.UpdateBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	41,  // 64: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	55,  // 65: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	70,  // 66: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.CollectGarbageResponse.KeptEntry
-	60,  // 67: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	72,  // 68: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	72,  // 69: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	42,  // 64: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	56,  // 65: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	77,  // 66: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.CollectGarbageResponse.KeptEntry
+	61,  // 67: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	80,  // 68: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	80,  // 69: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
 	10,  // 70: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	63,  // 71: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	72,  // 72: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	12,  // 73: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	15,  // 74: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	46,  // 75: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	79,  // 76: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	13,  // 77: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	45,  // 78: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	48,  // 79: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	18,  // 80: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	20,  // 81: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	61,  // 82: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	27,  // 83: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	83,  // 84: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	29,  // 85: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	31,  // 86: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	33,  // 87: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
-	84,  // 88: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
-	85,  // 89: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	58,  // 90: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	21,  // 91: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	35,  // 92: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	64,  // 93: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	37,  // 94: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	40,  // 95: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	43,  // 96: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	49,  // 97: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	52,  // 98: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
-	53,  // 99: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	56,  // 100: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	86,  // 101: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	87,  // 102: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	88,  // 103: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	14,  // 104: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	47,  // 105: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	47,  // 106: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.RecordStepResponse
-	19,  // 107: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	15,  // 108: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.Step
-	62,  // 109: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	28,  // 110: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	89,  // 111: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.Working
-	30,  // 112: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	32,  // 113: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	34,  // 114: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
-	90,  // 115: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
-	91,  // 116: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	59,  // 117: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	22,  // 118: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	36,  // 119: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	65,  // 120: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	38,  // 121: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	39,  // 122: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.TokenCount
-	44,  // 123: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	50,  // 124: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	41,  // 125: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.BlobInfo
-	54,  // 126: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	57,  // 127: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	92,  // 128: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.ChildAgent
-	93,  // 129: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	94,  // 130: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	104, // [104:131] is the sub-list for method output_type
-	77,  // [77:104] is the sub-list for method input_type
-	77,  // [77:77] is the sub-list for extension type_name
-	77,  // [77:77] is the sub-list for extension extendee
-	0,   // [0:77] is the sub-list for field type_name
+	64,  // 71: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	80,  // 72: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	13,  // 73: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	16,  // 74: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	47,  // 75: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	87,  // 76: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	69,  // 77: loombridge.v1.FindInPromptsResponse.prompts:type_name -> loombridge.v1.SentPrompt
+	71,  // 78: loombridge.v1.FindInPromptsResponse.origins:type_name -> loombridge.v1.TextOrigin
+	72,  // 79: loombridge.v1.FindInPromptsResponse.losses:type_name -> loombridge.v1.TextLoss
+	78,  // 80: loombridge.v1.SentPrompt.parts:type_name -> loombridge.v1.SentPrompt.PartsEntry
+	70,  // 81: loombridge.v1.SentPrompt.places:type_name -> loombridge.v1.TextPlace
+	11,  // 82: loombridge.v1.TextLoss.cause:type_name -> loombridge.v1.LossCause
+	84,  // 83: loombridge.v1.TextLoss.batch:type_name -> loombridge.v1.FoldBatch
+	14,  // 84: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	46,  // 85: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	49,  // 86: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	19,  // 87: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	21,  // 88: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	62,  // 89: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	28,  // 90: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	91,  // 91: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	30,  // 92: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	32,  // 93: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	34,  // 94: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
+	92,  // 95: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
+	93,  // 96: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	59,  // 97: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	22,  // 98: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	36,  // 99: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	65,  // 100: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	67,  // 101: loombridge.v1.PromptService.FindInPrompts:input_type -> loombridge.v1.FindInPromptsRequest
+	38,  // 102: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	41,  // 103: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	44,  // 104: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	50,  // 105: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	53,  // 106: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
+	54,  // 107: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	57,  // 108: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	94,  // 109: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	95,  // 110: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	96,  // 111: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	15,  // 112: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	48,  // 113: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	48,  // 114: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.RecordStepResponse
+	20,  // 115: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	16,  // 116: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.Step
+	63,  // 117: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	29,  // 118: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	97,  // 119: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.Working
+	31,  // 120: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	33,  // 121: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	35,  // 122: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
+	98,  // 123: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
+	99,  // 124: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	60,  // 125: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	23,  // 126: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	37,  // 127: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	66,  // 128: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	68,  // 129: loombridge.v1.PromptService.FindInPrompts:output_type -> loombridge.v1.FindInPromptsResponse
+	39,  // 130: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	40,  // 131: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.TokenCount
+	45,  // 132: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	51,  // 133: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	42,  // 134: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.BlobInfo
+	55,  // 135: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	58,  // 136: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	100, // 137: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.ChildAgent
+	101, // 138: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	102, // 139: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	112, // [112:140] is the sub-list for method output_type
+	84,  // [84:112] is the sub-list for method input_type
+	84,  // [84:84] is the sub-list for extension type_name
+	84,  // [84:84] is the sub-list for extension extendee
+	0,   // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -7209,8 +7818,8 @@ func file_loombridge_v1_context_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
-			NumEnums:      11,
-			NumMessages:   60,
+			NumEnums:      12,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

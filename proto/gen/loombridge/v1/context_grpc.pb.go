@@ -680,6 +680,7 @@ const (
 	PromptService_Assemble_FullMethodName       = "/loombridge.v1.PromptService/Assemble"
 	PromptService_ReportUsage_FullMethodName    = "/loombridge.v1.PromptService/ReportUsage"
 	PromptService_DiffPrompts_FullMethodName    = "/loombridge.v1.PromptService/DiffPrompts"
+	PromptService_FindInPrompts_FullMethodName  = "/loombridge.v1.PromptService/FindInPrompts"
 	PromptService_CompressResult_FullMethodName = "/loombridge.v1.PromptService/CompressResult"
 	PromptService_CountTokens_FullMethodName    = "/loombridge.v1.PromptService/CountTokens"
 )
@@ -707,6 +708,10 @@ type PromptServiceClient interface {
 	// DiffPrompts says where two prompts that a session has sent differ, and in which
 	// sections. PROMPT_GONE when one of them can't be made again.
 	DiffPrompts(ctx context.Context, in *DiffPromptsRequest, opts ...grpc.CallOption) (*DiffPromptsResponse, error)
+	// FindInPrompts says in which prompts that a session has sent a text stood, where it came
+	// from, and what took it out again. No prompt is made again for it: it reads what they
+	// were made of. What was erased since is not found.
+	FindInPrompts(ctx context.Context, in *FindInPromptsRequest, opts ...grpc.CallOption) (*FindInPromptsResponse, error)
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(ctx context.Context, in *CompressResultRequest, opts ...grpc.CallOption) (*CompressResultResponse, error)
@@ -746,6 +751,16 @@ func (c *promptServiceClient) DiffPrompts(ctx context.Context, in *DiffPromptsRe
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DiffPromptsResponse)
 	err := c.cc.Invoke(ctx, PromptService_DiffPrompts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *promptServiceClient) FindInPrompts(ctx context.Context, in *FindInPromptsRequest, opts ...grpc.CallOption) (*FindInPromptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindInPromptsResponse)
+	err := c.cc.Invoke(ctx, PromptService_FindInPrompts_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -795,6 +810,10 @@ type PromptServiceServer interface {
 	// DiffPrompts says where two prompts that a session has sent differ, and in which
 	// sections. PROMPT_GONE when one of them can't be made again.
 	DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error)
+	// FindInPrompts says in which prompts that a session has sent a text stood, where it came
+	// from, and what took it out again. No prompt is made again for it: it reads what they
+	// were made of. What was erased since is not found.
+	FindInPrompts(context.Context, *FindInPromptsRequest) (*FindInPromptsResponse, error)
 	// CompressResult shortens one tool result by a strategy for its kind and keeps
 	// the whole under a path. What would not get shorter stays as it is.
 	CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error)
@@ -818,6 +837,9 @@ func (UnimplementedPromptServiceServer) ReportUsage(context.Context, *ReportUsag
 }
 func (UnimplementedPromptServiceServer) DiffPrompts(context.Context, *DiffPromptsRequest) (*DiffPromptsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DiffPrompts not implemented")
+}
+func (UnimplementedPromptServiceServer) FindInPrompts(context.Context, *FindInPromptsRequest) (*FindInPromptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindInPrompts not implemented")
 }
 func (UnimplementedPromptServiceServer) CompressResult(context.Context, *CompressResultRequest) (*CompressResultResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CompressResult not implemented")
@@ -900,6 +922,24 @@ func _PromptService_DiffPrompts_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PromptService_FindInPrompts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindInPromptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PromptServiceServer).FindInPrompts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PromptService_FindInPrompts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PromptServiceServer).FindInPrompts(ctx, req.(*FindInPromptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _PromptService_CompressResult_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(CompressResultRequest)
 	if err := dec(in); err != nil {
@@ -954,6 +994,10 @@ var PromptService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DiffPrompts",
 			Handler:    _PromptService_DiffPrompts_Handler,
+		},
+		{
+			MethodName: "FindInPrompts",
+			Handler:    _PromptService_FindInPrompts_Handler,
 		},
 		{
 			MethodName: "CompressResult",

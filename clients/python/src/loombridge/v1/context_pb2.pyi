@@ -99,6 +99,15 @@ class ConversationOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     CONVERSATION_ORDER_UNSPECIFIED: _ClassVar[ConversationOrder]
     CONVERSATION_ORDER_OLDEST_FIRST: _ClassVar[ConversationOrder]
     CONVERSATION_ORDER_NEWEST_FIRST: _ClassVar[ConversationOrder]
+
+class LossCause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LOSS_CAUSE_UNSPECIFIED: _ClassVar[LossCause]
+    LOSS_CAUSE_FOLD: _ClassVar[LossCause]
+    LOSS_CAUSE_LEVEL: _ClassVar[LossCause]
+    LOSS_CAUSE_RENEWAL: _ClassVar[LossCause]
+    LOSS_CAUSE_CAP: _ClassVar[LossCause]
+    LOSS_CAUSE_SOURCE: _ClassVar[LossCause]
 ROLE_UNSPECIFIED: Role
 ROLE_SYSTEM: Role
 ROLE_USER: Role
@@ -150,6 +159,12 @@ BLOB_FORM_MEDIA: BlobForm
 CONVERSATION_ORDER_UNSPECIFIED: ConversationOrder
 CONVERSATION_ORDER_OLDEST_FIRST: ConversationOrder
 CONVERSATION_ORDER_NEWEST_FIRST: ConversationOrder
+LOSS_CAUSE_UNSPECIFIED: LossCause
+LOSS_CAUSE_FOLD: LossCause
+LOSS_CAUSE_LEVEL: LossCause
+LOSS_CAUSE_RENEWAL: LossCause
+LOSS_CAUSE_CAP: LossCause
+LOSS_CAUSE_SOURCE: LossCause
 
 class ModelToolCall(_message.Message):
     __slots__ = ("id", "name", "arguments_json", "extra_json")
@@ -1087,3 +1102,90 @@ class DiffPromptsResponse(_message.Message):
     from_excerpt: str
     to_excerpt: str
     def __init__(self, from_prompt_id: _Optional[str] = ..., to_prompt_id: _Optional[str] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., from_excerpt: _Optional[str] = ..., to_excerpt: _Optional[str] = ...) -> None: ...
+
+class FindInPromptsRequest(_message.Message):
+    __slots__ = ("agent_id", "session_id", "text")
+    AGENT_ID_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    agent_id: str
+    session_id: str
+    text: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
+class FindInPromptsResponse(_message.Message):
+    __slots__ = ("prompts", "origins", "losses")
+    PROMPTS_FIELD_NUMBER: _ClassVar[int]
+    ORIGINS_FIELD_NUMBER: _ClassVar[int]
+    LOSSES_FIELD_NUMBER: _ClassVar[int]
+    prompts: _containers.RepeatedCompositeFieldContainer[SentPrompt]
+    origins: _containers.RepeatedCompositeFieldContainer[TextOrigin]
+    losses: _containers.RepeatedCompositeFieldContainer[TextLoss]
+    def __init__(self, prompts: _Optional[_Iterable[_Union[SentPrompt, _Mapping]]] = ..., origins: _Optional[_Iterable[_Union[TextOrigin, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[TextLoss, _Mapping]]] = ...) -> None: ...
+
+class SentPrompt(_message.Message):
+    __slots__ = ("prompt_id", "number", "last_position", "model", "tokens", "parts", "places")
+    class PartsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    LAST_POSITION_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
+    prompt_id: str
+    number: int
+    last_position: int
+    model: str
+    tokens: int
+    parts: _containers.ScalarMap[str, int]
+    places: _containers.RepeatedCompositeFieldContainer[TextPlace]
+    def __init__(self, prompt_id: _Optional[str] = ..., number: _Optional[int] = ..., last_position: _Optional[int] = ..., model: _Optional[str] = ..., tokens: _Optional[int] = ..., parts: _Optional[_Mapping[str, int]] = ..., places: _Optional[_Iterable[_Union[TextPlace, _Mapping]]] = ...) -> None: ...
+
+class TextPlace(_message.Message):
+    __slots__ = ("section", "message_index", "ref", "batch")
+    SECTION_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    REF_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    section: str
+    message_index: int
+    ref: str
+    batch: int
+    def __init__(self, section: _Optional[str] = ..., message_index: _Optional[int] = ..., ref: _Optional[str] = ..., batch: _Optional[int] = ...) -> None: ...
+
+class TextOrigin(_message.Message):
+    __slots__ = ("ref", "position", "source", "part", "arguments_json")
+    REF_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    PART_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_JSON_FIELD_NUMBER: _ClassVar[int]
+    ref: str
+    position: int
+    source: str
+    part: str
+    arguments_json: str
+    def __init__(self, ref: _Optional[str] = ..., position: _Optional[int] = ..., source: _Optional[str] = ..., part: _Optional[str] = ..., arguments_json: _Optional[str] = ...) -> None: ...
+
+class TextLoss(_message.Message):
+    __slots__ = ("prompt_id", "number", "section", "cause", "batch", "reason")
+    PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    SECTION_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    prompt_id: str
+    number: int
+    section: str
+    cause: LossCause
+    batch: _prompt_pb2.FoldBatch
+    reason: str
+    def __init__(self, prompt_id: _Optional[str] = ..., number: _Optional[int] = ..., section: _Optional[str] = ..., cause: _Optional[_Union[LossCause, str]] = ..., batch: _Optional[_Union[_prompt_pb2.FoldBatch, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...

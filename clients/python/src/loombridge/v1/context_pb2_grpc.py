@@ -722,6 +722,11 @@ class PromptServiceStub(object):
                 request_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
                 response_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
                 _registered_method=True)
+        self.FindInPrompts = channel.unary_unary(
+                '/loombridge.v1.PromptService/FindInPrompts',
+                request_serializer=loombridge_dot_v1_dot_context__pb2.FindInPromptsRequest.SerializeToString,
+                response_deserializer=loombridge_dot_v1_dot_context__pb2.FindInPromptsResponse.FromString,
+                _registered_method=True)
         self.CompressResult = channel.unary_unary(
                 '/loombridge.v1.PromptService/CompressResult',
                 request_serializer=loombridge_dot_v1_dot_context__pb2.CompressResultRequest.SerializeToString,
@@ -770,6 +775,15 @@ class PromptServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FindInPrompts(self, request, context):
+        """FindInPrompts says in which prompts that a session has sent a text stood, where it came
+        from, and what took it out again. No prompt is made again for it: it reads what they
+        were made of. What was erased since is not found.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CompressResult(self, request, context):
         """CompressResult shortens one tool result by a strategy for its kind and keeps
         the whole under a path. What would not get shorter stays as it is.
@@ -802,6 +816,11 @@ def add_PromptServiceServicer_to_server(servicer, server):
                     servicer.DiffPrompts,
                     request_deserializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.FromString,
                     response_serializer=loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.SerializeToString,
+            ),
+            'FindInPrompts': grpc.unary_unary_rpc_method_handler(
+                    servicer.FindInPrompts,
+                    request_deserializer=loombridge_dot_v1_dot_context__pb2.FindInPromptsRequest.FromString,
+                    response_serializer=loombridge_dot_v1_dot_context__pb2.FindInPromptsResponse.SerializeToString,
             ),
             'CompressResult': grpc.unary_unary_rpc_method_handler(
                     servicer.CompressResult,
@@ -897,6 +916,33 @@ class PromptService(object):
             '/loombridge.v1.PromptService/DiffPrompts',
             loombridge_dot_v1_dot_context__pb2.DiffPromptsRequest.SerializeToString,
             loombridge_dot_v1_dot_context__pb2.DiffPromptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FindInPrompts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/loombridge.v1.PromptService/FindInPrompts',
+            loombridge_dot_v1_dot_context__pb2.FindInPromptsRequest.SerializeToString,
+            loombridge_dot_v1_dot_context__pb2.FindInPromptsResponse.FromString,
             options,
             channel_credentials,
             insecure,
