@@ -250,6 +250,10 @@ $(STAMPS)/ts-test: $(wildcard proto/loombridge/v1/*.proto) $(shell find $(TYPESC
 	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) $(TYPESCRIPT)/run
 	@mkdir -p $(STAMPS) && touch $@
 
+.PHONY: console-test
+console-test: build py-sync ## Look at every screen of the console in a browser without a window
+	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) .ci/console/run
+
 .PHONY: mcp-test
 mcp-test: build py-sync ## Run the conformance suite and the clients of the Model Context Protocol (needs the network)
 	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) .ci/mcp/run
@@ -345,6 +349,9 @@ fmt: $(GOLANGCI_STAMP) py-sync ## Format protos, Go and Python
 # Where generated code lies, below the root.
 GENERATED := proto/gen $(CLIENT)/src/loombridge/v1
 
+# What the browser gets.
+CONSOLE := server/console/built
+
 # The new code is complete before the old is removed, so that a mistake in a
 # proto leaves the tree as it was.
 .PHONY: generate
@@ -360,8 +367,12 @@ generate: py-sync ## Generate Go and Python code from the protos
 generate-sync: py-sync ## Write only the synchronous Python client, from the asynchronous one
 	@$(VENV)/bin/python .ci/sync_face.py
 
+.PHONY: console
+console: install-deps ## Build what the browser gets of the console, from server/console/src
+	$(PYTHON) -B .ci/console/build.py $(CONSOLE) $(GO)
+
 .PHONY: check-generate
-check-generate: py-sync ## Check that the generated code is what the protos give
+check-generate: py-sync ## Check that the generated code is what the protos and the console's sources give
 	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; \
 	.ci/generate "$$new" $(VENV)/bin; \
 	for folder in $(GENERATED); do \
@@ -369,6 +380,8 @@ check-generate: py-sync ## Check that the generated code is what the protos give
 	    { echo "$$folder is not what the protos give: run make generate"; exit 1; }; \
 	done; \
 	$(VENV)/bin/python .ci/sync_face.py --check; \
+	$(PYTHON) -B .ci/console/build.py "$$new/console" $(GO); \
+	diff -rq $(CONSOLE) "$$new/console" || { echo "$(CONSOLE) is not what its sources give: run make console"; exit 1; }; \
 	echo "generated code is current"
 
 .PHONY: requirements

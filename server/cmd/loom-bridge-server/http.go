@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
+	"github.com/loom-bridge/loom-bridge/server/console"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 	"github.com/loom-bridge/loom-bridge/server/rest"
 	"github.com/loom-bridge/loom-bridge/server/web"
@@ -71,7 +72,8 @@ func (c *Config) openHTTP(within *server.Within, o server.Options, listener net.
 	f.Handle("GET /healthz", web.Everybody, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }))
 	f.Handle("GET /readyz", web.Everybody, ready(within))
 	f.Handle("GET /openapi.json", web.Everybody, http.HandlerFunc(rest.OpenAPI))
-	f.Handle("GET /{$}", web.Everybody, http.RedirectHandler("/docs", http.StatusFound))
+	f.Handle("GET /{$}", web.Everybody, http.RedirectHandler(console.Path, http.StatusFound))
+	f.Handle("GET "+console.Path, web.Everybody, http.HandlerFunc(console.ServeHTTP))
 	f.Handle("GET /docs", web.Everybody, http.HandlerFunc(rest.Docs))
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)

@@ -98,7 +98,7 @@ func (c *Config) servingSettings() []setting {
 	return []setting{
 		{keyConfig, anyText(&c.File, "file"), nil, "TOML file of settings, named like these flags"},
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
-		{"http-addr", optional(checked(&c.HTTPAddr, "host:port|off", checkHTTPAddr)), nil, "serve HTTP here: REST, /mcp, /metrics, /docs; none: " + defaultHTTPAddr + " unless taken; off: not"},
+		{"http-addr", optional(checked(&c.HTTPAddr, "host:port|off", checkHTTPAddr)), nil, "HTTP here: the console, REST, /mcp, /metrics; none: " + defaultHTTPAddr + " unless taken; off: not"},
 		{"mcp-addr", optional(checked(&c.MCPAddr, "host:port", checkTCPAddr)), nil, "serve hosts of the Model Context Protocol here, on /mcp; none: not"},
 		{"mcp-hosts", list(&c.MCPHosts, "name,..."), nil, "names, in addition to localhost, by which hosts and web pages may call HTTP"},
 		{"mcp-servers", anyText(&c.MCPServers, "JSON"), nil, "MCP servers whose tools agents call, as for " + envMCPServers + ", which counts without this"},
@@ -222,7 +222,7 @@ func (c *Config) sharingSettings() []setting {
 			"most calls of tools, as 'web:* 30/m,* 50/s per tenant,shell:run 4 at once'; else refused",
 		},
 		{"max-message-bytes", bytes(&l.MaxRequestBytes), d.MaxRequestBytes, "memory for requests, for answers and for events, each; more wait or are refused"},
-		{"max-store-bytes", size(&s.MaxStoreBytes, 0, unlimited), 0, "what all tenants may store; each has a share; 0: what the disk holds"},
+		{"max-store-bytes", size(&s.MaxStoreBytes, 0, unlimited), 0, "what all tenants may store, each its share, measured every 10 s; 0: what the disk holds"},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
+	"github.com/loom-bridge/loom-bridge/server/console"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -34,6 +35,7 @@ type fact struct{ key, value string }
 // facts are what somebody wants to know who has just started the server.
 func (s started) facts() []fact {
 	return []fact{
+		{"console", s.pages()},
 		{"version", buildVersion()},
 		{"workspace", absolute(s.config.Workspace)},
 		{"store", s.store()},
@@ -61,6 +63,14 @@ func (s started) hosts() string {
 	return "off"
 }
 
+// pages is where a person looks first.
+func (s started) pages() string {
+	if s.http == nil {
+		return "off"
+	}
+	return s.url(s.http) + console.Path
+}
+
 // overHTTP is where all that is not gRPC is served.
 func (s started) overHTTP() string {
 	if s.http == nil {
@@ -78,7 +88,7 @@ func (s started) url(listener net.Listener) string {
 
 // log writes the facts: as one record where logs are JSON, otherwise as a block
 // for people.
-func (s started) log(console io.Writer, logger *slog.Logger) {
+func (s started) log(out io.Writer, logger *slog.Logger) {
 	address := s.faces[0].listener.Addr()
 	switch {
 	case local(address):
@@ -103,7 +113,7 @@ func (s started) log(console io.Writer, logger *slog.Logger) {
 	for _, f := range s.facts() {
 		fmt.Fprintf(&block, "  %-11s  %s\n", f.key, f.value)
 	}
-	_, _ = io.WriteString(console, block.String()) // a log that can't be written is no reason to stop
+	_, _ = io.WriteString(out, block.String()) // a log that can't be written is no reason to stop
 }
 
 func absolute(path string) string {

@@ -1,0 +1,269 @@
+"""The console in a browser: every screen, against a server that was filled.
+
+LOOM_BRIDGE_SERVER is the server, CHROMIUM the browser, AXE the file of axe-core.
+"""
+
+import json
+import os
+import socket
+import urllib.request
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import fill
+import pytest
+from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
+
+from loombridge import testing
+
+AXE = Path(os.environ["AXE"]).read_text()
+PAYLOAD_AGENT = fill.PAYLOADS[0]
+CREDENTIALS = """
+[[credential]]
+token = "{}"
+tenant = "acme"
+agents = ["*"]
+"""
+FOCUSABLE = "a[href], button:not(:disabled), input, select, textarea, summary, [tabindex='0']"
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def ask(base: str, path: str, body: object = None) -> Any:
+    """Return the answer of a call."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"} if data else {}
+    request = urllib.request.Request(base + path, data, headers)  # noqa: S310  loopback
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        return json.load(answer)
+
+
+class Seen:
+    """A page, and what it did that it must not."""
+
+    def __init__(self, page: Page, base: str) -> None:
+        """Watch a page."""
+        self.page, self.base = page, base
+        self.wrong: list[str] = []
+        page.on("console", self._said)
+        page.on("pageerror", lambda err: self.wrong.append(str(err)))
+        page.on("request", self._asked)
+        page.on("dialog", lambda d: self.wrong.append(f"a dialog: {d.message}"))
+
+    def _said(self, message: ConsoleMessage) -> None:
+        # A call that is refused is the page's business, and the browser tells it anyway.
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.wrong.append(message.text)
+
+    def _asked(self, request: Request) -> None:
+        if not request.url.startswith(self.base + "/"):
+            self.wrong.append(f"asked {request.url}")
+
+    async def open(self, path: str) -> Page:
+        """Open an address of the console, and wait until it is drawn."""
+        answer = await self.page.goto(self.base + "/console/" + path)
+        assert answer is not None
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        await expect(self.page.locator("h1").first).to_be_visible()
+        await self.page.wait_for_load_state("networkidle")
+        return self.page
+
+    async def is_sound(self) -> None:
+        """Check that nothing of a text was run, and nothing else went wrong."""
+        assert await self.page.evaluate("window.ran") is None
+        assert self.wrong == []
+
+
+@pytest.fixture(scope="module")
+async def server() -> AsyncGenerator[tuple[testing.Server, str], None]:
+    """A filled server, and where it serves HTTP."""
+    port = free_port()
+    args = ["--http-addr", f"127.0.0.1:{port}"]
+    async with testing.server(args=args) as srv:
+        await fill.fill(srv.address)
+        yield srv, f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncGenerator[Browser, None]:
+    """A browser without a window."""
+    async with async_playwright() as p:
+        # A browser's own sandbox does not work for root; what it shows is this machine's.
+        path = os.environ["CHROMIUM"]
+        started = await p.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        await started.close()
+
+
+@pytest.fixture
+async def seen(browser: Browser, server: tuple[testing.Server, str]) -> AsyncGenerator[Seen, None]:
+    """A page of the console, which must be sound at the end."""
+    context = await browser.new_context(viewport={"width": 1280, "height": 800})
+    page = Seen(await context.new_page(), server[1])
+    yield page
+    await page.is_sound()
+    await context.close()
+
+
+def screens(base: str) -> list[str]:
+    """Return the address of every screen, with something on it."""
+    agent = fill.AGENT
+    found = ask(base, f"/v1/memories?agent_id={agent}&filter=key%3D%22fact/2%22&peek=true")
+    record = found["records"][0]["id"]
+    hostile = urllib.request.quote(PAYLOAD_AGENT, safe="")
+    return [
+        "a",
+        f"a/{agent}/m",
+        f"a/{agent}/m?q=bitcoin",
+        f"a/{agent}/m?q=bitcoin&sel={record}&limit=50",
+        f"a/{agent}/m/{record}",
+        f"a/{agent}/m/{record}?v=2",
+        f"a/{hostile}/m",
+        f"a/{hostile}/m?q=window&limit=100",
+        "a/nobody/m",
+        "nowhere",
+    ]
+
+
+async def test_screens(seen: Seen) -> None:
+    """Each screen runs no text, excludes nobody, fits 390 px, and is reached by keys alone."""
+    for path in screens(seen.base):
+        page = await seen.open(path)
+        await page.evaluate(AXE)
+        for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
+            await page.emulate_media(color_scheme=scheme)
+            options = {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})}
+            found = await page.evaluate("options => axe.run(options)", options)
+            faults = [
+                (v["id"], [n["html"] for n in v["nodes"]])
+                for v in found["violations"]
+                if v["impact"] in ("serious", "critical")
+            ]
+            assert faults == [], (path, scheme)
+        reached = 0
+        visible = await page.locator(f"css={FOCUSABLE}").filter(visible=True).count()
+        while reached < visible + 2:
+            await page.keyboard.press("Tab")
+            if await page.evaluate("document.activeElement === document.body"):
+                break
+            reached += 1
+        assert reached >= visible, path
+        await page.set_viewport_size({"width": 390, "height": 800})
+        assert await page.evaluate("document.documentElement.scrollWidth <= 390"), path
+        await page.set_viewport_size({"width": 1280, "height": 800})
+        await seen.is_sound()
+
+
+async def test_memory(seen: Seen) -> None:
+    """What is found, why, and why something is not; what the API answers is what stands there."""
+    page = await seen.open("a/analyst/m")
+    await page.keyboard.press("Control+k")
+    await page.keyboard.type("analyst/market")
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type("bitcoin price")
+    await page.get_by_role("option", name="search the memory of analyst").click()
+    await expect(page).to_have_url(seen.base + "/console/a/analyst/m?q=bitcoin+price")
+    await expect(page.get_by_role("region", name="Hits").locator(".row")).to_have_count(10)
+
+    body = {"agent_id": "analyst", "query": "bitcoin price", "limit": 10, "explain": True}
+    answer = ask(seen.base, "/v1/memories:query", {**body, "peek": True})
+    rows = page.get_by_role("region", name="Hits").locator(".row")
+    for i, hit in enumerate(answer["hits"]):
+        await expect(rows.nth(i)).to_contain_text(f"{hit['score']:.2f}")
+    left = answer["receipt"]["leftOut"]
+    fall = page.get_by_role("table", name="From candidates to hits")
+    await expect(fall.get_by_role("row", name="candidates")).to_contain_text(
+        str(10 + sum(left.values()))
+    )
+    for name, number in left.items():
+        await expect(fall.get_by_role("row", name=name.replace("_", " "))).to_contain_text(
+            f"\N{MINUS SIGN}{number}"
+        )
+
+    await page.keyboard.press("{")
+    lines = page.get_by_role("region", name="Lines of curl")
+    await expect(lines).to_contain_text("/v1/memories:query")
+    await expect(lines).to_contain_text('"query":"bitcoin price"')
+    await page.keyboard.press("Escape")
+
+    why = page.get_by_label("why is this record not there?")
+    old = ask(seen.base, "/v1/memories?agent_id=analyst&filter=key%3D%22fact/0%22&peek=true")
+    replaced = old["records"][0]["id"]
+    for name, reason in (
+        (replaced, "was replaced by"),
+        ("01AAAAAAAAAAAAAAAAAAAAAAAA", "no such record"),
+    ):
+        await why.fill(name)
+        await why.press("Enter")
+        await expect(page.locator(".whynot")).to_contain_text(reason)
+
+
+async def test_change(seen: Seen) -> None:
+    """Nothing can be changed until editing is on; then a record is corrected, pinned, deleted."""
+    found = ask(seen.base, "/v1/memories", {"agent_id": "clerk", "text": "Reports go out at five."})
+    page = await seen.open(f"a/clerk/m/{found['id']}")
+    await expect(page.get_by_role("button", name="delete")).to_have_count(0)
+    await page.get_by_role("button", name="read only").click()
+    await page.get_by_label("text").fill("Reports go out at six.")
+    await page.get_by_role("button", name="correct").click()
+    await expect(page.get_by_role("dialog").locator("ins")).to_have_text("six.")
+    await page.get_by_role("button", name="correct it").click()
+    await expect(page.get_by_role("button", name="version 2")).to_be_visible()
+    await page.get_by_role("button", name="pin", exact=True).click()
+    await page.get_by_role("button", name="pin it").click()
+    await expect(page.get_by_text("every prompt shows it")).to_be_visible()
+    now = ask(seen.base, f"/v1/memories/{found['id']}?agent_id=clerk")
+    assert (now["text"], now["pinned"], now["version"]) == ("Reports go out at six.", True, "3")
+    await page.get_by_role("button", name="delete").click()
+    await page.get_by_role("button", name="delete it").click()
+    await expect(page).to_have_url(seen.base + "/console/a/clerk/m")
+    answer = ask(seen.base, "/v1/memories?agent_id=clerk&stats_only=true")
+    assert answer["stats"]["records"] == "1"
+
+
+async def test_lost_connection(seen: Seen, server: tuple[testing.Server, str]) -> None:
+    """A page says that the server is gone, keeps what it shows, and goes on when it is back."""
+    page = await seen.open("a")
+    await expect(page.get_by_role("cell", name="analyst")).to_be_visible()
+    await server[0].kill9()
+    await expect(page.get_by_role("status")).to_contain_text("does not answer", timeout=20_000)
+    await expect(page.get_by_role("cell", name="analyst")).to_be_visible()
+    await server[0].start()
+    await expect(page.get_by_role("status")).to_have_text("live", timeout=20_000)
+    seen.wrong.clear()  # the browser may tell of connections that were refused
+
+
+async def test_token(browser: Browser, tmp_path: Path) -> None:
+    """A server with credentials shows nothing without a token, and the page keeps none."""
+    credentials = tmp_path / "credentials.toml"
+    token = "console-test-token-0123456789abcdef"  # noqa: S105  of this test alone
+    credentials.write_text(CREDENTIALS.format(token))
+    credentials.chmod(0o600)
+    port = free_port()
+    args = ["--http-addr", f"127.0.0.1:{port}", "--credentials", str(credentials)]
+    async with testing.server(args=args):
+        context = await browser.new_context()
+        seen = Seen(await context.new_page(), f"http://127.0.0.1:{port}")
+        page = await seen.open("a")
+        await expect(page.get_by_text("asks who you are")).to_be_visible()
+        await page.get_by_label("token").fill("wrong")
+        await page.get_by_role("button", name="go on").click()
+        await expect(page.get_by_text("does not take this token")).to_be_visible()
+        await page.get_by_label("token").fill(token)
+        await page.get_by_role("button", name="go on").click()
+        await expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+        await expect(page.get_by_text("There is nothing yet")).to_be_visible()
+        kept = await page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]")
+        assert kept == ["", 0, 0]
+        await page.reload()
+        await expect(page.get_by_label("token")).to_be_visible()
+        await seen.is_sound()
+        await context.close()

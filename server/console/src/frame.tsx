@@ -1,0 +1,292 @@
+// The frame around every room: rail, jump field, help, and what is asked before anything is shown.
+import { signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { curl, locked, lost, shown, unlock, useCall } from "./api";
+import { agent, go, path, to } from "./route";
+import { utc } from "./format";
+import { Asking, Line, editing } from "./parts";
+import type { ComponentChildren } from "preact";
+
+const helping = signal(false);
+const lining = signal(false);
+
+interface Scopes {
+  scopes?: { owner: { agentId?: string; userId?: string; spaceId?: string }; records?: string }[];
+}
+
+/** The agents that have a memory or were seen in this tab. */
+export const agents = signal<string[]>([]);
+
+function Rail() {
+  const [first, , room] = path.value;
+  const a = agent.value;
+  const is = (name: string) => (name === (first === "a" ? { s: "sessions", m: "memory", w: "wires" }[room ?? ""] ?? "agents" : first ?? "now") ? "page" : undefined);
+  const rooms: [string, string, string][] = [
+    ["agents", "Agents", to(["a"])],
+    ["memory", "Memory", a ? to(["a", a, "m"]) : to(["a"])],
+  ];
+  return (
+    <nav class="rail" aria-label="Rooms">
+      <a class="brand" href="/console/">
+        Loom Bridge
+      </a>
+      {rooms.map(([name, text, address]) => (
+        <a key={name} href={address} aria-current={is(name)}>
+          {text}
+        </a>
+      ))}
+      <a class="docs" href="/docs">
+        API
+      </a>
+    </nav>
+  );
+}
+
+/** What a text in the jump field can mean, best first. */
+function meanings(text: string): [string, string][] {
+  const a = agent.value;
+  const found: [string, string][] = [];
+  if (!text) return found;
+  for (const name of agents.value) if (name.startsWith(text)) found.push([`agent ${name}`, to(["a", name, "s"])]);
+  if (a && /^[0-9A-HJKMNP-TV-Z]{26}$/.test(text)) found.push([`record ${text}`, to(["a", a, "m", text])]);
+  if (a && /^step_\d+$/.test(text)) found.push([`step ${text} of ${a}`, to(["a", a, "step", text])]);
+  if (a && /^[0-9a-f]{12,64}$/.test(text)) found.push([`blob ${text} of ${a}`, to(["a", a, "blob", text])]);
+  const [one, session, prompt] = text.split("/");
+  if (one && session) found.push([`session ${session} of ${one}`, prompt ? to(["a", one, "s", session, "p", prompt]) : to(["a", one, "s", session])]);
+  if (a) found.push([`search the memory of ${a} for “${text}”`, to(["a", a, "m"], { q: text })], [`session ${text} of ${a}`, to(["a", a, "s", text])], [`topic ${text}`, to(["a", a, "w"], { topic: text })]);
+  if (!/\s/.test(text)) found.push([`agent ${text}`, to(["a", text, "s"])]);
+  return found.filter(([, address], i) => found.findIndex((f) => f[1] === address) === i);
+}
+
+function Jump() {
+  const field = useRef<HTMLInputElement>(null);
+  const [text, set] = useState("");
+  const [chosen, choose] = useState(0);
+  const found = meanings(text.trim());
+  useEffect(() => {
+    const key = (e: KeyboardEvent) => {
+      if ((e.ctrlKey || e.metaKey) && e.key === "k") {
+        e.preventDefault();
+        field.current?.focus();
+        field.current?.select();
+      }
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
+  const open = (i: number) => {
+    const address = found[i]?.[1];
+    if (!address) return;
+    set("");
+    field.current?.blur();
+    go(address);
+  };
+  const key = (e: KeyboardEvent) => {
+    e.stopPropagation();
+    if (e.key === "Enter") open(chosen);
+    else if (e.key === "Escape") set("");
+    else if (e.key === "ArrowDown") choose(Math.min(chosen + 1, found.length - 1));
+    else if (e.key === "ArrowUp") choose(Math.max(chosen - 1, 0));
+    else return;
+    e.preventDefault();
+  };
+  return (
+    <div class="jump">
+      <input
+        ref={field}
+        value={text}
+        placeholder="Go to an agent, session, record, step, topic, or words   Ctrl K"
+        aria-label="Go to"
+        role="combobox"
+        aria-expanded={found.length > 0}
+        aria-controls="jumps"
+        aria-activedescendant={found.length ? "jump" + chosen : undefined}
+        onInput={(e) => {
+          set(e.currentTarget.value);
+          choose(0);
+        }}
+        onKeyDown={key}
+      />
+      <ul id="jumps" role="listbox" aria-label="Places" hidden={!found.length}>
+        {found.map(([what, address], i) => (
+          <li key={address} id={"jump" + i} role="option" aria-selected={i === chosen} onMouseDown={() => open(i)}>
+            {what}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+const keys: [string, string][] = [
+  ["Ctrl K", "go to"],
+  ["j k", "next and previous row of a list"],
+  ["Enter", "open it"],
+  ["[ ]", "previous and next prompt"],
+  ["d", "difference to the prompt before"],
+  ["u", "times exactly, in UTC"],
+  ["{", "the lines of curl for what is shown"],
+  ["e", "unlock editing in this tab"],
+  ["?", "this list"],
+  ["Esc", "close"],
+];
+
+function useKeys() {
+  useEffect(() => {
+    const key = (e: KeyboardEvent) => {
+      const on = e.target as HTMLElement;
+      if (e.key === "Escape") helping.value = lining.value = false;
+      if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(on.tagName)) return;
+      if (e.key === "?") helping.value = !helping.value;
+      else if (e.key === "{") lining.value = !lining.value;
+      else if (e.key === "u") utc.value = !utc.value;
+      else if (e.key === "e") editing.value = !editing.value;
+    };
+    addEventListener("keydown", key);
+    return () => removeEventListener("keydown", key);
+  }, []);
+}
+
+/** Asks for the token of a server with credentials. */
+function Lock() {
+  const [token, set] = useState("");
+  return (
+    <main class="lock">
+      <h1>Loom Bridge</h1>
+      <p>{locked.value} Give a token of its credentials file. It stays in the memory of this tab, and is gone when the tab is closed or loaded again.</p>
+      <form
+        onSubmit={(e) => {
+          e.preventDefault();
+          unlock(token);
+        }}
+      >
+        <label class="field">
+          <span>token</span>
+          <input type="password" autoComplete="current-password" value={token} onInput={(e) => set(e.currentTarget.value)} />
+        </label>
+        <button class="main">go on</button>
+      </form>
+    </main>
+  );
+}
+
+function Lines() {
+  return (
+    <section class="panel lines" aria-label="Lines of curl">
+      <div class="head">
+        <h2>What is shown, from a shell</h2>
+        <button onClick={() => (lining.value = false)}>close</button>
+      </div>
+      {shown.value.length ? shown.value.map((call) => <Line key={curl(call)} text={curl(call)} />) : <p>This screen asks the server nothing.</p>}
+    </section>
+  );
+}
+
+export function Frame({ children }: { children: ComponentChildren }) {
+  useKeys();
+  const scopes = useCall<Scopes>({ method: "GET", path: "/v1/scopes", query: { kind: "SCOPE_KIND_AGENT", page_size: 1000 } });
+  useEffect(() => {
+    const found = (scopes.data?.scopes ?? []).flatMap((s) => s.owner.agentId ?? []);
+    if (agent.value && !found.includes(agent.value)) found.push(agent.value);
+    agents.value = found;
+    if (!agent.value && found[0]) agent.value = found[0];
+  }, [scopes.data, agent.value]);
+  if (locked.value) return <Lock />;
+  return (
+    <div class={lost.value ? "frame lost" : "frame"}>
+      <Rail />
+      <header>
+        <Jump />
+        <span class="state" role="status">
+          {lost.value ? "the server does not answer; trying again" : "live"}
+        </span>
+        <button aria-pressed={editing.value} onClick={() => (editing.value = !editing.value)} title="What changes something is shown only while editing is on">
+          {editing.value ? "editing" : "read only"}
+        </button>
+        <button aria-pressed={lining.value} aria-label="Lines of curl for what is shown" onClick={() => (lining.value = !lining.value)}>
+          {"{}"}
+        </button>
+        <button aria-pressed={helping.value} aria-label="Keys" onClick={() => (helping.value = !helping.value)}>
+          ?
+        </button>
+      </header>
+      <main>{children}</main>
+      {lining.value && <Lines />}
+      {helping.value && (
+        <section class="panel" aria-label="Keys">
+          <div class="head">
+            <h2>Keys</h2>
+            <button onClick={() => (helping.value = false)}>close</button>
+          </div>
+          <dl class="keys">
+            {keys.map(([key, what]) => (
+              <div key={key}>
+                <dt>
+                  <kbd>{key}</kbd>
+                </dt>
+                <dd>{what}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      <Asking />
+    </div>
+  );
+}
+
+/** Agents: those with a memory. */
+export function Agents() {
+  const scopes = useCall<Scopes>({ method: "GET", path: "/v1/scopes", query: { page_size: 1000 } }, 10);
+  const rows = scopes.data?.scopes ?? [];
+  return (
+    <>
+      <h1>Agents and memories</h1>
+      {scopes.data && !rows.length ? (
+        <FirstVisit />
+      ) : (
+        <div class="scroll" tabIndex={0} role="region" aria-label="Agents and memories">
+          <table>
+            <thead>
+              <tr>
+                <th>whose</th>
+                <th>kind</th>
+                <th class="n">records</th>
+                <th>see</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map(({ owner, records }) => {
+                const name = owner.agentId ?? owner.userId ?? owner.spaceId ?? "";
+                const kind = owner.agentId ? "agent" : owner.userId ? "person" : "space";
+                const by = owner.agentId ?? agent.value;
+                const where = kind === "agent" ? {} : kind === "person" ? { user: name } : { space: name };
+                return (
+                  <tr key={kind + name}>
+                    <td class="name">{name}</td>
+                    <td>{kind}</td>
+                    <td class="n">{Number(records ?? 0).toLocaleString("en-US")}</td>
+                    <td>
+                      {kind === "agent" && <a href={to(["a", by, "s"])}>sessions</a>} {by && <a href={to(["a", by, "m"], where)}>memory</a>}
+                    </td>
+                  </tr>
+                );
+              })}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  );
+}
+
+export function FirstVisit() {
+  return (
+    <div class="empty">
+      <p>Here stands what your agents remember, say and do. There is nothing yet. These lines save a first record:</p>
+      <Line text={curl({ method: "POST", path: "/v1/memories", body: { agent_id: "me", text: "Bitcoin closed at 45,000" } })} />
+      <Line text={'async with loombridge.connect(agent_id="me") as ctx:\n    await ctx.memory_save("Bitcoin closed at 45,000")'} />
+    </div>
+  );
+}
+

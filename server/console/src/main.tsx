@@ -1,0 +1,47 @@
+// The console: which room an address shows.
+import "./style.css";
+import { options, render } from "preact";
+import { Agents, Frame } from "./frame";
+import { Memory } from "./memory";
+import { RecordPage } from "./record";
+import { path } from "./route";
+
+// Characters that have no shape, or turn others around, are written as code points in every
+// text: what a page shows is what is there.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const code = (c: string) => `<U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
+const plain = (child: unknown) => (typeof child === "string" ? child.replace(hidden, code) : child);
+const before = options.vnode;
+options.vnode = (node) => {
+  const props = node.props as { children?: unknown };
+  if (typeof node.type === "string" && props.children) {
+    props.children = Array.isArray(props.children) ? props.children.map(plain) : plain(props.children);
+  }
+  before?.(node);
+};
+
+function Room() {
+  const [first, name, room, id] = path.value;
+  switch (first) {
+    case undefined:
+      return <Agents />;
+    case "a":
+      if (!name) return <Agents />;
+      if (room === "m") return id ? <RecordPage key={name + "/" + id} agent={name} id={id} /> : <Memory key={name} agent={name} />;
+  }
+  return (
+    <>
+      <h1>Nothing stands at this address</h1>
+      <p>
+        <a href="/console/">Now</a> shows what goes on.
+      </p>
+    </>
+  );
+}
+
+render(
+  <Frame>
+    <Room />
+  </Frame>,
+  document.getElementById("app")!,
+);
