@@ -344,16 +344,13 @@ func (s *saving) freeNames(ctx context.Context, e *edit) (map[string]bool, error
 			names = append(names, record.NameKey(s.scope, d.record.Key))
 		}
 	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	values, err := e.tx.Get(ctx, kv.Records, names...)
+	values, err := e.stored(ctx, names)
 	if err != nil {
 		return nil, err
 	}
 	free := make(map[string]bool, len(names))
-	for i, value := range values {
-		free[string(names[i])] = value == nil
+	for name, value := range values {
+		free[name] = value == nil
 	}
 	return free, nil
 }

@@ -184,6 +184,22 @@ func (e *edit) get(ctx context.Context, key []byte) ([]byte, error) {
 	return values[0], nil
 }
 
+// stored reads values as they are at the beginning, all in one read; nil is missing.
+func (e *edit) stored(ctx context.Context, keys [][]byte) (map[string][]byte, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	values, err := e.tx.Get(ctx, kv.Records, keys...)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string][]byte, len(keys))
+	for i, key := range keys {
+		all[string(key)] = values[i]
+	}
+	return all, nil
+}
+
 // read returns the record with that id, decoded and as stored; nil when there
 // is none.
 func (e *edit) read(ctx context.Context, id string) (*record.Record, []byte, error) {

@@ -390,8 +390,10 @@ type transferring struct {
 	now     time.Time
 	pins    *pinRoom
 	counts  Imported
-	skipped map[int]bool // which are there as something else, have expired or left
-	full    bool         // the memory and its archive are
+	skipped map[int]bool      // which are there as something else, have expired or left
+	before  map[string][]byte // what stood under the ids and keys of the records, but for those that are taken
+	changed bool              // a record is saved or removed, which may change others that were there
+	full    bool              // the memory and its archive are
 }
 
 func (t *transferring) encode(s *Store) {
@@ -424,7 +426,7 @@ func (t *transferring) encode(s *Store) {
 }
 
 func (t *transferring) stage(ctx context.Context, e *edit) error {
-	t.counts, t.skipped = Imported{}, make(map[int]bool)
+	t.counts, t.skipped, t.changed = Imported{}, make(map[int]bool), false
 	if most := int64(e.store.limits.archived); most > 0 && e.store.limits.records > 0 {
 		kept, err := readCounts(ctx, e.tx, t.scope)
 		if err != nil {
@@ -434,6 +436,9 @@ func (t *transferring) stage(ctx context.Context, e *edit) error {
 	}
 	e.result = make([]record.Record, len(t.all))
 	pins, err := t.pins.now(ctx, e.tx)
+	if err == nil {
+		err = t.look(ctx, e)
+	}
 	if err != nil {
 		return err
 	}
@@ -451,6 +456,28 @@ func (t *transferring) stage(ctx context.Context, e *edit) error {
 		}
 	}
 	return e.flush(ctx)
+}
+
+// look reads what stands under the ids and keys of the records, all in one read: a store that
+// is far away would be asked twice for each otherwise.
+func (t *transferring) look(ctx context.Context, e *edit) (err error) {
+	names := make([][]byte, 0, 2*len(t.all))
+	for _, one := range t.all {
+		names = append(names, record.Key(t.scope, one.record.ID))
+		if one.record.Key != "" && !one.keyGone {
+			names = append(names, record.NameKey(t.scope, one.record.Key))
+		}
+	}
+	t.before, err = e.stored(ctx, names)
+	return err
+}
+
+// get is edit.get of the id or the key of one of the records.
+func (t *transferring) get(ctx context.Context, e *edit, name []byte) ([]byte, error) {
+	if value, ok := t.before[string(name)]; ok && (value == nil || !t.changed) {
+		return value, nil
+	}
+	return e.get(ctx, name)
 }
 
 // relate stages the relations of one record with the other records that exist, unless the
@@ -517,6 +544,8 @@ func (t *transferring) take(ctx context.Context, e *edit, pins *pinRoom, i int) 
 		e.versions++
 	}
 	e.add(write{record: r}, t.encoded[i], 0)
+	t.changed = true
+	delete(t.before, string(record.Key(t.scope, r.ID)))
 	t.counts.Saved++
 	return nil
 }
@@ -567,7 +596,7 @@ func (t *transferring) staged(ctx context.Context, e *edit, id string) (*record.
 // name gives the record its key, unless another one has it.
 func (t *transferring) name(ctx context.Context, e *edit, r *record.Record) error {
 	name := record.NameKey(t.scope, r.Key)
-	id, err := e.get(ctx, name)
+	id, err := t.get(ctx, e, name)
 	if err != nil {
 		return err
 	}
@@ -583,5 +612,6 @@ func (t *transferring) name(ctx context.Context, e *edit, r *record.Record) erro
 		}
 	}
 	e.tx.Put(kv.Records, name, []byte(r.ID))
+	delete(t.before, string(name))
 	return nil
 }

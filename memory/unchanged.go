@@ -11,19 +11,24 @@ import (
 // there reports whether the record is there already.
 func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) {
 	one := t.all[i]
-	old, _, err := e.read(ctx, one.record.ID)
-	if err != nil || old == nil {
+	stored, err := t.get(ctx, e, record.Key(t.scope, one.record.ID))
+	if err != nil || stored == nil {
+		return false, err
+	}
+	old, err := record.Decode(stored)
+	if err != nil {
 		return false, err
 	}
 	if old.ExpiredAt(t.now) {
-		return false, e.remove(ctx, old)
+		t.changed = true
+		return false, e.remove(ctx, &old)
 	}
 	if one.undated { // a line of somebody's own hand came at another time then
 		one.record.CreateTime = old.CreateTime
 	}
-	same, err := sameLine(*old, one.record)
+	same, err := sameLine(old, one.record)
 	if err == nil && !same && old.Writer == writer.Import {
-		same, err = t.sameButHealed(ctx, e, *old, one.record)
+		same, err = t.sameButHealed(ctx, e, old, one.record)
 	}
 	switch {
 	case err != nil:

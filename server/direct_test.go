@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -97,6 +98,8 @@ func TestBadDirectMessages(t *testing.T) {
 		"context_role":    {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", ContextRole: "tool"}},
 		"metadata":        {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", Metadata: MustStruct(t, map[string]any{"x": strings.Repeat("y", 4096)})}},
 		"task_id":         {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", TaskId: strings.Repeat("y", 129)}},
+		"source_agent_id": {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", SourceAgentId: "c"}},
+		"create_time":     {Message: &loombridgev1.DirectMessage{TargetAgentId: "b", Content: "x", CreateTime: timestamppb.Now()}},
 	} {
 		r.AgentId = "a"
 		_, err := s.Events.SendMessage(t.Context(), r)

@@ -52,6 +52,30 @@ func named(t *testing.T, engine kv.Engine, text string) (all []string) {
 	return all
 }
 
+// byOwner counts the entries of a store that hold a text by the package that owns them.
+func byOwner(t *testing.T, engine kv.Engine, text string) map[string]int {
+	t.Helper()
+	counts := make(map[string]int)
+	for _, ks := range kv.Keyspaces() {
+		for p, err := range engine.Scan(t.Context(), ks, kv.Range{}) {
+			must(t, err)
+			if !strings.Contains(string(p.Key)+string(p.Value), text) || kv.IsReserved(p.Key) {
+				continue
+			}
+			scope, rest, err := kv.SplitKey(p.Key)
+			must(t, err)
+			for _, o := range erasure.Owners() {
+				for i := range o.Sorts {
+					if o.Sorts[i].Has(ks, scope, rest[0]) {
+						counts[ks.String()+" of "+o.Name]++
+					}
+				}
+			}
+		}
+	}
+	return counts
+}
+
 func saveShared(t *testing.T, s *servertest.Server, agent, user, space, session, text string) string {
 	t.Helper()
 	saved, err := s.Bridge.MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{
@@ -123,6 +147,7 @@ func TestEraseScopeFindsAnAgentEverywhere(t *testing.T) {
 			t.Cleanup(func() { must(t, engine.Close()) })
 			s := servertest.Start(t, &servertest.Options{Engine: engine})
 			plantNames(t, s, engine)
+			planted := byOwner(t, engine, goneAgent)
 			r := eraseAgent(goneAgent)
 			r.Shared = shared
 			counted, err := erase(t.Context(), s, dry(eraseAgent(goneAgent)))
@@ -147,6 +172,13 @@ func TestEraseScopeFindsAnAgentEverywhere(t *testing.T) {
 			})
 			if len(left) > 0 {
 				t.Errorf("%d entries are left: %s", len(left), strings.Join(left, "\n"))
+			}
+			after := byOwner(t, engine, goneAgent)
+			for _, place := range slices.Sorted(maps.Keys(planted)) {
+				t.Logf("%-32s %4d entries named the agent; %d do, in words and names of others", place, planted[place], after[place])
+			}
+			if len(planted) < 14 {
+				t.Errorf("the agent's id stands only in %v", planted)
 			}
 			t.Logf("in texts of others: %v", done.GetQuoted())
 			for _, m := range []memoryOf{{user: otherUser}, {space: "made"}, {space: "joined"}} {

@@ -17,6 +17,7 @@ import (
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // joined is a server whose connection to the others can be cut.
@@ -102,6 +103,13 @@ func TestToolOfAnotherBridge(t *testing.T) {
 	must(t, got.err)
 	if !got.GetSuccess() || !got.GetRecorded() || got.GetOutput().GetStructValue().GetFields()["sum"].GetNumberValue() != 3 {
 		t.Errorf("answer %v", got)
+	}
+
+	// As it was written, for who asks so.
+	done = b.use(convert.AskText(t.Context()), "sum")
+	provider.reply(provider.call(), `{"sum": 3.0, "of": 12345678901234567890}`)
+	if got = <-done; got.err != nil || got.GetOutputJson() != `{"sum": 3.0, "of": 12345678901234567890}` {
+		t.Errorf("as text: %q, %v", got.GetOutputJson(), got.err)
 	}
 
 	// One that is larger than a frame.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -89,6 +90,20 @@ func TestVersions(t *testing.T) {
 	}
 	if n := hits(t, p, "town lives"); n != 1 {
 		t.Errorf("%d hits, want the record as it is", n)
+	}
+	for what, r := range map[string]*loombridgev1.ListRecordsRequest{
+		"a filter":   {Filter: "version > 1"},
+		"an order":   {NewestFirst: true},
+		"embeddings": {IncludeEmbeddings: true},
+		"tiers":      {Tiers: []int32{4}},
+		"a moment":   {AsOf: before},
+		"a validity": {ValidAt: before},
+		"counts":     {StatsOnly: true},
+	} {
+		r.AgentId, r.Name = "a", &loombridgev1.ListRecordsRequest_Key{Key: "city"}
+		if _, err := p.memory().ListRecords(t.Context(), r); reasonOf(err) != "INVALID_REQUEST" || !strings.Contains(err.Error(), "versions of one record") {
+			t.Errorf("versions with %s: %v", what, err)
+		}
 	}
 }
 
