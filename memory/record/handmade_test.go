@@ -31,7 +31,10 @@ func TestLinesOfOnesOwnHand(t *testing.T) {
 	if own.ID == r.ID || own.Kind != "note" || len(own.Tags) != 2 || own.Origin != record.OriginUser || own.CreateTime.Year() != 2026 {
 		t.Errorf("got %+v", own)
 	}
-	for _, text := range []string{`{}`, `{"text":""}`, `{"text":"x","txt":"y"}`, `{"text":"x","origin":"god"}`, `{"id":"a","text":"x"}`, `{"text":"x","version":3}`} {
+	if named := parse(`{"id":"pears","text":"Ann likes pears"}`); named.ID != "pears" || named.Kind != r.Kind || named.Version != 1 {
+		t.Errorf("got %+v", named)
+	}
+	for _, text := range []string{`{}`, `{"text":""}`, `{"text":"x","txt":"y"}`, `{"text":"x","origin":"god"}`, `{"id":"a","text":"x","version":3}`, `{"text":"x","version":3}`} {
 		if _, err := record.ParseLine([]byte(text)); err == nil || errors.Is(err, record.ErrDamaged) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -162,11 +162,11 @@ func ParseLine(text []byte) (Line, error) {
 	return Line{r, l.Earlier, l.KeyGone, related, read(l.Forgotten), undated}, err
 }
 
-// complete fills in what a line of somebody's own hand leaves out, one that has no id: it
-// says what a record holds, not how it was stored. The id is that of the content, so that
-// the same line is the same record however often it comes.
+// complete fills in what a line of somebody's own hand leaves out, one without a version: it
+// says what a record holds, not how it was stored. Without an id it has that of its content, so
+// that the same line is the same record however often it comes.
 func (l *line) complete() {
-	if l.ID != "" || l.Version != 0 || l.Earlier {
+	if l.Version != 0 || l.Earlier {
 		return
 	}
 	l.Kind, l.Origin = cmp.Or(l.Kind, DefaultKind), cmp.Or(l.Origin, OriginAgent.String())
@@ -174,8 +174,10 @@ func (l *line) complete() {
 	if l.Importance == 0 {
 		l.Importance = DefaultImportance
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{l.Text, l.Key, l.Kind, l.SessionID, string(l.Metadata), strings.Join(l.Tags, "\x00")}, "\x01")))
-	l.ID = "line-" + hex.EncodeToString(sum[:16])
+	if l.ID == "" {
+		sum := sha256.Sum256([]byte(strings.Join([]string{l.Text, l.Key, l.Kind, l.SessionID, string(l.Metadata), strings.Join(l.Tags, "\x00")}, "\x01")))
+		l.ID = "line-" + hex.EncodeToString(sum[:16])
+	}
 	if l.CreateTime == nil {
 		l.CreateTime = new(time.Now().UTC())
 	}

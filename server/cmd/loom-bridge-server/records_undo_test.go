@@ -67,6 +67,12 @@ func TestRecordsAgain(t *testing.T) {
 			t.Errorf("%v: %q, want %q", err, out, want)
 		}
 	}
+	must(t, os.WriteFile(file, []byte(`{"id":"mine","text":"an id of one's own"}`), 0o600))
+	for _, want := range []string{"imported 1 records; 0 were there", "imported 0 records; 1 were there"} {
+		if out, err := p.records(t, "import", "--agent", "a", file); err != nil || !strings.HasPrefix(out, want) {
+			t.Errorf("%v: %q, want %q", err, out, want)
+		}
+	}
 	must(t, os.WriteFile(file, []byte(`{"text":""}`), 0o600))
 	if _, err := p.records(t, "import", "--agent", "a", file); err == nil || !strings.Contains(err.Error(), "text is empty") {
 		t.Errorf("an empty text: %v", err)

@@ -88,7 +88,7 @@ func Command(o Options) *cobra.Command {
 	load := d.sub("import [FILE]", "Take lines of an export into a memory", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
 		return d.load(ctx, args, skip)
 	})
-	load.Long = "Import lines of an export into a memory, after the existing records. Without FILE they\nare read from standard input."
+	load.Long = "Import lines into a memory, after the existing records: those of an export, plain texts, or\nobjects such as {\"text\": \"Ann likes pears\", \"id\": \"pears\", \"tags\": [\"food\"]}. The same line is\nthe same record however often it comes. Without FILE they are read from standard input."
 	load.Flags().BoolVar(&skip, "skip-existing", false, "skip lines whose id exists with another content")
 	undo := d.sub("undo IMPORT", "Delete the records that an import has saved", cobra.ExactArgs(1), func(ctx context.Context, args []string) error { return d.undo(ctx, args[0]) })
 	undo.Long = "Delete the records that the import of an id has saved and that are unchanged since.\nIt prints how many were changed and stay. Import prints the id; records have it, too."
