@@ -130,6 +130,13 @@ async def converse(ctx: loombridge.Client, rounds: int) -> None:
     )
 
 
+async def provide(ctx: loombridge.Client) -> None:
+    """Make prompts in the forms of the providers."""
+    await ctx.context.append({"role": "user", "content": f"Hello. {PAYLOADS[0]}"})
+    for form in ("anthropic", "openai", "openai_responses", "gemini"):
+        await ctx.context.assemble(system=f"You are {PAYLOADS[1]}", format=form)
+
+
 async def work(ctx: loombridge.Client) -> None:
     """Call tools of the server, and emit events."""
     await ctx.tool("fs:write_file", {"path": "notes.md", "content": f"# Notes\n{PAYLOADS[0]}\n"})
@@ -146,6 +153,8 @@ async def fill(address: str, rounds: int = 14, fillers: int = 40) -> None:
         await remember(ctx, fillers)
         await converse(ctx, rounds)
         await work(ctx)
+    async with loombridge.connect(address, agent_id=AGENT, session_id="forms") as ctx:
+        await provide(ctx)
     async with loombridge.connect(address, agent_id=PAYLOADS[0], session_id=PAYLOADS[1]) as ctx:
         await ctx.memory.save_many({"text": text.replace("\x00", "")} for text in payloads())
         for text in PAYLOADS:

@@ -27,6 +27,8 @@ export class Failure extends Error {
 export const lost = signal(false);
 /** When the last answer came. */
 export const answered = signal(0);
+/** How many calls wait for their answers, streams aside. */
+export const asking = signal(0);
 /** How often the server came back: what is shown is loaded anew. */
 export const returns = signal(0);
 /** Whether the server wants a token. It is in this tab's memory alone. */
@@ -101,7 +103,12 @@ async function open(call: Call, signal?: AbortSignal): Promise<Response> {
 
 /** Makes a call and returns its answer. */
 export async function ask<T>(call: Call, signal?: AbortSignal): Promise<T> {
-  return (await open(call, signal)).json();
+  asking.value++;
+  try {
+    return await (await open(call, signal)).json();
+  } finally {
+    asking.value--;
+  }
 }
 
 /** Makes a call whose answer is a stream, and hands over each message. */

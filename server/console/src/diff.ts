@@ -3,7 +3,7 @@
 export type Piece = ["same" | "gone" | "new", string];
 
 /** Compares two lists; of long ones whose middles differ, the middles count as exchanged. */
-function compare(a: string[], b: string[]): Piece[] {
+export function compare(a: string[], b: string[]): Piece[] {
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head++;
   let tail = 0;

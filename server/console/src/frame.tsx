@@ -1,7 +1,7 @@
 // The frame around every room: rail, jump field, help, and what is asked before anything is shown.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { curl, locked, lost, shown, unlock, useCall } from "./api";
+import { answered, asking, curl, locked, lost, shown, unlock, useCall } from "./api";
 import { agent, go, path, to } from "./route";
 import { utc } from "./format";
 import { Asking, Line, editing } from "./parts";
@@ -23,6 +23,7 @@ function Rail() {
   const is = (name: string) => (name === (first === "a" ? { s: "sessions", m: "memory", w: "wires" }[room ?? ""] ?? "agents" : first ?? "now") ? "page" : undefined);
   const rooms: [string, string, string][] = [
     ["agents", "Agents", to(["a"])],
+    ["sessions", "Sessions", a ? to(["a", a, "s"]) : to(["a"])],
     ["memory", "Memory", a ? to(["a", a, "m"]) : to(["a"])],
   ];
   return (
@@ -210,7 +211,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           ?
         </button>
       </header>
-      <main>{children}</main>
+      <main aria-busy={asking.value > 0 || !answered.value}>{children}</main>
       {lining.value && <Lines />}
       {helping.value && (
         <section class="panel" aria-label="Keys">

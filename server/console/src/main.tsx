@@ -3,8 +3,11 @@ import "./style.css";
 import { options, render } from "preact";
 import { Agents, Frame } from "./frame";
 import { Memory } from "./memory";
+import { Prompt } from "./prompt";
 import { RecordPage } from "./record";
 import { path } from "./route";
+import { Session, Sessions, StepPage } from "./sessions";
+import { BlobPage } from "./step";
 
 // Characters that have no shape, or turn others around, are written as code points in every
 // text: what a page shows is what is there.
@@ -21,12 +24,15 @@ options.vnode = (node) => {
 };
 
 function Room() {
-  const [first, name, room, id] = path.value;
+  const [first, name, room, id, part, prompt] = path.value;
   switch (first) {
     case undefined:
       return <Agents />;
     case "a":
       if (!name) return <Agents />;
+      if (room === "s") return !id ? <Sessions key={name} agent={name} /> : part === "p" && prompt ? <Prompt key={name + "/" + id} agent={name} session={id} id={prompt} /> : <Session key={name + "/" + id} agent={name} session={id} />;
+      if (room === "step" && id) return <StepPage agent={name} id={id} />;
+      if (room === "blob" && id) return <BlobPage agent={name} name={id} />;
       if (room === "m") return id ? <RecordPage key={name + "/" + id} agent={name} id={id} /> : <Memory key={name} agent={name} />;
   }
   return (

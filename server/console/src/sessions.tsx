@@ -1,0 +1,405 @@
+// Sessions: what was said and done, and every prompt that was sent.
+import { useEffect, useState } from "preact/hooks";
+import { ask, at, type Call, curl, useCall } from "./api";
+import { brief, count, kinds, sectionKind, words } from "./format";
+import { Empty, Field, List, Shown, Time } from "./parts";
+import { go, query, set, to } from "./route";
+import { StepResult, type Step } from "./step";
+
+export interface Sent {
+  promptId: string;
+  number: string;
+  lastPosition?: string;
+  model?: string;
+  tokens?: number;
+  parts?: Record<string, number>;
+  places?: { section: string; messageIndex?: number; ref?: string; batch?: string }[];
+}
+
+interface Found {
+  prompts?: Sent[];
+  origins?: { ref: string; position?: string; source?: string; part?: string }[];
+  losses?: { promptId: string; number: string; section?: string; cause?: string; reason?: string; batch?: { number?: string; reason?: string; refs?: string[]; beforeTokens?: number; afterTokens?: number } }[];
+}
+
+/** The call that lists the prompts of a session, and where a text stands in them. */
+export const promptsCall = (agent: string, session: string, text = ""): Call => ({ method: "GET", path: at`/v1/sessions/${session}/prompts`, query: { agent_id: agent, text } });
+
+interface Info {
+  sessionId: string;
+  lastPosition?: string;
+  beginTime?: string;
+  updateTime?: string;
+  ended?: boolean;
+  closed?: boolean;
+}
+
+export function Sessions({ agent }: { agent: string }) {
+  const found = useCall<{ sessions?: Info[] }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000, include_closed: true } }, 5);
+  return (
+    <>
+      <h1>
+        Sessions of <span class="name">{agent}</span>
+      </h1>
+      <Shown from={found}>
+        {(data) => {
+          const rows = [...(data.sessions ?? [])].sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? ""));
+          if (!rows.length) {
+            const line = curl({ method: "POST", path: "/v1/sessions/s1/messages", body: { agent_id: agent, messages: [{ role: "ROLE_USER", content: "Hello" }] } });
+            return <Empty what="Here stand the sessions of this agent: what was said and done, and its prompts. It has none yet; this line begins one." line={line} />;
+          }
+          const address = (s: Info) => to(["a", agent, "s", s.sessionId]);
+          return (
+            <List
+              label="Sessions, the last used first"
+              rows={rows}
+              open={(s) => go(address(s))}
+              row={(s) => (
+                <>
+                  <a class="grow cut name" href={address(s)} onClick={(e) => e.stopPropagation()}>
+                    {s.sessionId}
+                  </a>
+                  <span class="w7 n">{count(s.lastPosition)} entries</span>
+                  <span class="w5 muted hide">{s.ended ? "ended" : s.closed ? "closed" : "open"}</span>
+                  <span class="w5 n muted">
+                    <Time at={s.updateTime} />
+                  </span>
+                </>
+              )}
+            />
+          );
+        }}
+      </Shown>
+    </>
+  );
+}
+
+export function Session({ agent, session }: { agent: string; session: string }) {
+  const text = query.value.get("find") ?? "";
+  const prompts = useCall<Found>(promptsCall(agent, session, text), text ? 0 : 5);
+  const [chosen, choose] = useState<number>();
+  const sent = prompts.data?.prompts ?? [];
+  const seen = sent.find((p) => Number(p.number) === chosen);
+  return (
+    <>
+      <h1>
+        Session <span class="name">{session}</span> of <span class="name">{agent}</span>
+      </h1>
+      <Shown from={prompts}>
+        {() =>
+          sent.length ? (
+            <>
+              <Stack agent={agent} session={session} sent={sent} chosen={chosen} choose={choose} />
+              <search class="filters">
+                <Field label="where is this text, and what took it out?" value={text} placeholder="a name, a number, a line" type="search" apply={(value) => set({ find: value || undefined }, true)} />
+              </search>
+              {text && prompts.data && <Blame agent={agent} session={session} text={text} found={prompts.data} />}
+            </>
+          ) : (
+            <Empty
+              what="Here stand the prompts of this session, by section. It has sent none yet; this line makes one."
+              line={curl({ method: "POST", path: at`/v1/sessions/${session}/prompts`, body: { agent_id: agent } })}
+            />
+          )
+        }
+      </Shown>
+      <Next agent={agent} session={session} />
+      <Conversation agent={agent} session={session} until={seen ? Number(seen.lastPosition ?? 0) : Infinity} />
+    </>
+  );
+}
+
+/** The tokens of each prompt by section. A click opens the prompt. */
+function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: number | undefined; choose: (n: number) => void }) {
+  const { sent, chosen, choose } = props;
+  const most = Math.max(...sent.map((p) => p.tokens ?? 0), 1);
+  const height = 150;
+  const width = Math.max(2, Math.min(28, 1000 / sent.length));
+  const last = sent.at(-1)!;
+  const seen = sent.find((p) => Number(p.number) === chosen) ?? last;
+  const address = (p: Sent) => to(["a", props.agent, "s", props.session, "p", p.promptId]);
+  const first = Number(sent[0]!.number);
+  return (
+    <section class="stack">
+      <p class="figures">
+        <b>{count(last.number)}</b> prompts{first > 1 && `, of which ${count(sent.length)} are kept`}; the last takes <b>{count(last.tokens)}</b> tokens, the largest <b>{count(most)}</b>
+      </p>
+      <div class="chart">
+        <div class="axis muted" aria-hidden="true">
+          <span>{brief(most)}</span>
+          <span>{brief(Math.round(most / 2))}</span>
+          <span>0</span>
+        </div>
+        <svg viewBox={`0 0 ${sent.length * width} ${height}`} width={sent.length * width} height={height} preserveAspectRatio="none" role="img" aria-label={`Tokens of ${sent.length} prompts by section`}>
+          {sent.map((p, i) => {
+            let y = height;
+            return (
+              <g key={p.promptId} class={p === seen ? "column at" : p.places?.length ? "column has" : "column"} onClick={() => go(address(p))}>
+                <title>{`prompt ${p.number}: ${count(p.tokens)} tokens; ` + parts(p).map(([k, n]) => `${k} ${count(n)}`).join(", ")}</title>
+                <rect x={i * width} width={width} y={0} height={height} class="hit" />
+                {parts(p).map(([kind, tokens]) => {
+                  const h = (height * tokens) / most;
+                  y -= h;
+                  return <rect key={kind} class={"k-" + kind} x={i * width + width * 0.08} width={width * 0.84} y={y} height={h} />;
+                })}
+                {p.places?.length ? <rect class="mark" x={i * width} width={width} y={0} height={4} /> : null}
+              </g>
+            );
+          })}
+        </svg>
+      </div>
+      <label class="slider" style={{ width: Math.max(260, sent.length * width + 44) + "px" }}>
+        <span>
+          prompt <b>{count(seen.number)}</b>: {count(seen.tokens)} tokens, the log up to {count(seen.lastPosition)}
+        </span>
+        <input type="range" min={first} max={last.number} value={seen.number} onInput={(e) => choose(Number(e.currentTarget.value))} />
+      </label>
+      <Sections of={seen.parts ?? {}} />
+      <p>
+        <a href={address(seen)}>open prompt {count(seen.number)}</a>
+      </p>
+    </section>
+  );
+}
+
+function parts(p: Sent): [string, number][] {
+  const sums = Object.fromEntries(kinds.map((k) => [k, 0])) as Record<string, number>;
+  for (const [name, tokens] of Object.entries(p.parts ?? {})) sums[sectionKind(name.split(":")[0]!)]! += tokens;
+  return Object.entries(sums).filter(([, n]) => n > 0);
+}
+
+/** The sections of a prompt with their tokens. */
+export function Sections({ of }: { of: Record<string, number> }) {
+  const order = (name: string) => kinds.indexOf(sectionKind(name.split(":")[0]!));
+  return (
+    <p class="legend">
+      {Object.entries(of)
+        .filter(([, tokens]) => tokens > 0)
+        .sort(([a], [b]) => order(a) - order(b))
+        .map(([name, tokens]) => (
+          <span key={name}>
+            <i class={"k-" + sectionKind(name.split(":")[0]!)} /> {name} <b>{count(tokens)}</b>
+          </span>
+        ))}
+    </p>
+  );
+}
+
+/** Where a text came from, where it stood, and what took it out. */
+function Blame({ agent, session, text, found }: { agent: string; session: string; text: string; found: Found }) {
+  const having = (found.prompts ?? []).filter((p) => p.places?.length);
+  const prompt = (id: string, number: string) => <a href={to(["a", agent, "s", session, "p", id], { find: text })}>prompt {number}</a>;
+  return (
+    <section class="blame" aria-label="Where the text stood">
+      <p>
+        {having.length ? (
+          <>
+            It stands in {having.length} prompts, first in {prompt(having[0]!.promptId, having[0]!.number)}, last in {prompt(having.at(-1)!.promptId, having.at(-1)!.number)}: in{" "}
+            {[...new Set(having.flatMap((p) => p.places!.map((at) => at.section)))].join(", ")}.
+          </>
+        ) : (
+          "No prompt that is kept has shown it."
+        )}
+      </p>
+      <ul>
+        {(found.origins ?? []).map((o, i) => (
+          <li key={i}>
+            It comes from the {o.part} of <a href={place(agent, session, o.ref, o.position)}>{o.ref}</a>, of {o.source}.
+          </li>
+        ))}
+        {(found.losses ?? []).map((l, i) => (
+          <li key={i}>
+            {prompt(l.promptId, l.number)} shows it no longer{l.section && ` in ${l.section}`}: {words(l.cause, "LOSS_CAUSE")}
+            {l.batch && ` ${l.batch.number} of ${l.batch.refs?.join(", ")}, by ${words(l.batch.reason, "FOLD_REASON")}, ${count(l.batch.beforeTokens)} tokens into ${count(l.batch.afterTokens)}`}
+            {l.reason && `; ${l.reason}`}.
+          </li>
+        ))}
+      </ul>
+      {!found.origins?.length && <p class="muted">No message and no step of this session has it, as far as prompts show them.</p>}
+    </section>
+  );
+}
+
+const place = (agent: string, session: string, ref: string, position?: string) =>
+  ref.startsWith("step_") ? to(["a", agent, "s", session], { step: ref }) : to(["a", agent, "s", session], { entry: position });
+
+interface Receipt {
+  cost?: number;
+  appendOnlyCost?: number;
+  pressure?: number;
+  calls?: string;
+  faults?: string;
+  sections?: { name: string; tokens?: number; beforeTokens?: number; maxTokens?: number; outcome?: string; reason?: string; refs?: string[]; leftOut?: string[]; source?: string }[];
+}
+
+/** What the next prompt would be, without making it. */
+function Next({ agent, session }: { agent: string; session: string }) {
+  const [open, setOpen] = useState(false);
+  const dry = useCall<{ tokens?: { tokens?: number }; receipt: Receipt }>(open ? { method: "POST", path: at`/v1/sessions/${session}/prompts`, body: { agent_id: agent, dry_run: true } } : undefined);
+  return (
+    <details class="next" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary>the next prompt, as it would be now: what stands in it, what is left out, what it costs</summary>
+      <Shown from={dry}>
+        {({ tokens, receipt }) => (
+          <>
+            <p class="figures">
+              <b>{count(tokens?.tokens)}</b> tokens, {Math.round(100 * (receipt.pressure ?? 0))} % of the budget; billed like <b>{count(Math.round(receipt.cost ?? 0))}</b> tokens of input, with nothing folded{" "}
+              <b>{count(Math.round(receipt.appendOnlyCost ?? 0))}</b>; {count(receipt.faults)} of {count(receipt.calls)} calls asked again for what was folded
+            </p>
+            <div class="scroll" tabIndex={0} role="region" aria-label="Sections">
+              <SectionTable agent={agent} of={receipt.sections ?? []} />
+            </div>
+          </>
+        )}
+      </Shown>
+    </details>
+  );
+}
+
+/** The account of each section. */
+export function SectionTable({ agent, of }: { agent: string; of: NonNullable<Receipt["sections"]> }) {
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th>section</th>
+          <th class="n">tokens</th>
+          <th class="n">without cap</th>
+          <th class="n">cap</th>
+          <th>outcome</th>
+          <th>shows, and leaves out</th>
+        </tr>
+      </thead>
+      <tbody>
+        {of.map((s) => (
+          <tr key={s.name}>
+            <td>
+              <i class={"k-" + sectionKind(s.name.split(":")[0]!)} /> {s.name}
+            </td>
+            <td class="n">{count(s.tokens)}</td>
+            <td class="n">{count(s.beforeTokens)}</td>
+            <td class="n">{s.maxTokens ? count(s.maxTokens) : "–"}</td>
+            <td>{words(s.outcome, "SECTION_OUTCOME")}</td>
+            <td>
+              {s.reason} {s.source && <span class="muted">from {s.source} </span>}
+              <Refs agent={agent} label="shown" of={s.refs ?? []} />
+              <Refs agent={agent} label="left out" of={s.leftOut ?? []} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function Refs({ agent, label, of }: { agent: string; label: string; of: string[] }) {
+  if (!of.length) return null;
+  return (
+    <details class={label === "left out" ? "failed" : ""}>
+      <summary>
+        {of.length} {label}
+      </summary>
+      {of.map((ref) => (/^[0-9A-Z]{26}$/.test(ref) ? <a key={ref} class="id" href={to(["a", agent, "m", ref])}>{ref}</a> : <span key={ref} class="id">{ref}</span>))}
+    </details>
+  );
+}
+
+interface Entry {
+  position?: string;
+  createTime?: string;
+  message?: { role?: string; content?: string; blocksJson?: string; name?: string; toolCalls?: { name: string; argumentsJson?: string }[] };
+  step?: Step;
+  task?: { taskId: string; action: string; result?: string };
+  foldBatch?: string;
+}
+
+interface Page {
+  entries?: Entry[];
+  nextPageToken?: string;
+}
+
+const said = (e: Entry): string =>
+  e.message ? e.message.content || e.message.blocksJson || (e.message.toolCalls ?? []).map((c) => `${c.name} ${c.argumentsJson}`).join(" ") : e.step ? e.step.observation ?? "" : `${e.task?.action} ${e.task?.result ?? ""}`;
+
+const who = (e: Entry): string => (e.message ? e.message.name || words(e.message.role, "ROLE") : e.step ? e.step.toolName ?? "" : "task");
+
+/** What was said and done, the newest first; a row opens in whole beside the list. */
+function Conversation({ agent, session, until }: { agent: string; session: string; until: number }) {
+  const call: Call = { method: "GET", path: at`/v1/sessions/${session}/conversation`, query: { agent_id: agent, order: "CONVERSATION_ORDER_NEWEST_FIRST", page_size: 500 } };
+  const first = useCall<Page>(call, 5);
+  const [rest, setRest] = useState<Entry[]>([]);
+  const [token, setToken] = useState<string>();
+  const [loading, setLoading] = useState(false);
+  const [step, entry] = [query.value.get("step"), query.value.get("entry")];
+  const newest = first.data?.entries ?? [];
+  const next = token ?? first.data?.nextPageToken;
+  const more = () => {
+    if (loading || !next) return;
+    setLoading(true);
+    ask<Page>({ ...call, query: { ...call.query, page_token: next } })
+      .then((page) => {
+        setRest((old) => [...old, ...(page.entries ?? [])]);
+        setToken(page.nextPageToken ?? "");
+      }, () => {})
+      .finally(() => setLoading(false));
+  };
+  const known = new Set(rest.map((e) => e.position));
+  const rows = [...newest.filter((e) => e.task || !known.has(e.position)), ...rest];
+  const chosen = rows.find((e) => (step ? e.step?.id === step : entry ? e.position === entry && !e.task : false));
+  return (
+    <Shown from={first}>
+      {() => (
+        <div class="split">
+          <List
+            label="What was said and done, the newest first"
+            rows={rows}
+            more={more}
+            chosen={(e) => e === chosen}
+            open={(e) => set(e.step ? { step: e.step.id, entry: undefined } : { entry: e.position, step: undefined })}
+            row={(e) => (
+              <span class={"entry" + (Number(e.position) > until ? " later" : "")}>
+                <span class="n w4 muted">{e.position}</span>
+                <span class={"w7 cut " + (e.step ? "mono" : "muted")}>{who(e)}</span>
+                <span class={"grow cut" + (e.step && !e.step.success ? " failed" : "")}>{said(e)}</span>
+                {Number(e.foldBatch) > 0 && (
+                  <span class="muted hide" title="the batch of folds by which prompts show it">
+                    fold {e.foldBatch}
+                  </span>
+                )}
+                <span class="w5 n muted hide">
+                  <Time at={e.createTime} />
+                </span>
+              </span>
+            )}
+          />
+          {(step || entry) && (
+            <aside aria-label="The entry">
+              <div class="head">
+                <h2>{step ?? `entry ${entry}`}</h2>
+                <button onClick={() => set({ step: undefined, entry: undefined })}>close</button>
+              </div>
+              {step ? <StepResult key={step} agent={agent} id={step} /> : chosen && <p class="text">{said(chosen)}</p>}
+            </aside>
+          )}
+        </div>
+      )}
+    </Shown>
+  );
+}
+
+/** A step by its id alone: goes to its session. */
+export function StepPage({ agent, id }: { agent: string; id: string }) {
+  const step = useCall<Step>({ method: "GET", path: at`/v1/steps/${id}`, query: { agent_id: agent } });
+  const session = step.data?.sessionId;
+  useEffect(() => {
+    if (session) go(to(["a", agent, "s", session], { step: id }));
+  }, [session]);
+  return (
+    <>
+      <h1>
+        Step <span class="name">{id}</span>
+      </h1>
+      <Shown from={step}>{() => null}</Shown>
+    </>
+  );
+}
