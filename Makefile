@@ -45,7 +45,7 @@ BUF := $(VENV)/bin/buf
 SERVER := bin/loom-bridge-server
 MODEL := bin/use-multilingual-3.model
 BENCH := bin/loom-bridge-bench
-TYPESCRIPT := .ci/typescript
+TYPESCRIPT := clients/typescript
 # What was tested last, by the times of files: a fresh clone has none.
 STAMPS := .ci/.stamps
 DEPLOY := server/cmd/loom-bridge-server/deploy
@@ -244,9 +244,9 @@ py-test-lowest: build py-sync $(VENV_LOWEST_STAMP) ## The tests for the built pa
 	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory .venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -o pythonpath='tests examples' --without-server --ignore tests/test_providers_libraries.py --ignore tests/test_providers_runs.py
 
 .PHONY: ts-test
-ts-test: $(STAMPS)/ts-test ## Generate a TypeScript client with npm's generator and call the built server, if the protos changed
+ts-test: $(STAMPS)/ts-test ## Generate, build and test the TypeScript client against the built server, if it or the protos changed
 
-$(STAMPS)/ts-test: $(wildcard proto/loombridge/v1/*.proto) $(shell find $(TYPESCRIPT) -maxdepth 1 -type f) | build py-sync
+$(STAMPS)/ts-test: $(wildcard proto/loombridge/v1/*.proto) $(shell find $(TYPESCRIPT) \( -name node_modules -o -name gen -o -name build \) -prune -o -type f -print) | build py-sync
 	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) $(TYPESCRIPT)/run
 	@mkdir -p $(STAMPS) && touch $@
 

@@ -97,7 +97,7 @@ class FaceTest(unittest.TestCase):
 
     def test_typescript(self) -> None:
         """Every test calls the server."""
-        self.assertTrue(self.reach.is_face(".ci/typescript/a.test.ts", "a query"))
+        self.assertTrue(self.reach.is_face("clients/typescript/test/a.test.ts", "a query"))
 
 
 class RowsTest(unittest.TestCase):
