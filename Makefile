@@ -174,7 +174,7 @@ SIGN_KEY ?=
 SIGNERS ?= $(DEPLOY)/release.signers
 SIGNATURE = $(if $(SIGN_KEY),'$(SIGN_KEY)' '$(SIGNERS)')
 .PHONY: release
-release: wheels $(NFPM_STAMP) ## Write dist/, all that a VERSION=X.Y.Z is installed from; SIGN_KEY=FILE signs it
+release: wheels ts-build $(NFPM_STAMP) ## Write dist/, all that a VERSION=X.Y.Z is installed from; SIGN_KEY=FILE signs it
 	@command -v mmdebstrap >/dev/null || { echo "Missing mmdebstrap: apt-get install mmdebstrap"; exit 1; }
 	PATH='$(TOOLS)':"$$PATH" $(PYTHON) -B .ci/release.py $(DIST) $(VERSION) $(SERVER) $(MODEL) $(SIGNATURE)
 
@@ -182,7 +182,7 @@ release: wheels $(NFPM_STAMP) ## Write dist/, all that a VERSION=X.Y.Z is instal
 ARM64 := bin/arm64/loom-bridge-server
 ARM64_ROOT ?= /var/tmp/loom-bridge-arm64
 .PHONY: release-arm64
-release-arm64: $(MODEL) $(NFPM_STAMP) ## Add to dist/ what runs on arm64, but an image: compiled here, in ARM64_ROOT; needs root
+release-arm64: $(MODEL) ts-build $(NFPM_STAMP) ## Add to dist/ what runs on arm64, but an image: compiled here, in ARM64_ROOT; needs root
 	@mkdir -p $(dir $(ARM64))
 	.ci/cross $(ARM64_ROOT) env GOARCH=arm64 CGO_ENABLED=1 CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
 	  bash -c "$$BUILD_ARM64"
@@ -191,8 +191,8 @@ release-arm64: $(MODEL) $(NFPM_STAMP) ## Add to dist/ what runs on arm64, but an
 release-arm64: export BUILD_ARM64 = $(call STATIC,$(ARM64))
 
 .PHONY: release-test
-release-test: $(RUN_STAMP) ## Install dist/ on new roots by each road and time it; AGAIN=FOLDER also builds it there anew
-	$(RUN)/bin/python -B .ci/release_test.py $(DIST) $(AGAIN)
+release-test: py-sync ## Install dist/ on new roots by each road and time it; AGAIN=FOLDER also builds it there anew
+	$(VENV)/bin/python -B .ci/release_test.py $(DIST) $(AGAIN)
 
 # Where `loom run` looks first for a server that it did not build itself.
 LOOM_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/loom/bin/latest
@@ -242,6 +242,10 @@ py-test-lowest: build py-sync $(VENV_LOWEST_STAMP) ## The tests for the built pa
 	$(VENV_LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps $(CLIENT)/dist/*.whl
 	$(VENV_LOWEST)/bin/python -m pip check
 	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory .venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -o pythonpath='tests examples' --without-server --ignore tests/test_providers_libraries.py --ignore tests/test_providers_runs.py
+
+.PHONY: ts-build
+ts-build: py-sync ## Build what the npm package of the TypeScript client has
+	VENV=$(CURDIR)/$(VENV) $(TYPESCRIPT)/run
 
 .PHONY: ts-test
 ts-test: $(STAMPS)/ts-test ## Generate, build and test the TypeScript client against the built server, if it or the protos changed

@@ -1,9 +1,9 @@
 """Writes what a release has, from a binary of `make build-static`.
 
 Into FOLDER, where wheels may lie already: an archive to unpack, a package for Debian and one
-for RPM, a container image, a bill of materials, the checksums of all, and with a KEY of
-ssh-keygen their signature, which users check by its public half in SIGNERS. The same commit
-gives the same bytes on the same system.
+for RPM, two for npm, a container image, a bill of materials, the checksums of all, and with a
+KEY of ssh-keygen their signature, which users check by its public half in SIGNERS. The same
+commit gives the same bytes on the same system.
 
 What was compiled in another root, which LINKED_IN names, gets no image.
 
@@ -23,6 +23,7 @@ from pathlib import Path
 
 import image
 import model
+import npm
 import sbom
 import wheel
 
@@ -165,6 +166,9 @@ def main(
         unpacked = files | {name: about[name] for name in wanted} | {"sbom.json": bill}
         packed = image.layer({f"{base}/{name}": file for name, file in unpacked.items()}, when)
         (folder / f"{base}.tar.gz").write_bytes(image.packed(packed))
+
+        npm.client(folder, when)
+        npm.server(folder, arch, {file.name: file for file in (binary, beside, notice)}, when)
 
         variables = {"VERSION": version, "ARCH": arch, "LIBC": f"{major}.{minor}"}
         packages(folder, variables | {"SOURCE_DATE_EPOCH": str(when)}, files | about)

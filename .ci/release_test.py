@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import npm_test
 import wheel_test
 
 import loombridge.sync
@@ -276,6 +277,11 @@ class Release:
         with self.road("wheel", "pip install 'loombridge[server]'"):
             must(wheel_test.main(self.folder) == 0, "the README's program runs")
 
+    def npm(self) -> None:
+        """Install by npm."""
+        with self.road("npm", "npm install loom-bridge; npx loom-bridge"):
+            must(npm_test.main(self.folder) == 0, "the page's program runs")
+
     def rebuilt(self, target: Path) -> None:
         """Build the binary again elsewhere, from nothing, and compare."""
         begin = time.monotonic()
@@ -312,6 +318,7 @@ def main(folder: Path, again: Path | None) -> None:
             release.rpm,
             release.image,
             release.wheel,
+            release.npm,
         ):
             step()
         if again:
