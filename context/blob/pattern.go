@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/blob/automaton"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 )
 
@@ -181,16 +180,11 @@ type places struct {
 	pattern *LinePattern
 	text    []byte
 	next    []int // of each needed text, from the last place asked for on
-	// automaton finds lines when no text is needed.
-	automaton *automaton.Automaton
 }
 
 // begin takes a text: in lower case when the pattern folds.
 func (p *places) begin(text []byte) {
 	p.text = text
-	if len(p.pattern.needed) == 0 && p.automaton == nil {
-		p.automaton = automaton.New(p.pattern.program)
-	}
 	p.next = append(p.next[:0], make([]int, len(p.pattern.needed))...)
 	for i := range p.next {
 		p.next[i] = -1
@@ -200,8 +194,8 @@ func (p *places) begin(text []byte) {
 // after returns the first place from the beginning of a line on, or -1. Places
 // must be asked for in order.
 func (p *places) after(from int) int {
-	if len(p.next) == 0 {
-		return p.automaton.LineAfter(p.text, from)
+	if len(p.next) == 0 && from < len(p.text) {
+		return from
 	}
 	first := len(p.text)
 	for i, at := range p.next {
