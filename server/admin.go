@@ -91,7 +91,7 @@ func (s *adminService) GetStatus(ctx context.Context, r *loombridgev1.GetStatusR
 // storeStatus says how the store is. Whose data is damaged is for the log alone.
 func (s *adminService) storeStatus() *loombridgev1.StoreStatus {
 	condition, _ := s.store.Condition()
-	status := &loombridgev1.StoreStatus{Writable: condition.Failed == nil}
+	status := &loombridgev1.StoreStatus{}
 	if condition.Failed != nil {
 		status.Problem = publicText(condition.Failed)
 	}

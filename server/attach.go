@@ -159,7 +159,7 @@ func (s *bridgeService) open(a *attachment, r agents.Registration) (*agents.Link
 }
 
 func (a *attachment) ready() *loombridgev1.AttachResponse {
-	return &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.AttachReady{
+	return &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.SubscriptionReady{
 		Positions: convert.TopicPositions(a.subscription.Positions()), HeartbeatInterval: durationpb.New(a.interval), ServerTime: convert.Timestamp(a.before),
 	}}}
 }
@@ -193,7 +193,7 @@ func (a *attachment) Receive(ctx context.Context) error {
 
 // beat notes a heartbeat with what it brings, and answers it.
 func (a *attachment) beat(ctx context.Context, ref int64, r *loombridgev1.AttachHeartbeat) streamAnswer {
-	reply := &loombridgev1.AttachAnswer{Ref: ref, ServerTime: convert.Timestamp(a.now())}
+	reply := &loombridgev1.AttachAnswer{Ref: ref, Ready: &loombridgev1.SubscriptionReady{ServerTime: convert.Timestamp(a.now())}}
 	err := validate.AttachHeartbeat(r)
 	scope := kv.AgentScope(a.tenant, a.agentID)
 	if err == nil {
@@ -219,7 +219,8 @@ func (a *attachment) subscribe(ctx context.Context, ref int64, r *loombridgev1.S
 	if err != nil {
 		return a.refusal(ctx, ref, within("subscribe", err))
 	}
-	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: ref, Positions: convert.TopicPositions(positions), ServerTime: convert.Timestamp(now)}}
+	ready := &loombridgev1.SubscriptionReady{Positions: convert.TopicPositions(positions), ServerTime: convert.Timestamp(now)}
+	return streamAnswer{reply: &loombridgev1.AttachAnswer{Ref: ref, Ready: ready}}
 }
 
 func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.SubscribeRequest) ([]events.Position, error) {
@@ -260,9 +261,10 @@ func (a *attachment) errorOf(ctx context.Context, err error) *loombridgev1.Attac
 	}
 	out := &loombridgev1.AttachError{Reason: row.reason, Message: validate.Cut(text, maxMessageBytes)}
 	for _, v := range violationsOf(err) {
-		out.Fields = append(out.Fields, &loombridgev1.AttachFieldViolation{
-			Field: validate.Cut(v.Field, maxDescriptionBytes), Description: validate.Cut(v.Description, maxDescriptionBytes),
-		})
+		if out.Fields == nil {
+			out.Fields = make(map[string]string)
+		}
+		out.Fields[validate.Cut(v.Field, maxDescriptionBytes)] = validate.Cut(v.Description, maxDescriptionBytes)
 	}
 	return out
 }

@@ -26,7 +26,7 @@ const attachPatience = 20 * time.Second
 type attachment struct {
 	tb     testing.TB
 	stream loombridgev1.BridgeService_AttachClient
-	ready  *loombridgev1.AttachReady
+	ready  *loombridgev1.SubscriptionReady
 	seen   []*loombridgev1.AttachResponse // received, and not what was waited for
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +38,7 @@ func TestAttachRegisters(t *testing.T) {
 			{Name: "other", ParametersSchemaJson: `{"type":"object"}`},
 		},
 	})
-	want := &loombridgev1.AttachReady{
+	want := &loombridgev1.SubscriptionReady{
 		Positions:         []*loombridgev1.TopicPosition{{Topic: "jobs", AfterSequence: new(int64(0))}},
 		HeartbeatInterval: durationpb.New(time.Second), ServerTime: timestamppb.New(s.Clock.Now()),
 	}
@@ -204,7 +205,7 @@ func TestAttachRefusesSingleMessages(t *testing.T) {
 		{"no topic", publish(&loombridgev1.EmitRequest{}), "INVALID_REQUEST", []string{"publish.topic"}},
 		{"pattern as topic", publish(&loombridgev1.EmitRequest{Topic: "a.*"}), "INVALID_REQUEST", []string{"publish.topic"}},
 		{"other agent", publish(&loombridgev1.EmitRequest{AgentId: "lead", Topic: "a"}), "INVALID_REQUEST", []string{"publish.agent_id"}},
-		{"long type and tag", publish(&loombridgev1.EmitRequest{Topic: "a", Type: long, Tags: []string{"", long}}), "INVALID_REQUEST", []string{"publish.type", "publish.tags[1]"}},
+		{"long type and tag", publish(&loombridgev1.EmitRequest{Topic: "a", Type: long, Tags: []string{"", long}}), "INVALID_REQUEST", []string{"publish.tags[1]", "publish.type"}},
 		{"no JSON", publish(&loombridgev1.EmitRequest{Topic: "a", PayloadForm: &loombridgev1.EmitRequest_PayloadJson{PayloadJson: "{"}}), "INVALID_REQUEST", []string{"publish.payload"}},
 		{"reserved", publish(&loombridgev1.EmitRequest{Topic: "agent.status"}), "RESERVED_TOPIC", nil},
 		{"nothing to subscribe to", subscribe(), "INVALID_REQUEST", []string{"subscribe.topics"}},
@@ -220,9 +221,10 @@ func TestAttachRefusesSingleMessages(t *testing.T) {
 			t.Errorf("%s: %v", test.name, failure)
 		}
 		var fields []string
-		for _, f := range failure.GetFields() {
-			fields = append(fields, f.GetField())
+		for field := range failure.GetFields() {
+			fields = append(fields, field)
 		}
+		slices.Sort(fields)
 		if diff := cmp.Diff(test.fields, fields); diff != "" {
 			t.Errorf("%s: fields (-want +got):\n%s", test.name, diff)
 		}
@@ -288,7 +290,7 @@ func TestAttachSubscribesAsItGoes(t *testing.T) {
 	answer := a.subscribe(1, &loombridgev1.TopicPosition{Topic: "old", AfterSequence: new(int64(0))}, &loombridgev1.TopicPosition{Topic: "a.*"},
 		&loombridgev1.TopicPosition{Topic: "typed", EventTypes: []string{"yes"}, Headers: map[string]string{"k": "v"}})
 	want := []*loombridgev1.TopicPosition{{Topic: "old", AfterSequence: new(int64(0))}, {Topic: "typed", AfterSequence: new(int64(0))}}
-	if diff := cmp.Diff(want, answer.GetPositions(), protocmp.Transform()); diff != "" || answer.GetServerTime() == nil {
+	if diff := cmp.Diff(want, answer.GetReady().GetPositions(), protocmp.Transform()); diff != "" || answer.GetReady().GetServerTime() == nil {
 		t.Errorf("positions (-want +got):\n%s", diff)
 	}
 	if e := a.event(); e.GetTopic() != "old" || e.GetSequence() != 1 {
@@ -351,7 +353,7 @@ func TestAttachHeartbeats(t *testing.T) {
 	s.Clock.Advance(time.Second)
 	MustBecome(t, "inactive", func() bool { return status() == agents.Inactive })
 	a.send(heartbeatMessage(5))
-	if answer := a.answer(5); !answer.GetServerTime().AsTime().Equal(s.Clock.Now()) {
+	if answer := a.answer(5); !answer.GetReady().GetServerTime().AsTime().Equal(s.Clock.Now()) {
 		t.Errorf("answer %v", answer)
 	}
 	if status() != agents.Active {

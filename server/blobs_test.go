@@ -113,7 +113,7 @@ func TestListBlobs(t *testing.T) {
 		t.Errorf("usage = %v", u)
 	}
 	s.Clock.Advance(24 * time.Hour)
-	if first := MustList(t, s, &loombridgev1.ListBlobsRequest{IncludeClosed: true})[0]; !first.GetExpired() {
+	if first := MustList(t, s, &loombridgev1.ListBlobsRequest{IncludeClosed: true})[0]; s.Clock.Now().Before(first.GetExpireTime().AsTime()) {
 		t.Errorf("after its time: %v", first)
 	}
 	must(t, readError(t, s, made[0].GetPath()))

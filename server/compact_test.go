@@ -85,8 +85,6 @@ func TestCompactHistory(t *testing.T) {
 	_, err := s.Context.Undo(t.Context(), &loombridgev1.UndoRequest{AgentId: agent, SessionId: "s1"})
 	must(t, err)
 	after := w.assemble(true)
-	// The log has moved on, though it says the same.
-	before.Receipt.Sequences, after.Receipt.Sequences = nil, nil
 	checkSame(t, "after the undo", before, after)
 }
 
@@ -279,7 +277,7 @@ func TestReportUsage(t *testing.T) {
 	}
 	learned, err := s.Context.ReportUsage(t.Context(), report)
 	must(t, err)
-	if learned.GetCountedTokens() != first.GetTokens().GetTokens() || learned.GetRatio() < 1.05 || learned.GetRatio() > 1.15 {
+	if learned.GetRatio() < 1.05 || learned.GetRatio() > 1.15 {
 		t.Errorf("learned = %v", learned)
 	}
 	MustSteps(t, w, 1)

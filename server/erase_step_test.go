@@ -96,7 +96,7 @@ func furnishSteps(t *testing.T, server *servertest.Server) stepped {
 	must(t, err)
 	s.step("s", "", 9, 3)
 	s.prompt("s")
-	_, err = s.Context.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "s", ChildId: "achild", Goal: "watch the sea", ForkFrom: &loombridgev1.ForkPoint{}}) // step 10
+	_, err = s.Context.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "s", ChildId: "achild", Goal: "watch the sea", ForkFrom: new("")}) // step 10
 	must(t, err)
 	s.step("other", "", 11, 3)
 	s.prompt("other")

@@ -96,7 +96,7 @@ func furnish(t *testing.T, s *servertest.Server, agent, other string) {
 	_, err = s.Context.UpdateWorking(ctx, &loombridgev1.UpdateWorkingRequest{AgentId: agent, SessionId: "s", Goal: &goal})
 	must(t, err)
 	prompt(t, s, agent)
-	_, err = s.Context.SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{AgentId: agent, SessionId: "s", ChildId: agent + "child", Goal: "watch the sea", ForkFrom: &loombridgev1.ForkPoint{}})
+	_, err = s.Context.SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{AgentId: agent, SessionId: "s", ChildId: agent + "child", Goal: "watch the sea", ForkFrom: new("")})
 	must(t, err)
 }
 
@@ -194,7 +194,7 @@ func TestEraseScope(t *testing.T) {
 			t.Errorf("%d %s were erased, a dry run found %d", n, kind, counted.GetCounts()[kind])
 		}
 	}
-	if done.GetEntries() != counted.GetEntries() || done.GetBytes() != counted.GetBytes() || done.GetResumed() || done.GetSequences()["records"] == 0 ||
+	if done.GetEntries() != counted.GetEntries() || done.GetBytes() != counted.GetBytes() || done.GetResumed() ||
 		done.GetBytesState() != loombridgev1.EraseBytesState_ERASE_BYTES_STATE_KEPT {
 		t.Errorf("the result is %v, a dry run's %v", done, counted)
 	}

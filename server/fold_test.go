@@ -126,7 +126,7 @@ func (w *work) checkBatch(receipt *loombridgev1.Receipt) {
 		for _, ref := range eachRef(f.GetRefs()) {
 			folded[ref] = true
 		}
-		if f.GetTokens() >= f.GetBeforeTokens() || f.GetFirstPosition() == 0 || f.GetLastPosition() < f.GetFirstPosition() {
+		if f.GetTokens() >= f.GetBeforeTokens() {
 			w.tb.Errorf("fold %v", f)
 		}
 	}
@@ -209,7 +209,7 @@ func (w *work) undo(before *loombridgev1.AssembleResponse) {
 	request := &loombridgev1.UndoRequest{AgentId: agent, SessionId: w.session, Batch: batch.GetNumber(), RequestId: "undo-1"}
 	undone, err := w.server.Context.Undo(w.tb.Context(), request)
 	must(w.tb, err)
-	if diff := cmp.Diff(batch.GetRefs(), undone.GetRefs()); diff != "" || undone.GetBatch() != batch.GetNumber() {
+	if diff := cmp.Diff(batch.GetRefs(), undone.GetRefs()); diff != "" {
 		w.tb.Errorf("undone %v, refs (-want +got):\n%s", undone, diff)
 	}
 	again, err := w.server.Context.Undo(w.tb.Context(), request)

@@ -53,7 +53,7 @@ var cacheMark = regexp.MustCompile(`,?"cache_control":\{[^}]*\}`)
 func (f *forking) fork(child, prompt string) *loombridgev1.ChildAgent {
 	f.Helper()
 	got, err := f.s.Context.SpawnAgent(f.Context(), &loombridgev1.SpawnAgentRequest{
-		AgentId: agent, SessionId: "s1", ChildId: child, Goal: "goal of " + child, ForkFrom: &loombridgev1.ForkPoint{PromptId: prompt},
+		AgentId: agent, SessionId: "s1", ChildId: child, Goal: "goal of " + child, ForkFrom: new(prompt),
 	})
 	must(f, err)
 	return got
@@ -81,7 +81,7 @@ func TestForksBeginAsTheirParent(t *testing.T) {
 			for shared < min(len(parent), len(child)) && parent[shared] == child[shared] {
 				shared++
 			}
-			if !c.GetFork() || 100*shared < 95*len(child) {
+			if 100*shared < 95*len(child) {
 				t.Errorf("%d of %d bytes are shared: the parent's\n%s\nthe fork's\n%s", shared, len(child), parent, child[shared:])
 			}
 			fork := 0
@@ -131,11 +131,11 @@ func TestForksReadNothingElse(t *testing.T) {
 		_, err := f.s.Context.SpawnAgent(t.Context(), r)
 		return err
 	}
-	MustFail(t, spawn(&loombridgev1.SpawnAgentRequest{ChildId: "early", ForkFrom: &loombridgev1.ForkPoint{}}), codes.NotFound, "PROMPT_GONE")
+	MustFail(t, spawn(&loombridgev1.SpawnAgentRequest{ChildId: "early", ForkFrom: new("")}), codes.NotFound, "PROMPT_GONE")
 	sent, _ := f.ask(agent, "s1")
-	MustFail(t, spawn(&loombridgev1.SpawnAgentRequest{ChildId: "none", ForkFrom: &loombridgev1.ForkPoint{PromptId: "nothing"}}), codes.NotFound, "PROMPT_GONE")
-	MustFail(t, spawn(&loombridgev1.SpawnAgentRequest{ChildId: "tools", Tools: []string{"fs:read_file"}, ForkFrom: &loombridgev1.ForkPoint{}}), codes.InvalidArgument, "INVALID_REQUEST")
-	MustFail(t, spawn(&loombridgev1.SpawnAgentRequest{ChildId: "long", ForkFrom: &loombridgev1.ForkPoint{PromptId: strings.Repeat("x", 129)}}), codes.InvalidArgument, "INVALID_REQUEST")
+	MustFail(t, spawn(&loombridgev1.SpawnAgentRequest{ChildId: "none", ForkFrom: new("nothing")}), codes.NotFound, "PROMPT_GONE")
+	MustFail(t, spawn(&loombridgev1.SpawnAgentRequest{ChildId: "tools", Tools: []string{"fs:read_file"}, ForkFrom: new("")}), codes.InvalidArgument, "INVALID_REQUEST")
+	MustFail(t, spawn(&loombridgev1.SpawnAgentRequest{ChildId: "long", ForkFrom: new(strings.Repeat("x", 129))}), codes.InvalidArgument, "INVALID_REQUEST")
 	got, err := f.s.Context.WaitAgents(t.Context(), &loombridgev1.WaitAgentsRequest{AgentId: agent})
 	must(t, err)
 	if n := len(got.GetChildren()); n > 0 {
@@ -144,13 +144,13 @@ func TestForksReadNothingElse(t *testing.T) {
 
 	c := f.fork("c1", "")
 	again, err := f.s.Context.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
-		AgentId: agent, SessionId: "s1", ChildId: "c2", Goal: "twice", RequestId: "r", ForkFrom: &loombridgev1.ForkPoint{},
+		AgentId: agent, SessionId: "s1", ChildId: "c2", Goal: "twice", RequestId: "r", ForkFrom: new(""),
 	})
 	must(t, err)
 	f.work(1)
 	f.ask(agent, "s1")
 	same, err := f.s.Context.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
-		AgentId: agent, SessionId: "s1", ChildId: "c2", Goal: "twice", RequestId: "r", ForkFrom: &loombridgev1.ForkPoint{},
+		AgentId: agent, SessionId: "s1", ChildId: "c2", Goal: "twice", RequestId: "r", ForkFrom: new(""),
 	})
 	must(t, err)
 	if diff := cmp.Diff(again, same, protocmp.Transform()); diff != "" {

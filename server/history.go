@@ -71,7 +71,7 @@ func (s *contextService) EndSession(ctx context.Context, r *loombridgev1.EndSess
 	}
 	out := &loombridgev1.EndSessionResponse{LastPosition: int64(last)}
 	if r.Reward != nil {
-		out.PlaybookId, err = s.lessons.Learn(ctx, scope, r.GetSessionId(), r.GetReward(), r.GetTaskType())
+		_, err = s.lessons.Learn(ctx, scope, r.GetSessionId(), r.GetReward(), r.GetTaskType())
 	}
 	return out, err
 }
@@ -102,7 +102,7 @@ func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return &loombridgev1.UndoResponse{Batch: int64(undone.Batch), Refs: session.RefRuns(undone.Refs)}, nil
+	return &loombridgev1.UndoResponse{Refs: session.RefRuns(undone.Refs)}, nil
 }
 
 // ReportUsage says what a provider counted for a prompt, or that it refused one.
@@ -129,7 +129,7 @@ func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.Report
 		return nil, err
 	}
 	return &loombridgev1.ReportUsageResponse{
-		CountedTokens: convert.Int32(learned.Counted), Ratio: learned.Ratio, MissedTokens: convert.Int32(learned.Missed),
+		Ratio: learned.Ratio, MissedTokens: convert.Int32(learned.Missed),
 	}, nil
 }
 

@@ -28,7 +28,7 @@ const (
 
 // plain settings do not vary.
 func plain() *loombridgev1.PromptSettings {
-	return &loombridgev1.PromptSettings{Variation: &loombridgev1.VariationSettings{Disabled: new(true)}}
+	return &loombridgev1.PromptSettings{Variation: new(0.0)}
 }
 
 // MustPrompt assembles a prompt of the agent's default session without tools.
@@ -289,7 +289,7 @@ func TestPlanAndGoal(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	// Some turn has a bar, bullets and another label; the block has none of them.
-	varied := &loombridgev1.PromptSettings{Variation: &loombridgev1.VariationSettings{Level: new(0.8)}}
+	varied := &loombridgev1.PromptSettings{Variation: new(0.8)}
 	seen := make(map[string]bool)
 	for turn := range 40 {
 		p := MustPrompt(t, s, &loombridgev1.AssembleRequest{Settings: varied, TurnId: fmt.Sprint("t", turn)})
@@ -326,7 +326,7 @@ func TestVariationIsDetermined(t *testing.T) {
 	s := servertest.Start(t, nil)
 	MustTell(t, s, loombridgev1.Role_ROLE_USER, "Go on")
 	MustUpdateWorking(t, s, &loombridgev1.UpdateWorkingRequest{Goal: new("Win"), Plan: planOf(&loombridgev1.PlanItem{Text: "a"})})
-	ask := func(session, turn string, v *loombridgev1.VariationSettings) *loombridgev1.AssembleResponse {
+	ask := func(session, turn string, v *float64) *loombridgev1.AssembleResponse {
 		return MustPrompt(t, s, &loombridgev1.AssembleRequest{SessionId: session, TurnId: turn, System: "S", DryRun: true, Settings: &loombridgev1.PromptSettings{Variation: v}})
 	}
 	lasts := make(map[string]bool)
@@ -340,11 +340,12 @@ func TestVariationIsDetermined(t *testing.T) {
 		if systemText(first) != "S" {
 			t.Fatalf("turn %s has another system message: %q", id, systemText(first))
 		}
-		for _, level := range []float64{0, 0.8} {
-			forms := vary.Choose("default", id, level)
-			if got := lastText(ask("", id, &loombridgev1.VariationSettings{Level: &level})); !strings.Contains(got, forms.Label+" "+forms.Progress.Text(0, 1)) {
-				t.Errorf("level %v, turn %s: %q", level, id, got)
-			}
+		forms := vary.Choose("default", id, 0.8)
+		if got := lastText(ask("", id, new(0.8))); !strings.Contains(got, forms.Label+" "+forms.Progress.Text(0, 1)) {
+			t.Errorf("turn %s: %q", id, got)
+		}
+		if got := lastText(ask("", id, new(0.0))); !strings.Contains(got, "Progress: 0/1 steps completed") {
+			t.Errorf("turn %s at level 0: %q", id, got)
 		}
 	}
 	if len(lasts) < 3 {
@@ -352,7 +353,7 @@ func TestVariationIsDetermined(t *testing.T) {
 	}
 	level := 0.81
 	_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, Settings: &loombridgev1.PromptSettings{
-		Variation: &loombridgev1.VariationSettings{Level: &level},
+		Variation: &level,
 	}})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }

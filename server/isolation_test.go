@@ -112,7 +112,7 @@ func (f *forest) plant(ctx context.Context, tree int) {
 			if f.dice.IntN(4) == 0 { // it is told all that its parent knows
 				_, err := f.s.Context.Assemble(f.Context(), &loombridgev1.AssembleRequest{AgentId: above.id})
 				must(f, err)
-				spawn.ForkFrom = &loombridgev1.ForkPoint{}
+				spawn.ForkFrom = new("")
 				for _, s := range f.secrets {
 					s.knows[a.id] = s.knows[a.id] || s.knows[above.id]
 				}

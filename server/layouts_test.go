@@ -74,7 +74,7 @@ func everything() *loombridgev1.PromptSettings {
 			{Name: "facts", Phase: loombridgev1.InjectionPhase_INJECTION_PHASE_USER_CONTEXT, Cache: loombridgev1.CacheStrategy_CACHE_STRATEGY_SESSION, XmlTag: "facts", Content: "The paper is called Dawn."},
 			{Name: "clock", Phase: loombridgev1.InjectionPhase_INJECTION_PHASE_RUNTIME, Content: "It is late."},
 		},
-		Variation: &loombridgev1.VariationSettings{Disabled: new(true)},
+		Variation: new(0.0),
 	}
 }
 

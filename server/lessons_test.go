@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -38,9 +39,17 @@ func TestSessionsBecomePlaybooks(t *testing.T) {
 	}
 	end := func(session string, reward float64) string {
 		t.Helper()
-		got, err := s.Context.EndSession(t.Context(), &loombridgev1.EndSessionRequest{AgentId: agent, SessionId: session, Reward: &reward, TaskType: "repair"})
+		_, err := s.Context.EndSession(t.Context(), &loombridgev1.EndSessionRequest{AgentId: agent, SessionId: session, Reward: &reward, TaskType: "repair"})
 		must(t, err)
-		return got.GetPlaybookId()
+		drafts, err := s.Memory.ListRecords(t.Context(), &loombridgev1.ListRecordsRequest{AgentId: agent, Filter: fmt.Sprintf(`kind = "playbook" AND metadata.source_session_id = %q`, session)})
+		must(t, err)
+		if len(drafts.GetRecords()) == 0 {
+			return ""
+		}
+		if n := len(drafts.GetRecords()); n > 1 {
+			t.Errorf("session %s has %d drafts", session, n)
+		}
+		return drafts.GetRecords()[0].GetId()
 	}
 	for session, test := range map[string]struct {
 		reward float64

@@ -12,7 +12,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/relations"
@@ -53,7 +52,6 @@ type memoryService struct {
 	memory   Memory
 	grants   *grants.Store
 	erasures *live.Worker
-	backups  *backup.Keeper
 	limits   Limits
 }
 
@@ -79,13 +77,7 @@ func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grp
 	if err != nil {
 		return within("subject", err)
 	}
-	var known []backup.Backup
-	if s.backups != nil {
-		if known, err = s.backups.Folder().List(); err != nil && len(known) == 0 {
-			return err
-		}
-	}
-	return stream.Send(convert.EraseResult(&done, r.GetDryRun(), known))
+	return stream.Send(convert.EraseResult(&done, r.GetDryRun()))
 }
 
 // GetRecord returns one record by id or key.

@@ -195,7 +195,7 @@ func TestRelationsHaveLimits(t *testing.T) {
 	}
 	answer, err := s.Bridge.MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: agent, Query: "hub", Related: &loombridgev1.RelatedOptions{Limit: 50}})
 	must(t, err)
-	if r := answer.GetReceipt(); r.GetRelated() != 50 || r.GetLeftOut()["related_over_limit"] == 0 || len(answer.GetHits()) != 51 {
+	if r := answer.GetReceipt(); r.GetLeftOut()["related_over_limit"] == 0 || len(answer.GetHits()) != 51 {
 		t.Errorf("of a hub: %d hits, %v", len(answer.GetHits()), r)
 	}
 	_, err = s.Memory.DeleteRecords(t.Context(), &loombridgev1.DeleteRecordsRequest{AgentId: agent, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "hub"}})
@@ -250,7 +250,7 @@ func TestRelatedRecordsComeAlong(t *testing.T) {
 	mustBe := func(when string, r *loombridgev1.MemoryQueryRequest, want ...string) *loombridgev1.QueryReceipt {
 		t.Helper()
 		got, receipt := throughs(t, s, r)
-		if !slices.Equal(got, want) || int(receipt.GetRelated()) != len(want)-1 && len(want) > 0 {
+		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q; %v", when, got, want, receipt)
 		}
 		return receipt

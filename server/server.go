@@ -308,7 +308,7 @@ func (s *Server) registerNative() {
 		shares:  s.shares, now: s.now, log: s.observer.Log,
 	}
 	loombridgev1.RegisterBridgeServiceServer(s.grpc, calls)
-	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, erasures: d.Erasures, backups: s.backups, limits: s.limits})
+	loombridgev1.RegisterMemoryServiceServer(s.grpc, &memoryService{memory: d.Memory, grants: d.Grants, erasures: d.Erasures, limits: s.limits})
 	loombridgev1.RegisterTransferServiceServer(s.grpc, &transferService{memory: d.Memory, grants: d.Grants, mover: d.Mover, limits: s.limits})
 	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants, MaxSendBytes: s.limits.MaxSendBytes})
 	contexts := &contextService{

@@ -60,7 +60,7 @@ func settingsFor(user string) *loombridgev1.PromptSettings {
 
 // What the memory knows of the user, the subject and how to go about it enters by itself,
 // in the order of the layout, with notes and recent tasks; the receipt names what was
-// read, and how far.
+// read.
 //
 // I12, I13, I14, I03, F09, F19, F20, G15, M18, P45
 func TestMemoryEntersByItself(t *testing.T) {
@@ -100,10 +100,6 @@ func TestMemoryEntersByItself(t *testing.T) {
 	}
 	if !strings.Contains(text, "<notes>\n- Never open the valve\n</notes>") {
 		t.Errorf("no notes in\n%s", text)
-	}
-	sequences := got.GetReceipt().GetSequences()
-	if sequences["session"] == 0 || sequences["memory"] == 0 || sequences["user_memory"] == 0 {
-		t.Errorf("read up to %v", sequences)
 	}
 	if refs := sectionOf(got, "playbook").GetRefs(); len(refs) != 1 || refs[0] != playbook.GetId() {
 		t.Errorf("the playbook's refs are %v", refs)

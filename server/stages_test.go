@@ -33,7 +33,7 @@ func TestStagesInOrder(t *testing.T) {
 	must(t, err)
 	ask := func(budget int32) *loombridgev1.AssembleResponse {
 		settings := patient("")
-		settings.Variation = &loombridgev1.VariationSettings{Disabled: new(true)}
+		settings.Variation = new(0.0)
 		settings.Injections = []*loombridgev1.Injection{{Name: "own", Phase: runtimePhase, MaxTokens: 20, Content: strings.Repeat("a line of words\n", 100)}}
 		got, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{
 			AgentId: agent, SessionId: "s", WithoutTools: true, Model: "gpt-4o", MaxTokens: budget, Settings: settings, History: literally("three_phase"),

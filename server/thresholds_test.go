@@ -51,7 +51,7 @@ func (c caller) add(n int, topic, more string) {
 func (c caller) shown(change func(*loombridgev1.PromptSettings)) *loombridgev1.AssembleResponse {
 	c.tb.Helper()
 	settings := patient("eva")
-	settings.Variation = &loombridgev1.VariationSettings{Disabled: new(true)}
+	settings.Variation = new(0.0)
 	settings.Tools = &loombridgev1.ToolSelection{None: true}
 	if change != nil {
 		change(settings)

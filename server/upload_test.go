@@ -122,11 +122,8 @@ func TestUploadsThatRecordNothing(t *testing.T) {
 		t.Errorf("%d steps were recorded", len(steps))
 	}
 	s.Clock.Advance(25 * time.Hour)
-	collected, err := s.Context.CollectGarbage(t.Context(), &loombridgev1.CollectGarbageRequest{AgentId: agent})
+	_, err = s.Context.CollectGarbage(t.Context(), &loombridgev1.CollectGarbageRequest{AgentId: agent})
 	must(t, err)
-	if collected.GetOrphanChunks() == 0 {
-		t.Error("what the uploads left stays for ever")
-	}
 	if blobs := MustList(t, s, &loombridgev1.ListBlobsRequest{}); len(blobs) != 0 {
 		t.Errorf("%d blobs were kept", len(blobs))
 	}

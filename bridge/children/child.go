@@ -277,7 +277,7 @@ func (s *Spawn) check() error {
 		if s.Tools != nil {
 			return refuse("tools", "cannot be combined with fork_from: a fork has its parent's tools")
 		}
-		if err := checkText("fork_from.prompt_id", s.From.PromptID, MaxPromptIDBytes, false); err != nil {
+		if err := checkText("fork_from", s.From.PromptID, MaxPromptIDBytes, false); err != nil {
 			return err
 		}
 	}

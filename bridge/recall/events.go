@@ -44,7 +44,7 @@ type heard struct {
 // events returns the most important events of the agent and its parent in the session,
 // oldest first. Events of other agents are not shown: as messages they would read as the
 // agent's own words.
-func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]messageEntry, uint64, error) {
+func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]messageEntry, error) {
 	actions := a.Settings.Sources.EventActions
 	if len(actions) == 0 {
 		actions = defaultActions
@@ -55,15 +55,13 @@ func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]messageEntry, uint
 	}
 	words := askedWords(a, t.Terms)
 	var all []heard
-	var sequences uint64
 	for _, action := range actions {
 		last, err := t.last(ctx, a, action)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		for i := range last {
 			e := &last[i]
-			sequences = max(sequences, e.Sequence)
 			if e.Source != a.Scope.Owner && (parent == "" || e.Source != parent) {
 				continue
 			}
@@ -74,7 +72,7 @@ func (t *Tasks) events(ctx context.Context, a *gather.Ask) ([]messageEntry, uint
 			all = append(all, heard{*e, task, rank(e, a.Now, matched(t.Terms, e, words), nodeOf(e.Source, a.Scope.Owner, parent))})
 		}
 	}
-	return t.chosen(a, all), sequences, nil
+	return t.chosen(a, all), nil
 }
 
 // last are the newest events of a topic.

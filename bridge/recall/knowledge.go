@@ -74,9 +74,6 @@ func (k *Knowledge) collect(ctx context.Context, view memory.View, a *gather.Ask
 		if pieces, found.Note, err = k.records(ctx, view, a, limit); err == nil {
 			stale, err = changed(ctx, view, a)
 		}
-		if err == nil {
-			found.Sequences, err = sequences(ctx, view, scopesOf(a))
-		}
 	}
 	if err != nil {
 		return gather.Found{}, err

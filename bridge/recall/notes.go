@@ -158,10 +158,7 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 		})
 	}
 	var err error
-	if b.Stale, err = changed(ctx, view, a); err != nil {
-		return err
-	}
+	b.Stale, err = changed(ctx, view, a)
 	found.Block = b
-	found.Sequences, err = sequences(ctx, view, scopesOf(a))
 	return err
 }

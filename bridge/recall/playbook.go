@@ -119,10 +119,7 @@ func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask
 		at, stood := playbookPlace{a.Scope, a.SessionID}, shows(a.Shown, ref)
 		found.Rendered = func(refs []string) { p.rendered(at, stood, refs, use{scope, best.RecordID, a.Now}) }
 	}
-	if b.Stale, err = p.changed(ctx, view, a); err != nil {
-		return gather.Found{}, err
-	}
-	found.Sequences, err = sequences(ctx, view, scopesOf(a))
+	b.Stale, err = p.changed(ctx, view, a)
 	return found, err
 }
 

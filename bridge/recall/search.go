@@ -407,23 +407,6 @@ func anyShown(ctx context.Context, view memory.View, a *gather.Ask, differs func
 // isVersionConflict reports whether somebody else changed a record first.
 func isVersionConflict(err error) bool { return errors.Is(err, memory.ErrVersionConflict) }
 
-// sequences say how far the records of the scopes of a prompt were read.
-func sequences(ctx context.Context, view memory.View, scopes []kv.Scope) ([]gather.Sequence, error) {
-	var all []gather.Sequence
-	for _, scope := range scopes {
-		n, err := view.Sequence(ctx, scope)
-		if err != nil {
-			return nil, err
-		}
-		source := "memory"
-		if scope.Kind == kv.OwnerUser {
-			source = "user_memory"
-		}
-		all = append(all, gather.Sequence{Source: source, Number: n})
-	}
-	return all, nil
-}
-
 // Terms are the words of a text as the index has them.
 type Terms func(text string) iter.Seq[string]
 

@@ -75,12 +75,11 @@ func (t *Tasks) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error
 		}
 	}
 	if t.showsEvents(a) {
-		heard, sequence, err := t.events(ctx, a)
+		heard, err := t.events(ctx, a)
 		if err != nil {
 			return found, err
 		}
 		recent = merged(recent, heard, important)
-		found.Sequences = append(found.Sequences, gather.Sequence{Source: "events", Number: sequence})
 	}
 	direct, left, err := t.direct(ctx, a)
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *settingsChecker) choices(p *Prompt) {
 	c.plain("agents_md", p.AgentsMD, MaxAgentsBytes)
 	c.plain("user_id", p.UserID, MaxUserIDBytes)
 	if level := p.Variation.Level; level != nil && !(*level >= 0 && *level <= MaxVariation) {
-		c.add("variation.level", "is %v, it must be from 0 to %v", *level, MaxVariation)
+		c.add("variation", "is %v, it must be from 0 to %v", *level, MaxVariation)
 	}
 }
 

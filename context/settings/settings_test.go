@@ -101,7 +101,7 @@ func TestCheck(t *testing.T) {
 		"skills[1].name":            {Skills: []settings.Skill{{Name: "s"}, {Name: "s"}}},
 		"skills[0].description":     {Skills: []settings.Skill{{Name: "s", Description: "a\nb"}}},
 		"limits.sections[\"x\"]":    {Limits: settings.Limits{Sections: map[string]int{"x": 1}}},
-		"variation.level":           {Variation: settings.Variation{Level: new(0.81)}},
+		"variation":                 {Variation: settings.Variation{Level: new(0.81)}},
 		"injections[0].name":        {Injections: []settings.Injection{{Name: settings.History, Phase: 1}}},
 		"injections[0].phase":       {Injections: []settings.Injection{{Name: "x"}}},
 		"injections[0].xml_tag":     {Injections: []settings.Injection{{Name: "x", Phase: 1, Tag: "a>b"}}},

@@ -8,7 +8,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -63,21 +62,14 @@ func EraseProgress(p live.EraseProgress) *loombridgev1.EraseScopeResponse {
 }
 
 // EraseResult converts the result of an erasure or a dry run.
-func EraseResult(r *live.Result, dry bool, known []backup.Backup) *loombridgev1.EraseScopeResponse {
+func EraseResult(r *live.Result, dry bool) *loombridgev1.EraseScopeResponse {
 	out := &loombridgev1.EraseResult{Counts: r.Counts, Entries: r.Entries, Bytes: r.Bytes, Resumed: r.Resumed}
-	for _, b := range known {
-		out.OutstandingBackups = append(out.OutstandingBackups, b.Name)
-	}
 	if !dry {
-		out.Sequences = make(map[string]int64, len(r.Sequences))
-		for name, n := range r.Sequences {
-			out.Sequences[name] = int64(n) //nolint:gosec // counts commits
-		}
 		out.BytesState = loombridgev1.EraseBytesState_ERASE_BYTES_STATE_KEPT
 		if r.Reclaimed {
 			out.BytesState = loombridgev1.EraseBytesState_ERASE_BYTES_STATE_RECLAIMED
 		}
-		out.Quoted, out.Certificate = r.Certificate.Quoted, r.Certificate.Text()
+		out.Certificate = r.Certificate.Text()
 	}
 	return &loombridgev1.EraseScopeResponse{Result: out}
 }

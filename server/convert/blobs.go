@@ -14,7 +14,7 @@ func BlobInfo(e blob.Entry) *loombridgev1.BlobInfo {
 	out := &loombridgev1.BlobInfo{
 		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
 		CreateTime: Timestamp(e.Time), AgentId: e.Owner, Category: e.Category,
-		MediaType: e.MediaType, Expired: e.Expired, Tier: tierToSend(e.Tier), Important: e.Important,
+		MediaType: e.MediaType, Tier: tierToSend(e.Tier), Important: e.Important,
 		Aliases: e.Aliases,
 	}
 	if at, ever := e.ExpireTime(); ever {
@@ -123,7 +123,7 @@ func Found(r blob.Results) []*loombridgev1.SearchBlobsResponse {
 func Collected(c blob.Collected) *loombridgev1.CollectGarbageResponse {
 	return &loombridgev1.CollectGarbageResponse{
 		DeletedCount: c.Entries, FreedBytes: c.Bytes, DeletedRefs: c.Refs,
-		OrphanChunks: c.Orphans, More: c.More,
+		More: c.More,
 		Kept: keptOf(&c.Kept),
 	}
 }

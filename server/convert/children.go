@@ -20,8 +20,8 @@ func Spawn(parent kv.Scope, r *loombridgev1.SpawnAgentRequest) children.Spawn {
 	if r.GetWithoutTools() {
 		s.Tools = []string{}
 	}
-	if r.GetForkFrom() != nil {
-		s.From = &children.Point{PromptID: r.GetForkFrom().GetPromptId()}
+	if r.ForkFrom != nil {
+		s.From = &children.Point{PromptID: r.GetForkFrom()}
 	}
 	if l := r.GetLimits(); l != nil {
 		s.Limits = children.Asked{Steps: l.Steps, StepTokens: l.TokensPerStep, Files: l.Files, Bytes: l.Bytes}
@@ -66,7 +66,7 @@ func ChildAgent(c *children.Child) *loombridgev1.ChildAgent {
 			Steps: new(int64(l.Steps)), TokensPerStep: new(int64(l.StepTokens)), Files: new(int64(l.Files)), Bytes: new(l.Bytes),
 			Timeout: durationpb.New(l.Timeout),
 		},
-		Fork: c.Fork != "", Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING,
+		Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING,
 	}
 	if r := c.Result; r != nil {
 		out.Status = loombridgev1.ChildStatus_CHILD_STATUS_FAILED
@@ -81,7 +81,7 @@ func ChildAgent(c *children.Child) *loombridgev1.ChildAgent {
 // WaitAgentsResponse says what came of children.
 func WaitAgentsResponse(o children.WaitOutcome) *loombridgev1.WaitAgentsResponse {
 	said, cut := o.Text()
-	out := &loombridgev1.WaitAgentsResponse{Complete: o.Complete, Pending: o.Pending(), Outcome: said, Cut: cut}
+	out := &loombridgev1.WaitAgentsResponse{Pending: o.Pending(), Outcome: said, Cut: cut}
 	for i := range o.Children {
 		out.Children = append(out.Children, ChildAgent(&o.Children[i]))
 	}

@@ -34,7 +34,7 @@ func hintOf(h loombridgev1.CompressHint) compress.Hint {
 // Compressed is the compressed result, with the blob that has the whole one.
 func Compressed(a hand.CompressAnswer) *loombridgev1.CompressResultResponse {
 	out := &loombridgev1.CompressResultResponse{
-		Content: utf8Text(a.Text), Compressed: a.IsCompressed, Strategy: string(a.Strategy), OriginalChars: int64(a.Chars),
+		Content: utf8Text(a.Text), Compressed: a.IsCompressed, Strategy: string(a.Strategy),
 	}
 	if a.Blob != nil {
 		out.Blob = BlobInfo(*a.Blob)

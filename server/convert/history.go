@@ -75,12 +75,6 @@ func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 	if r.Difference != nil {
 		out.Difference = differenceOf(r.Difference)
 	}
-	for _, s := range r.Sequences {
-		if out.Sequences == nil {
-			out.Sequences = make(map[string]int64, len(r.Sequences))
-		}
-		out.Sequences[s.Source] = int64(s.Number)
-	}
 	return out
 }
 
@@ -90,9 +84,6 @@ func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
 		f := &folds[i]
 		out[i] = &loombridgev1.FoldInfo{
 			Refs: session.RefRuns(f.Refs), Tokens: Int32(f.Tokens), BeforeTokens: Int32(cmp.Or(f.Original, f.Before)),
-		}
-		if n := len(f.Spans); n > 0 {
-			out[i].FirstPosition, out[i].LastPosition = int64(f.Spans[0].First), int64(f.Spans[n-1].Last)
 		}
 	}
 	return out

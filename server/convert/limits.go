@@ -24,7 +24,7 @@ func Bridges(r *registry.Registry) []*loombridgev1.BridgeStatus {
 	out := make([]*loombridgev1.BridgeStatus, len(all))
 	for i, b := range all {
 		out[i] = &loombridgev1.BridgeStatus{
-			Name: b.Name, Epoch: b.Epoch, Address: b.Address, Answering: b.String() == r.Holder(), Workspace: b.Workspace,
+			Name: b.Name, Address: b.Address, Answering: b.String() == r.Holder(), Workspace: b.Workspace,
 		}
 	}
 	return out

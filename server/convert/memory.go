@@ -176,7 +176,6 @@ func (v RecordView) Result(r memory.Answer, owners bool) *loombridgev1.MemoryQue
 		}
 		if hit.Part != nil {
 			converted.Record.Text, converted.Passages = "", passagesOf(hit.Record.Text, hit.Part.Passages)
-			converted.TextTokens = Int32(hit.Part.Tokens)
 		}
 		out.Hits = append(out.Hits, converted)
 	}
@@ -186,7 +185,7 @@ func (v RecordView) Result(r memory.Answer, owners bool) *loombridgev1.MemoryQue
 func passagesOf(text string, passages []passage.Passage) []*loombridgev1.Passage {
 	out := make([]*loombridgev1.Passage, len(passages))
 	for i, p := range passages {
-		out[i] = &loombridgev1.Passage{Text: p.In(text), Start: Int32(p.From), End: Int32(p.To)}
+		out[i] = &loombridgev1.Passage{Text: p.In(text), Start: Int32(p.From)}
 	}
 	return out
 }
@@ -214,12 +213,10 @@ func explanationOf(e *memory.Explanation) *loombridgev1.HitExplanation {
 
 func receiptOf(r memory.Receipt) *loombridgev1.QueryReceipt {
 	return &loombridgev1.QueryReceipt{
-		LeftOut: leftOut(&r), InPart: Int32(r.InPart),
-		Tokens: Int32(r.Tokens), VectorsRescored: Int32(r.VectorsRescored),
+		LeftOut: leftOut(&r), Tokens: Int32(r.Tokens),
 		EmbeddingSpaces: r.EmbeddingSpaces,
 		Records:         r.Records, Degraded: r.Degraded, EmptyReason: loombridgev1.EmptyReason(r.Empty),
-		AsOf: Timestamp(r.Moment.AsOf), ValidAt: Timestamp(r.Moment.ValidAt), Reread: Int32(r.Reread), Lost: Int32(r.Lost),
-		Related: Int32(r.Related),
+		Reread: Int32(r.Reread), Lost: Int32(r.Lost),
 	}
 }
 
@@ -243,7 +240,7 @@ func Stats(s memory.Stats) *loombridgev1.MemoryStats {
 	out := &loombridgev1.MemoryStats{
 		Records: s.Records, Unpacked: int64(s.Tail), Segments: Int32(s.Segments),
 		EmbedderSpace: s.EmbedderSpace, Pending: s.Pending,
-		Archived: s.Archived, RecordLimit: int64(s.MaxRecords), ArchiveLimit: int64(s.MaxArchived),
+		Archived: s.Archived,
 	}
 	for _, space := range s.Spaces {
 		out.Spaces = append(out.Spaces, &loombridgev1.EmbeddingSpaceStats{

@@ -30,7 +30,7 @@ func SentMessage(r *loombridgev1.SendMessageRequest) (messages.Message, error) {
 
 // SendMessageResponse says that a message is kept.
 func SendMessageResponse(m *messages.Message) *loombridgev1.SendMessageResponse {
-	out := &loombridgev1.SendMessageResponse{TaskId: m.TaskID, CreateTime: Timestamp(m.Time)}
+	out := &loombridgev1.SendMessageResponse{TaskId: m.TaskID}
 	if m.Verbose() {
 		out.Warning = fmt.Sprintf("content has over %d characters; say less, and put the rest where the target can read it", messages.ConciseChars)
 	}

@@ -32,8 +32,8 @@ func PromptSettings(p *loombridgev1.PromptSettings) *settings.Prompt {
 	case loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND:
 		out.Position = settings.Prepend
 	}
-	if v := p.GetVariation(); v != nil {
-		out.Variation = settings.Variation{Disabled: v.Disabled, Level: v.Level}
+	if p.Variation != nil {
+		out.Variation = settings.Variation{Disabled: new(p.GetVariation() == 0), Level: p.Variation}
 	}
 	if sections := p.GetLimits().GetSections(); len(sections) > 0 {
 		out.Limits.Sections = make(map[string]int, len(sections))
@@ -108,6 +108,14 @@ func sourcesToSet(s *loombridgev1.SourceSettings) settings.Sources {
 	}
 }
 
+// variationOf is how often forms vary; nil where that is not set.
+func variationOf(v settings.Variation) *float64 {
+	if v.Disabled != nil && *v.Disabled {
+		return new(0.0)
+	}
+	return v.Level
+}
+
 // promptSettingsOf writes settings; nil for none.
 func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 	if p == nil {
@@ -116,7 +124,7 @@ func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 	out := &loombridgev1.PromptSettings{
 		Layout: layoutOf(p.Layout), System: p.System, Sources: sourcesOf(&p.Sources), AgentsMd: p.AgentsMD, UserId: p.UserID,
 		MaxOutputTokens: Int32(p.OutputTokens),
-		Variation:       &loombridgev1.VariationSettings{Disabled: p.Variation.Disabled, Level: p.Variation.Level},
+		Variation:       variationOf(p.Variation),
 		Limits:          &loombridgev1.InjectionLimits{Total: Int32(p.Limits.Total)},
 	}
 	switch p.Rendering {

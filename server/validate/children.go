@@ -28,8 +28,8 @@ func SpawnAgentRequest(r *loombridgev1.SpawnAgentRequest) error {
 	}
 	c.requiredNames("grants", r.GetGrants(), children.MaxGrants, children.MaxGrantBytes)
 	c.childLimits(r.GetLimits())
-	if r.GetForkFrom() != nil {
-		c.name("fork_from.prompt_id", r.GetForkFrom().GetPromptId(), children.MaxPromptIDBytes)
+	if r.ForkFrom != nil {
+		c.name("fork_from", r.GetForkFrom(), children.MaxPromptIDBytes)
 		if r.GetWithoutTools() || len(r.GetTools()) > 0 {
 			c.add("fork_from", "does not go with tools or without_tools: a fork has its parent's")
 		}

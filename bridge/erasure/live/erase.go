@@ -70,9 +70,6 @@ func (w *Worker) erase(ctx context.Context, j *job) (r Result, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.Sequences, err = w.sequences(ctx, j.scope); err != nil {
-		return r, err
-	}
 	if err := w.forget(ctx, j); err != nil {
 		return r, err
 	}
@@ -395,20 +392,6 @@ func (w *Worker) deleteAll(ctx context.Context, ks kv.Keyspace, all kv.Range) er
 		}
 	}
 	return b.commit(ctx)
-}
-
-func (w *Worker) sequences(ctx context.Context, scope kv.Scope) (map[string]uint64, error) {
-	all := make(map[string]uint64)
-	for _, ks := range kv.Keyspaces() {
-		found, err := w.Engine.Sequence(ctx, kv.Ref{Keyspace: ks, Scope: scope})
-		if err != nil {
-			return nil, err
-		}
-		if found[0] > 0 {
-			all[ks.String()] = found[0]
-		}
-	}
-	return all, nil
 }
 
 // forget has everybody forget what they remember of the subject. Prompts of all agents of the

@@ -87,9 +87,6 @@ type Options struct {
 // Result is what an erasure did.
 type Result struct {
 	erasure.Holdings
-	// Sequences are, by keyspace, how many commits the subject's own scope has had: what
-	// those wrote is gone.
-	Sequences map[string]uint64
 	// Resumed says that the erasure had begun before, in this process or an earlier one.
 	Resumed bool
 	// Reclaimed says that the engine has let go of the bytes.

@@ -114,7 +114,7 @@ class Attach:
             await refuse(call, code, "no", reason=reason)
         side = Side(hello)
         self.sides.append(side)
-        ready = pb.AttachReady(
+        ready = events_pb2.SubscriptionReady(
             positions=self._positions(hello.topics),
             server_time=wire(self.now),
         )
@@ -134,6 +134,9 @@ class Attach:
         finally:
             side.gone.set()
             reading.cancel()
+
+    def _now(self) -> events_pb2.SubscriptionReady:
+        return events_pb2.SubscriptionReady(server_time=wire(self.now))
 
     def _positions(self, places: Any) -> list[events_pb2.TopicPosition]:
         return [
@@ -159,7 +162,7 @@ class Attach:
                     side.say(answer=pb.AttachAnswer(ref=request.ref))
                 case "heartbeat":
                     side.beats += 1
-                    side.say(answer=pb.AttachAnswer(ref=request.ref, server_time=wire(self.now)))
+                    side.say(answer=pb.AttachAnswer(ref=request.ref, ready=self._now()))
                 case "tool_result":
                     side.results[request.tool_result.call_id] = request.tool_result
                 case _:
@@ -167,13 +170,13 @@ class Attach:
         side.out.put_nowait(None)
 
     def _subscribe(self, side: Side, ref: int, request: events_pb2.SubscribeRequest) -> None:
-        answer = pb.AttachAnswer(ref=ref, server_time=wire(self.now))
+        answer = pb.AttachAnswer(ref=ref, ready=self._now())
         if self.refuse_topics & {place.topic for place in request.topics}:
             answer.error.reason = 18  # pyright: ignore[reportAttributeAccessIssue]
             answer.error.message = "the topic ends earlier"
         else:
             side.topics.update({place.topic: place for place in request.topics})
-            answer.positions.extend(self._positions(request.topics))
+            answer.ready.positions.extend(self._positions(request.topics))
         side.say(answer=answer)
 
 

@@ -42,7 +42,6 @@ FULL = pb.BlobInfo(
     media_type="image/png",
     ttl=Duration(seconds=90),
     expire_time=wire(MOMENT + timedelta(seconds=90)),
-    expired=True,
     tier=pb.BLOB_TIER_SHORT_TERM,
     important=True,
     archive=pb.BlobArchive(category="reports", tags=["x", "y"]),
@@ -61,7 +60,6 @@ SEEN = loombridge.BlobInfo(
     media_type="image/png",
     ttl=timedelta(seconds=90),
     expire_time=MOMENT + timedelta(seconds=90),
-    expired=True,
     tier="short_term",
     important=True,
     archive=loombridge.BlobArchive(category="reports", tags=("x", "y")),
@@ -93,7 +91,7 @@ async def test_listing_goes_through_all_pages(fake: Fake, ctx: loombridge.Client
         full, bare = [blob async for blob in listing]
         assert full == SEEN
         assert (bare.ttl, bare.expire_time, bare.archive) == (None,) * 3
-        assert (bare.important, bare.expired, bare.aliases) == (False, False, ())
+        assert (bare.important, bare.aliases) == (False, ())
     assert listing.usage == loombridge.BlobUsage(count=2, bytes=20, max_bytes=100)
     assert [request.page_token for request in fake.requests] == ["", "p2", "p3"] * 2
     assert fake.requests[0] == pb.ListBlobsRequest(agent_id="a1", page_size=100)
@@ -176,7 +174,6 @@ async def test_collect(fake: Fake, ctx: loombridge.Client) -> None:
             freed_bytes=8,
             deleted_refs=["ab"],
             kept=kept,
-            orphan_chunks=9,
             more=True,
         ),
     )
@@ -185,7 +182,6 @@ async def test_collect(fake: Fake, ctx: loombridge.Client) -> None:
         freed_bytes=8,
         deleted_refs=("ab",),
         kept=loombridge.KeptBlobs(**kept),
-        orphan_chunks=9,
         more=True,
     )
     await ctx.context.collect_garbage(dry_run=True, request_id="q")

@@ -42,7 +42,7 @@ async def test_children(srv: testing.Server) -> None:
                 await lazy.result(wait=10)
             assert caught.value.child.error == "timeout"
             outcome = await parent.gather(first, second, "kin-3", wait=5)
-            assert outcome.complete
+            assert not outcome.pending
             assert outcome.text == "[kin-1, kin-2] one, two, three\n\n[kin-3] ✗ timeout"
         steps = [each.observation for each in await parent.context.steps()]
         assert steps[:2] == ["Spawned sub-agent kin-2", "Spawned sub-agent kin-3"]
@@ -72,7 +72,6 @@ async def test_forks(srv: testing.Server) -> None:
         await parent.context.assemble(format="openai")
         first = await parent.spawn("kin-5", goal="Go on.", fork=sent.receipt.prompt_id)
         last = await parent.spawn("kin-6", goal="Go on.", fork=True)
-        assert first.spawned.fork
         for child, knows in ((first, False), (last, True)):
             async with loombridge.connect(
                 srv.address, agent_id=child.id, session_id=child.session_id

@@ -12,8 +12,6 @@ from loombridge.v1 import prompt_pb2
 
 FOLD = pb.FoldInfo(
     refs=["step_001", "message_002"],
-    first_position=1,
-    last_position=4,
     tokens=40,
     before_tokens=900,
 )
@@ -28,8 +26,6 @@ BATCH = prompt_pb2.FoldBatch(
 
 SEEN_FOLD = loombridge.Fold(
     refs=("step_001", "message_002"),
-    first_position=1,
-    last_position=4,
     tokens=40,
     before_tokens=900,
 )
@@ -201,8 +197,8 @@ async def test_compact_folds_or_returns_text(fake: Fake, ctx: loombridge.Client)
 
 
 async def test_undo_takes_a_batch_a_number_or_nothing(fake: Fake, ctx: loombridge.Client) -> None:
-    fake.on(_rpc.UNDO, pb.UndoResponse(batch=1, refs=["step_001"]))
-    assert await ctx.context.undo() == loombridge.Undone(1, ("step_001",))
+    fake.on(_rpc.UNDO, pb.UndoResponse(refs=["step_001"]))
+    assert await ctx.context.undo() == loombridge.Undone(("step_001",))
     await ctx.context.undo(SEEN_BATCH, request_id="q")
     await ctx.context.undo(3)
     assert [(each.batch, each.request_id) for each in fake.requests] == [(0, ""), (1, "q"), (3, "")]
@@ -256,10 +252,10 @@ async def test_usage_is_understood_as_providers_tell_it(
 ) -> None:
     fake.on(
         _rpc.REPORT_USAGE,
-        pb.ReportUsageResponse(counted_tokens=8, ratio=1.125),
+        pb.ReportUsageResponse(ratio=1.125),
     )
     learned = await ctx.context.report_usage("p1", usage)
-    assert learned == loombridge.UsageLearned(8, 1.125)
+    assert learned == loombridge.UsageLearned(1.125)
     r = fake.requests[0]
     assert (r.agent_id, r.session_id, r.prompt_id) == ("a1", "s1", "p1")
     assert (r.prompt_tokens, r.completion_tokens, r.reasoning_tokens, r.cached_tokens) == sent
@@ -300,7 +296,7 @@ async def test_usage_that_says_nothing_is_refused(fake: Fake, ctx: loombridge.Cl
 
 def test_refs_one_by_one() -> None:
     refs = ("step_001", "message_002..message_004", "step_998..step_1001", "ab..cd")
-    undone = loombridge.Undone(batch=1, refs=refs)
+    undone = loombridge.Undone(refs)
     assert list(undone.each_ref()) == [
         *("step_001", "message_002", "message_003", "message_004"),
         *("step_998", "step_999", "step_1000", "step_1001", "ab..cd"),
@@ -315,7 +311,6 @@ async def test_compress(fake: Fake, ctx: loombridge.Client) -> None:
             compressed=True,
             blob=pb.BlobInfo(path="storage/tool_results/ab.json"),
             strategy="search",
-            original_chars=4000,
         ),
     )
     short = await ctx.context.compress(
@@ -332,7 +327,7 @@ async def test_compress(fake: Fake, ctx: loombridge.Client) -> None:
     )
     assert (short.content, short.compressed, short.strategy) == ("short", True, "search")
     assert short.blob
-    assert (short.blob.path, short.original_chars) == ("storage/tool_results/ab.json", 4000)
+    assert short.blob.path == "storage/tool_results/ab.json"
     assert fake.requests[0] == pb.CompressResultRequest(
         agent_id="a1",
         session_id="s1",

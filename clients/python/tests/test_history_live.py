@@ -101,7 +101,7 @@ async def test_undo_gives_back_the_very_bytes(live: loombridge.Client) -> None:
     with pytest.raises(loombridge.NothingToUndoError):
         await live.context.undo(done.batch.number + 1)
     undone = await live.context.undo(done.batch)
-    assert (undone.batch, undone.refs) == (1, done.batch.refs)
+    assert undone.refs == done.batch.refs
     assert await text(live, dry_run=True) == plain
     with pytest.raises(loombridge.NothingToUndoError):
         await live.context.undo()
@@ -205,7 +205,6 @@ async def test_counts_learn_from_the_provider(live: loombridge.Client, srv: test
     prompt = await live.context.assemble(max_tokens=60_000)
     usage = {"prompt_tokens": prompt.tokens + 40, "completion_tokens": 10}
     learned = await live.context.report_usage(prompt, usage)
-    assert learned.counted_tokens == prompt.tokens
     assert learned.ratio == pytest.approx(1.0, abs=0.2)  # pyright: ignore[reportUnknownMemberType]
     await work(live, range(3, 4))
     anchored = await live.context.assemble(max_tokens=60_000)
@@ -245,7 +244,7 @@ async def test_a_long_result_is_compressed_and_kept(live: loombridge.Client) -> 
     short = await live.context.compress("web:search", found)
     assert short.compressed
     assert short.strategy
-    assert len(short.content) < short.original_chars
+    assert len(short.content) < len(json.dumps(found))
     assert short.blob
     assert short.blob.path.startswith("storage/tool_results/")
     kept = json.loads(await live.context.read_blob(short.blob.path))

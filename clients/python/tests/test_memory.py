@@ -107,9 +107,7 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
     )
     owner = pb.MemoryOwner(user_id="ann")
     receipt = pb.QueryReceipt(
-        vectors_rescored=4,
         left_out={"over_limit": 5, "over_max_tokens": 6, "over_max_bytes": 8},
-        in_part=9,
         tokens=7,
         empty_reason=pb.EMPTY_REASON_ALL_UNDER_MIN_SCORE,
         embedding_spaces=["m"],
@@ -123,10 +121,9 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
                 pb.MemoryHit(
                     record=pb.Record(id="r3"),
                     passages=[
-                        pb.Passage(text="First.", start=0, end=6),
-                        pb.Passage(text="Last.", start=90, end=95),
+                        pb.Passage(text="First.", start=0),
+                        pb.Passage(text="Last.", start=90),
                     ],
-                    text_tokens=40,
                 ),
             ],
             receipt=receipt,
@@ -144,18 +141,16 @@ async def test_hits_tell_their_owner_and_reasons(fake: Fake, ctx: loombridge.Cli
         loombridge.Passage("First.", 0, 6),
         loombridge.Passage("Last.", 90, 95),
     )
-    assert (hits[2].text, hits[2].text_tokens) == ("First. … Last.", 40)
+    assert hits[2].text == "First. … Last."
     assert (hits[0].passages, hits[0].text) == ((), hits[0].record.text)
     found = hits[0].record
     assert (found.version, found.pinned, found.update_time) == (3, True, MOMENT)
     assert found.sliding_ttl == timedelta(seconds=5)
     assert (hits[1].record.update_time, hits[1].record.sliding_ttl) == (None, None)
     assert hits.receipt == loombridge.QueryReceipt(
-        vectors_rescored=4,
         over_limit=5,
         over_max_tokens=6,
         over_max_bytes=8,
-        in_part=9,
         tokens=7,
         empty_reason="all_under_min_score",
         embedding_spaces=("m",),

@@ -283,11 +283,9 @@ async def test_a_long_record_comes_in_passages(live: loombridge.Client) -> None:
     whole = f"{talk}\n\n{told}\n\n{talk}"
     saved = await live.memory_save(whole)
     hits = await live.memory_query("Who is the harbour pilot?", max_tokens=40)
-    assert hits.receipt.in_part == 1
     assert hits.receipt.tokens <= 40
     (hit,) = hits
     assert (hit.record.id, hit.record.text) == (saved.id, "")
-    assert hit.text_tokens > 500
     assert hit.passages[0].text == told
     for passage in hit.passages:
         assert whole.encode()[passage.start : passage.end].decode() == passage.text
@@ -303,7 +301,7 @@ async def test_earlier_moments(live: loombridge.Client) -> None:
     )
     held = await live.memory_query("where does she live", as_of=then)
     assert [hit.text for hit in held] == ["She lives in Paris"]
-    assert (held.receipt.as_of, held.receipt.reread) == (then, 1)
+    assert held.receipt.reread == 1
     true = await live.memory_query("where does she live", valid_at=datetime(2015, 1, 1, tzinfo=UTC))
     assert [hit.text for hit in true] == ["She lives in Paris"]
     assert [record.text async for record in live.memory.list(as_of=then)] == ["She lives in Paris"]

@@ -20,11 +20,9 @@ from loombridge import (
     PromptSection,
     PromptSettings,
     Skill,
-    SnapshotSequence,
     SourceSettings,
     ToolDefinition,
     ToolSelection,
-    VariationSettings,
     _rpc,
     _working,
 )
@@ -50,7 +48,7 @@ ALL = PromptSettings(
     agents_md="Use tabs.",
     user_id="ann",
     limits=InjectionLimits(total=9000, sections={"knowledge": 400}),
-    variation=VariationSettings(disabled=False, level=0.0),
+    variation=0.0,
     injections=(
         Injection("desk", "The desk is closed.", "system", "stable", 90, 100, "desk"),
         Injection("now", "It is late."),
@@ -85,7 +83,7 @@ ALL_ON_THE_WIRE = prompt_pb2.PromptSettings(
     agents_md="Use tabs.",
     user_id="ann",
     limits=prompt_pb2.InjectionLimits(total=9000, sections={"knowledge": 400}),
-    variation=prompt_pb2.VariationSettings(disabled=False, level=0.0),
+    variation=0.0,
     injections=[
         prompt_pb2.Injection(
             name="desk",
@@ -123,9 +121,9 @@ async def test_what_is_not_set_is_not_sent(fake: Fake, ctx: loombridge.Client) -
     assert fake.requests[-1].HasField("prompt")
     await ctx.context.configure()
     assert not fake.requests[-1].HasField("prompt")
-    await ctx.context.assemble(settings=PromptSettings(variation=VariationSettings()))
+    await ctx.context.assemble(settings=PromptSettings(limits=InjectionLimits()))
     sent = fake.requests[-1].settings
-    assert sent == prompt_pb2.PromptSettings(variation=prompt_pb2.VariationSettings())
+    assert sent == prompt_pb2.PromptSettings(limits=prompt_pb2.InjectionLimits())
     await ctx.context.assemble()
     assert fake.requests[-1] == pb.AssembleRequest(agent_id="a1", session_id="s1")
 
@@ -323,7 +321,7 @@ def wrong(**fields: Any) -> PromptSettings:
         (wrong(sources=SourceSettings(knowledge=0)), ValueError, "must not be 0: None leaves it"),
         (wrong(sources=SourceSettings(knowledge_timeout=0)), ValueError, "more than zero"),
         (wrong(limits=InjectionLimits(sections={"a": cast("Any", "1")})), TypeError, "an int"),
-        (wrong(variation=VariationSettings(level=float("nan"))), ValueError, "must be finite"),
+        (wrong(variation=float("nan")), ValueError, "must be finite"),
         (wrong(max_output_tokens=1.5), TypeError, "max_output_tokens must be an int"),
         (wrong(injections=["a"]), TypeError, r"injections\[0\] must be of type Injection"),
         (wrong(injections=[Injection("a", "b", cast("Any", "end"))]), ValueError, "phase must be"),
@@ -418,7 +416,6 @@ async def test_the_whole_account_of_a_prompt(fake: Fake, ctx: loombridge.Client)
                     name="history", outcome=prompt_pb2.SECTION_OUTCOME_SHOWN, tokens=7
                 ),
             ],
-            sequences={"memory": 12},
             difference=prompt_pb2.PromptDifference(section="plan", byte=4000, message_index=3),
             calls=40,
             faults=1,
@@ -441,7 +438,6 @@ async def test_the_whole_account_of_a_prompt(fake: Fake, ctx: loombridge.Client)
     assert receipt.layout == "three_phase"
     assert receipt.section("knowledge") == knowledge
     assert receipt.section("goal") is None
-    assert receipt.sequences == (SnapshotSequence("memory", 12),)
     assert receipt.difference == PromptDifference("plan", 4000, 3)
     assert (receipt.calls, receipt.faults) == (40, 1)
     answer.receipt.ClearField("difference")

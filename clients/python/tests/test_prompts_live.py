@@ -15,7 +15,6 @@ from loombridge import (
     SourceSettings,
     ToolDefinition,
     ToolSelection,
-    VariationSettings,
     testing,
 )
 
@@ -37,7 +36,7 @@ async def test_settings_stay_with_the_session(live: loombridge.Client) -> None:
         few_shot=(Example("2+2", "4"),),
         sources=SourceSettings(exclude=("notes",), knowledge_timeout=timedelta(milliseconds=50)),
         limits=InjectionLimits(total=5000, sections={"skills": 300}),
-        variation=VariationSettings(disabled=True, level=0.0),
+        variation=0.0,
         injections=(Injection("desk", "The desk is open.", "system", "stable"),),
     )
     held = await live.context.configure(prompt=settings)
@@ -220,7 +219,7 @@ async def test_the_same_turn_gives_the_same_bytes(live: loombridge.Client) -> No
     await live.context.append({"role": "user", "content": "Go"})
     plan = [loombridge.PlanItem(f"step {n}") for n in range(6)]
     await live.context.update_working(goal="Go far", plan=plan)
-    varied = PromptSettings(variation=VariationSettings(level=0.8))
+    varied = PromptSettings(variation=0.8)
 
     async def text(turn: str) -> str:
         prompt = await live.context.assemble(format="openai", settings=varied, turn_id=turn)
@@ -230,7 +229,7 @@ async def test_the_same_turn_gives_the_same_bytes(live: loombridge.Client) -> No
     first = [await text(turn) for turn in turns]
     assert [await text(turn) for turn in turns] == first
     assert len(set(first)) > 1, "a level of 0.8 changes nothing in twenty turns"
-    still = PromptSettings(variation=VariationSettings(disabled=True))
+    still = PromptSettings(variation=0.0)
     same = {
         (await live.context.assemble(format="openai", settings=still, turn_id=turn)).openai_json
         for turn in turns

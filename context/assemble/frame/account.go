@@ -99,12 +99,3 @@ func failed(f *gather.Failure) record.Section {
 }
 
 func someOf(names []string) []string { return slices.Clone(names[:min(len(names), maxRefs)]) }
-
-// Sequences say how far the prompt was read.
-func (f *Framing) Sequences() []gather.Sequence {
-	var out []gather.Sequence
-	if f.Moment.Sequence > 0 {
-		out = append(out, gather.Sequence{Source: "session", Number: f.Moment.Sequence})
-	}
-	return append(out, f.Gathered.Sequences...)
-}

@@ -3,7 +3,7 @@
 //   - A [Stage] is what the frames of all prompts are made with.
 //   - A [Framing] is the frame of one prompt: [Framing.Prepare] finds its parts and lays
 //     them out, Arrange does it again where something changed, and Evict makes room where
-//     a fresh window is too small. Sections and Sequences account for it.
+//     a fresh window is too small. Sections accounts for it.
 //   - A [Toolset] is the tools of a prompt in their final form; [Served] are what the server
 //     and attached agents run, [Tool] those of a caller.
 //

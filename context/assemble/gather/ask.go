@@ -82,8 +82,6 @@ type Found struct {
 	Refs []string
 	// LeftOut names what was found and had no room.
 	LeftOut []string
-	// Sequences say how far something was read.
-	Sequences []Sequence
 	// Note says what the source had to do without, or why it has nothing; empty for
 	// nothing.
 	Note string
@@ -136,14 +134,6 @@ type Item struct {
 	Part bool
 }
 
-// Sequence is how far something was read.
-type Sequence struct {
-	// Source is what was read: session, memory, user_memory or events.
-	Source string
-	// Number counts the commits to it.
-	Number uint64
-}
-
 // Failure is a source that a prompt had to do without.
 type Failure struct {
 	// Source is its name.
@@ -168,8 +158,6 @@ type Gathered struct {
 	Notes map[string]string
 	// Refs name by injection what it shows, LeftOut by section what had no room.
 	Refs, LeftOut map[string][]string
-	// Sequences say how far was read, each source once.
-	Sequences []Sequence
 
 	rendered []func()
 }

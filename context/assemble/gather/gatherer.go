@@ -217,11 +217,6 @@ func (g *Gatherer) add(all *Gathered, a *Ask, name string, found *Found) {
 	if len(found.LeftOut) > 0 {
 		all.LeftOut[name] = append(all.LeftOut[name], found.LeftOut...)
 	}
-	for _, s := range found.Sequences {
-		if !slices.ContainsFunc(all.Sequences, func(other Sequence) bool { return other.Source == s.Source }) {
-			all.Sequences = append(all.Sequences, s)
-		}
-	}
 	refs := slices.Clone(found.Refs)
 	if found.Block != nil {
 		refs = append(refs, g.place(all, a, name, found.Block)...)

@@ -99,8 +99,6 @@ type Moment struct {
 	SessionID string
 	// View is what is read from; nil without an engine.
 	View kv.Reader
-	// Sequence is that of the agent's log; 0 where there is no snapshot.
-	Sequence uint64
 
 	source      *Sessions
 	log         Log
@@ -145,7 +143,7 @@ func (m *Moment) open(ctx context.Context) error {
 		_ = view.Close() // nothing was written to it
 		return err
 	}
-	m.log, m.View, m.Sequence = log.At(view), view, view.Sequences()[0]
+	m.log, m.View = log.At(view), view
 	m.close = func() { _ = view.Close() } // nothing was written to it
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
-	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
@@ -77,8 +76,6 @@ type Receipt struct {
 	Reused bool
 	// Sprint is how often the window was renewed.
 	Sprint int
-	// Sequences say how far what the prompt is made of was read.
-	Sequences []gather.Sequence
 }
 
 // Finish returns the prompt with its receipt, and remembers it.
@@ -106,7 +103,7 @@ func (a *Recorder) Finish(ctx context.Context, m *Made) (Prompt, error) {
 		AppendOnlyTokens: m.Built.Total.Tokens + m.Draft.Saved,
 		Pressure:         float64(p.Tokens.Tokens) / float64(m.MaxTokens),
 		ReserveTokens:    m.Predicted.Reserve,
-		Layout:           m.Layout, Sections: m.Sections, Tools: m.Tools, Sequences: m.Sequences,
+		Layout:           m.Layout, Sections: m.Sections, Tools: m.Tools,
 	}
 	r.Sprint = m.Sprint
 	if m.Draft.Renewal != nil && m.Draft.Renewal.Snapshot.Sprint > 0 {

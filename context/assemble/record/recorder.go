@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
-	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/assemble/rehydrate"
@@ -63,10 +62,9 @@ type Made struct {
 	Asked     tokens.Request
 	Last      tokens.Anchor
 	Predicted tokens.Prediction
-	// Sections, Tools and Sequences are accounts for the receipt.
+	// Sections and Tools are accounts for the receipt.
 	Sections  []Section
 	Tools     []ToolCost
-	Sequences []gather.Sequence
 	// Sprint is how often the window was renewed before, Through the place of the last
 	// entry of the log.
 	Sprint  int

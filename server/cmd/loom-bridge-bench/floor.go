@@ -211,7 +211,7 @@ func (f *floor) Attach(stream grpc.BidiStreamingServer[loombridgev1.AttachReques
 	l, topics := &listener{stream: stream}, first.GetHello().GetTopics()
 	f.hub.join(l, topics)
 	defer f.hub.leave(l, topics)
-	ready := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.AttachReady{}}}
+	ready := &loombridgev1.AttachResponse{Item: &loombridgev1.AttachResponse_Ready{Ready: &loombridgev1.SubscriptionReady{}}}
 	if err := stream.Send(ready); err != nil {
 		return err
 	}

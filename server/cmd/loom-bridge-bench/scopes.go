@@ -68,14 +68,14 @@ func (b *memoryBench) manyScopes(ctx context.Context, talk *talk) error {
 			return err
 		}
 		if alone == 0 {
-			alone = p95us(s.sample)
+			alone = p95us(s)
 		}
 		resident, err := server.resident()
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(b.table, "%s\t%d of %d\t%.2f\t%.2f\t%.2f\t%.0f\t≤ 1.5, ≤ 300 MB\t\n",
-			m.name, m.asked, m.exist, ms(p50us(s.sample)), ms(p95us(s.sample)), p95us(s.sample)/alone, resident)
+			m.name, m.asked, m.exist, ms(p50us(s)), ms(p95us(s)), p95us(s)/alone, resident)
 	}
 	return b.table.Flush()
 }

@@ -258,7 +258,7 @@ func (b *memoryBench) exactness(ctx context.Context) error {
 		return err
 	}
 	defer server.remove()
-	fmt.Fprintf(b.table, "\nvectors of %d numbers, %d records\trecall@%d of exact search\trescored\tp50 ms\tp95 ms\taim\t\n", talkDimensions, exactRecords, exactHits)
+	fmt.Fprintf(b.table, "\nvectors of %d numbers, %d records\trecall@%d of exact search\tp50 ms\tp95 ms\taim\t\n", talkDimensions, exactRecords, exactHits)
 	rng := rand.New(rand.NewPCG(23, 1)) //nolint:gosec // repeatable on purpose
 	for _, kind := range []string{"LSA of turns", "chance"} {
 		drafts := talk.turns(exactRecords)
@@ -288,16 +288,15 @@ func (b *memoryBench) exactness(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b.table, "%s\t%.4f\t%d\t%.2f\t%.2f\t%s\t\n", kind, e.recall, e.rescored, ms(p50us(e.times)), ms(p95us(e.times)), aim)
+		fmt.Fprintf(b.table, "%s\t%.4f\t%.2f\t%.2f\t%s\t\n", kind, e.recall, ms(p50us(e.times)), ms(p95us(e.times)), aim)
 	}
 	return b.table.Flush()
 }
 
 // exactness is what such a comparison gives.
 type exactness struct {
-	recall   float64
-	rescored int // on average
-	times    sample
+	recall float64
+	times  sample
 }
 
 // compareExact asks for the nearest vectors and looks for them itself. A hit
@@ -314,14 +313,13 @@ func (s *memoryServer) compareExact(ctx context.Context, agent string, drafts []
 	}
 	for _, q := range queries {
 		begin := time.Now()
-		ids, receipt, err := s.ask(ctx, &loombridgev1.MemoryQueryRequest{
+		ids, _, err := s.ask(ctx, &loombridgev1.MemoryQueryRequest{
 			AgentId: agent, Query: "nearest", Limit: exactHits, Mode: loombridgev1.QueryMode_QUERY_MODE_VECTOR, Embedding: q, EmbeddingSpace: talkSpace,
 		})
 		if err != nil {
 			return e, err
 		}
 		e.times.latencies = append(e.times.latencies, time.Since(begin))
-		e.rescored += int(receipt.GetVectorsRescored())
 		for i, v := range vectors {
 			cosines[i] = dot(v, q)
 		}
@@ -335,7 +333,6 @@ func (s *memoryServer) compareExact(ctx context.Context, agent string, drafts []
 		}
 	}
 	e.recall /= float64(exactHits * len(queries))
-	e.rescored /= len(queries)
 	slices.Sort(e.times.latencies)
 	return e, nil
 }

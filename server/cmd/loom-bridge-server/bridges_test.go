@@ -110,7 +110,7 @@ func TestBridgesShareStore(t *testing.T) {
 	c.listed(t, "a", "b", "c")
 	for i, bridge := range a.bridges(t) {
 		address := []string{a.Address, "b.example:50051", c.Address}[i]
-		if bridge.GetEpoch() != uint64(i+1) || bridge.GetAddress() != address || bridge.GetAnswering() != (i == 0) {
+		if bridge.GetAddress() != address || bridge.GetAnswering() != (i == 0) {
 			t.Errorf("%v, want address %s", bridge, address)
 		}
 	}
@@ -124,9 +124,6 @@ func TestBridgesShareStore(t *testing.T) {
 	a.listed(t, "a", "b")
 	must(t, c.command.Process.Signal(syscall.SIGCONT))
 	a.listed(t, "a", "b", "c")
-	if epoch := a.bridges(t)[2].GetEpoch(); epoch != 4 {
-		t.Errorf("it is back with epoch %d", epoch)
-	}
 	saved(t, &c.process, "tides come twice a day", "r1")
 
 	began := time.Now()

@@ -142,7 +142,7 @@ func (b *brood) check() {
 	for done := false; !done; {
 		got, err := b.contexts(0).WaitAgents(b.tb.Context(), &loombridgev1.WaitAgentsRequest{AgentId: broodParent, Timeout: durationpb.New(20 * time.Second)})
 		must(b.tb, err)
-		if done = got.GetComplete(); !done {
+		if done = len(got.GetPending()) == 0; !done {
 			continue
 		}
 		for _, child := range got.GetChildren() {
@@ -236,7 +236,7 @@ func TestManyForks(t *testing.T) {
 	began := time.Now()
 	b.each(broodSpawners, func(n int) {
 		got, err := b.contexts(n).SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{
-			AgentId: broodParent, SessionId: "s", ChildId: broodChild(n), Goal: "look", ForkFrom: &loombridgev1.ForkPoint{},
+			AgentId: broodParent, SessionId: "s", ChildId: broodChild(n), Goal: "look", ForkFrom: new(""),
 		})
 		if err != nil {
 			t.Errorf("fork %d: %v", n, err)

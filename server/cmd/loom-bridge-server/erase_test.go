@@ -165,7 +165,7 @@ func plantPrompts(t *testing.T, p *process, agent, session string, c canaries) {
 	_, err = p.context().Renew(ctx, &loombridgev1.RenewRequest{AgentId: agent, SessionId: session, Goal: c.text("renewals")})
 	must(t, err)
 	_, err = p.context().SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{
-		AgentId: agent, SessionId: session, ChildId: agent + session + "child", Goal: "watch the sea", ForkFrom: &loombridgev1.ForkPoint{},
+		AgentId: agent, SessionId: session, ChildId: agent + session + "child", Goal: "watch the sea", ForkFrom: new(""),
 	})
 	must(t, err)
 }

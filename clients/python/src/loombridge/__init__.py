@@ -203,7 +203,6 @@ from loombridge._sections import (
     PromptDifference,
     PromptSection,
     SectionOutcome,
-    SnapshotSequence,
 )
 from loombridge._servers import McpServer, McpServers
 from loombridge._sessions import ImportedSessions, SessionExport, Sessions
@@ -220,7 +219,6 @@ from loombridge._settings import (
     SourceSettings,
     ToolRendering,
     ToolSelection,
-    VariationSettings,
 )
 from loombridge._spaces import Access, AccessGrant, SpaceInfo, SpaceMemory, Spaces
 from loombridge._status import Bridge, Retention, Status
@@ -469,7 +467,6 @@ __all__ = [
     "SlowConsumerError",
     "Snapshot",
     "SnapshotNotFoundError",
-    "SnapshotSequence",
     "SourceSettings",
     "SpaceExistsError",
     "SpaceInfo",
@@ -514,7 +511,6 @@ __all__ = [
     "Undone",
     "Urgency",
     "UsageLearned",
-    "VariationSettings",
     "VersionConflictError",
     "Working",
     "WorkingState",

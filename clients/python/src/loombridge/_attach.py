@@ -309,8 +309,8 @@ class Attachment:
         while True:
             await asyncio.sleep(seconds or HEARTBEAT)
             answer = await link.ask(pb.AttachRequest(heartbeat=pb.AttachHeartbeat()))
-            if answer.HasField("server_time"):
-                self._listeners.server_time(answer.server_time)
+            if answer.HasField("ready"):
+                self._listeners.server_time(answer.ready.server_time)
 
     async def _follow_changes(self, link: _link.Link) -> None:
         """Keep the topics of the stream as they are wanted."""
@@ -343,7 +343,7 @@ class Attachment:
             inbox.state = _inbox.State.ON
         answer = await link.ask(request)
         if not answer.HasField("error"):
-            _listeners.stand(members, answer.positions, answer.server_time, shared)
+            _listeners.stand(members, answer.ready.positions, answer.ready.server_time, shared)
             return
         link.subscribed.pop(topic, None)
         error = _refusal(answer.error)
@@ -403,6 +403,6 @@ def _may_resume(err: _errors.LoomBridgeError, *, stood: bool) -> bool:
 def _refusal(m: pb.AttachError) -> _errors.LoomBridgeError:
     """Return the error that the refusal of a message stands for."""
     name = errors_pb2.ErrorReason.Name(m.reason).removeprefix("ERROR_REASON_")
-    violations = [_errors.FieldViolation(v.field, v.description) for v in m.fields]
+    violations = [_errors.FieldViolation(*each) for each in sorted(m.fields.items())]
     kind = _reasons.BY_REASON.get(name, _errors.LoomBridgeError)
     return kind(m.message, reason=name, violations=violations)

@@ -83,9 +83,6 @@ class CollectedGarbage:
     `BlobCollectedError`."""
     kept: KeptBlobs
     """The paths that stay."""
-    orphan_chunks: int
-    """Stored pieces that belonged to no blob and were deleted: what uploads left that
-    never ended."""
     more: bool
     """There may be more to delete: call again."""
 
@@ -436,6 +433,5 @@ def _collected(m: pb.CollectGarbageResponse) -> CollectedGarbage:
         freed_bytes=m.freed_bytes,
         deleted_refs=tuple(m.deleted_refs),
         kept=KeptBlobs(**m.kept),
-        orphan_chunks=m.orphan_chunks,
         more=m.more,
     )

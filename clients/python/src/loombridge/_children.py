@@ -63,8 +63,6 @@ class ChildAgent(_brief.Brief):
     """Why there is no result: its own text, `timeout` or `disconnected`."""
     result_step_id: str = ""
     """The step of the parent that has the whole result."""
-    fork: bool = False
-    """Its prompts begin as one of its parent's."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,8 +71,6 @@ class Outcome(_brief.Brief):
 
     children: tuple[ChildAgent, ...]
     """The children, in the order in which they were spawned."""
-    complete: bool
-    """All of them have returned, or failed."""
     pending: tuple[str, ...]
     """The ids of the children that have not."""
     text: str
@@ -138,7 +134,7 @@ class Child:
             TimeoutError: it has not returned in that time.
         """
         outcome = await self._family.gather([self.id], wait=wait)
-        if not outcome.complete:
+        if outcome.pending:
             raise TimeoutError(f"the child {self.id} has not returned")
         child = outcome.children[0]
         if child.status == "failed":
@@ -231,9 +227,7 @@ class Family:
             else _values.text("request_id", request_id),
         )
         if fork is not False:
-            request.fork_from.CopyFrom(
-                pb.ForkPoint(prompt_id="" if fork is True else _values.text("fork", fork))
-            )
+            request.fork_from = "" if fork is True else _values.text("fork", fork)
         if limits is not None:
             for name in ("steps", "tokens_per_step", "files", "bytes"):
                 value = getattr(limits, name)
@@ -300,10 +294,9 @@ class Family:
                 self._transport.timeout if timeout is None else _values.seconds("timeout", timeout)
             )
             answer = await self._transport.call(_rpc.WAIT_AGENTS, request, timeout=limit + left)
-            if answer.complete or (end is not None and clock() >= end):
+            if not answer.pending or (end is not None and clock() >= end):
                 return Outcome(
                     tuple(map(_child, answer.children)),
-                    answer.complete,
                     tuple(answer.pending),
                     answer.outcome,
                     answer.cut,
@@ -322,5 +315,4 @@ def _child(m: pb.ChildAgent) -> ChildAgent:
         result=m.result,
         error=m.error,
         result_step_id=m.result_step_id,
-        fork=m.fork,
     )

@@ -26,8 +26,6 @@ class CompressedResult(_brief.Brief):
     """A JSON object whose `content` is the whole, when that is more than `content` here."""
     strategy: str
     """What was applied, such as `search`; empty when nothing was."""
-    original_chars: int
-    """Length of the whole, in code points."""
 
 
 def content_text(content: object) -> str:
@@ -51,5 +49,4 @@ def compressed_result(m: pb.CompressResultResponse) -> CompressedResult:
         compressed=m.compressed,
         blob=_steps.blob_info(m.blob) if m.HasField("blob") else None,
         strategy=m.strategy,
-        original_chars=m.original_chars,
     )

@@ -35,10 +35,6 @@ class MemoryStats:
     """How many records wait for a vector of the embedder."""
     archived: int = 0
     """How many records lie in the archive; they count in `records`, too."""
-    record_limit: int = 0
-    """How many outside of it there may be before those worth least go there; 0: no limit."""
-    archive_limit: int = 0
-    """How many in it there may be before the oldest are deleted; 0: no limit."""
 
 
 def stats(m: pb.MemoryStats) -> MemoryStats:
@@ -53,6 +49,4 @@ def stats(m: pb.MemoryStats) -> MemoryStats:
         embedder_space=m.embedder_space,
         pending=m.pending,
         archived=m.archived,
-        record_limit=m.record_limit,
-        archive_limit=m.archive_limit,
     )

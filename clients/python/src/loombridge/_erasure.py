@@ -27,19 +27,11 @@ class Erased:
     """How many entries of the store those were, with all that belongs to them."""
     bytes: int
     """What these held."""
-    sequences: Mapping[str, int]
-    """How many commits the subject's own data have had, by part of the store: all that those
-    wrote is gone."""
     bytes_state: str
     """`reclaimed`: the bytes are gone, too; `kept`: the engine gives them back in its own
     time, in PostgreSQL with VACUUM; `unspecified` of a dry run."""
-    outstanding_backups: tuple[str, ...]
-    """Backups in the server's own folder, which may still hold the subject's data."""
     resumed: bool
     """Whether the erasure had begun with an earlier call, or before the server started."""
-    quoted: Mapping[str, int]
-    """Entries of others that stay although the subject's id, or a line of a step, stands in
-    them, by whose words they are. Empty of a dry run."""
     certificate: str
     """What was erased and what is not claimed, as signed JSON: write it to a file, which
     `loom-bridge-server erase verify` checks. Empty of a dry run."""
@@ -186,10 +178,7 @@ def _erased(m: pb.EraseResult) -> Erased:
         counts=MappingProxyType(dict(m.counts)),
         entries=m.entries,
         bytes=m.bytes,
-        sequences=MappingProxyType(dict(m.sequences)),
         bytes_state=_values.enum_name(_BYTES_STATE, "ERASE_BYTES_STATE_", m.bytes_state),
-        outstanding_backups=tuple(m.outstanding_backups),
         resumed=m.resumed,
-        quoted=MappingProxyType(dict(m.quoted)),
         certificate=m.certificate,
     )

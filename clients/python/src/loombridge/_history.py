@@ -260,7 +260,7 @@ class History(_renewal.Renewals):
         answer = await self._transport.call(
             _rpc.UNDO, request, timeout=timeout, repeatable=bool(request_id)
         )
-        return _receipts.Undone(batch=answer.batch, refs=tuple(answer.refs))
+        return _receipts.Undone(refs=tuple(answer.refs))
 
     async def report_usage(
         self,
@@ -308,7 +308,6 @@ class History(_renewal.Renewals):
         request.prompt_id = _values.text("prompt", name)
         answer = await self._transport.call(_rpc.REPORT_USAGE, request, timeout=timeout)
         return _receipts.UsageLearned(
-            counted_tokens=answer.counted_tokens,
             ratio=answer.ratio,
             missed_tokens=answer.missed_tokens,
         )

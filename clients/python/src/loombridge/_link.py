@@ -9,6 +9,7 @@ import grpc.aio
 
 from loombridge import _errors, _rpc, _statuses
 from loombridge.v1 import attach_pb2 as pb
+from loombridge.v1 import events_pb2
 
 CLOSE_TIMEOUT = 1.0
 """Seconds the server has to answer the end of a stream before it is cut off."""
@@ -38,7 +39,7 @@ class Link:
         self._running: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, hello: pb.AttachHello, timeout: float) -> pb.AttachReady:
+    async def open(self, hello: pb.AttachHello, timeout: float) -> events_pb2.SubscriptionReady:
         """Register the agent; return when it is in the directory.
 
         Raises:
@@ -56,7 +57,7 @@ class Link:
             self.cut()
             raise
 
-    async def _greet(self, hello: pb.AttachHello) -> pb.AttachReady:
+    async def _greet(self, hello: pb.AttachHello) -> events_pb2.SubscriptionReady:
         try:
             await self._call.write(pb.AttachRequest(hello=hello))
             message = await self._transport.read(self._call)

@@ -18,8 +18,6 @@ class SentMessage:
 
     task_id: str
     """Names it."""
-    time: datetime
-    """When the server took it, in UTC; of a repeated one, the first time."""
     warning: str
     """What the sender should do better; mostly empty."""
 
@@ -105,7 +103,7 @@ class Messages:
         answer = await self._transport.call(
             _rpc.SEND_MESSAGE, request, timeout=timeout, repeatable=True
         )
-        return SentMessage(answer.task_id, _values.moment(answer.create_time), answer.warning)
+        return SentMessage(answer.task_id, answer.warning)
 
     @_stream.listed
     async def list(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast, overload
 
 from loombridge import _brief, _records, _relations, _spelling, _values
@@ -110,8 +109,6 @@ class Hit(_brief.Brief):
     passages: tuple[Passage, ...] = ()
     """The parts of a long text that fit into `max_tokens` and match the query best, in order.
     Empty: the text is whole. `ctx.memory.get(id=hit.record.id)` reads the whole."""
-    text_tokens: int = 0
-    """Tokens of the whole text; only with `passages`."""
     through: Through | None = None
     """Set for a record that was not found itself and came along, with a score of 0."""
 
@@ -141,32 +138,22 @@ class QueryReceipt:
     """Records that the searched memories hold."""
     degraded: tuple[str, ...] = ()
     """What the search had to do without."""
-    vectors_rescored: int = 0
-    """How many of them were compared exactly."""
     over_limit: int = 0
     """Candidates that fell to `limit`."""
     over_max_tokens: int = 0
     """Hits that fell to `max_tokens`."""
     over_max_bytes: int = 0
     """Hits that did not fit one message, the worst first: ask more narrowly."""
-    in_part: int = 0
-    """Hits that have `passages` in place of their text."""
     tokens: int = 0
     """Tokens of the hits' texts or passages; only with `max_tokens`."""
     empty_reason: EmptyReason = ""
     """Why there are no hits."""
     embedding_spaces: tuple[str, ...] = ()
     """The spaces whose vectors were searched."""
-    as_of: datetime | None = None
-    """The moment that was asked for."""
-    valid_at: datetime | None = None
-    """The moment that was asked for."""
     reread: int = 0
     """Records that were read again because they have changed or were replaced since."""
     lost: int = 0
     """Those of them that are missing because what they were then is kept no longer."""
-    related: int = 0
-    """Records that came along through relations."""
     related_excluded: int = 0
     """Those that did not: the filter, their tier, expiry, replacement, archive or review."""
     related_over_limit: int = 0
@@ -301,8 +288,9 @@ def _hit(m: pb.MemoryHit) -> Hit:
         owner=_records.owner(m.owner) if m.HasField("owner") else None,
         explanation=_explanation(m.explanation) if m.HasField("explanation") else None,
         older_ids=tuple(m.older_ids),
-        passages=tuple(Passage(text=p.text, start=p.start, end=p.end) for p in m.passages),
-        text_tokens=m.text_tokens,
+        passages=tuple(
+            Passage(p.text, p.start, p.start + len(p.text.encode())) for p in m.passages
+        ),
         through=_through(m.through) if m.HasField("through") else None,
     )
 
@@ -330,19 +318,14 @@ def _receipt(m: pb.QueryReceipt) -> QueryReceipt:
         under_min_score=m.left_out.get("under_min_score", 0),
         records=m.records,
         degraded=tuple(m.degraded),
-        vectors_rescored=m.vectors_rescored,
         over_limit=m.left_out.get("over_limit", 0),
         over_max_tokens=m.left_out.get("over_max_tokens", 0),
         over_max_bytes=m.left_out.get("over_max_bytes", 0),
-        in_part=m.in_part,
         tokens=m.tokens,
         empty_reason=cast("EmptyReason", reason),
         embedding_spaces=tuple(m.embedding_spaces),
-        as_of=_values.moment(m.as_of) if m.HasField("as_of") else None,
-        valid_at=_values.moment(m.valid_at) if m.HasField("valid_at") else None,
         reread=m.reread,
         lost=m.lost,
-        related=m.related,
         related_excluded=m.left_out.get("related_excluded", 0),
         related_over_limit=m.left_out.get("related_over_limit", 0),
     )

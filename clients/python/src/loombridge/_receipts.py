@@ -127,10 +127,6 @@ class Fold(_brief.Brief):
     """The steps and messages it stands for, such as `step_012` or `message_017`: what
     `read_blob` and the tool `fs:read_file` return in full. Three or more in a row are one:
     `step_001..step_040`, with both ends; `each_ref` has them one by one."""
-    first_position: int
-    """Where in the session's log begins what it stands for."""
-    last_position: int
-    """Where that ends."""
     tokens: int
     """What it takes."""
     before_tokens: int
@@ -209,8 +205,6 @@ class Receipt:
     """The order of the sections."""
     sections: tuple[_sections.PromptSection, ...] = ()
     """The sections of the prompt, in its order, and the ones left out."""
-    sequences: tuple[_sections.SnapshotSequence, ...] = ()
-    """How far what the prompt is made of was read, all at one moment."""
     difference: _sections.PromptDifference | None = None
     """Where the prompt first differs from the session's prompt before; None for the first
     one that the server knows of."""
@@ -253,8 +247,6 @@ class Compaction(_brief.Brief):
 class Undone:
     """What `undo` took back."""
 
-    batch: int
-    """The number of the batch."""
     refs: tuple[str, ...]
     """The steps and messages that stand in full again, or in older folds, as in
     `Fold.refs`."""
@@ -268,8 +260,6 @@ class Undone:
 class UsageLearned:
     """What the server learned from a provider's count."""
 
-    counted_tokens: int
-    """What the server had said the prompt would take."""
     ratio: float
     """The provider's token count divided by the count here."""
     missed_tokens: int = 0
@@ -359,7 +349,6 @@ def receipt(m: pb.Receipt) -> Receipt:
         pressure=m.pressure,
         layout=_settings.layout(m.layout),
         sections=tuple(map(_sections.section, m.sections)),
-        sequences=_sections.sequences(m.sequences),
         difference=_sections.difference(m.difference) if m.HasField("difference") else None,
         expected_cached_tokens=m.expected_cached_tokens,
         calls=m.calls,
@@ -373,8 +362,6 @@ def receipt(m: pb.Receipt) -> Receipt:
 def _fold(m: pb.FoldInfo) -> Fold:
     return Fold(
         refs=tuple(m.refs),
-        first_position=m.first_position,
-        last_position=m.last_position,
         tokens=m.tokens,
         before_tokens=m.before_tokens,
     )

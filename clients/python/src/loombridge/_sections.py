@@ -1,6 +1,5 @@
 """The account of a prompt by its sections: what stands in it, and from where."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
@@ -38,17 +37,6 @@ class PromptSection(_brief.Brief):
     """What was found for it and had no room: at most 64."""
     source: str = ""
     """Where its text came from, for people, such as `AGENTS.md of the workspace, 312 bytes`."""
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotSequence:
-    """How far something was read for a prompt."""
-
-    source: str
-    """`session`: the agent's log with its settings; `memory`: its records; `user_memory`: the
-    user's; `events`."""
-    sequence: int
-    """Counts the commits to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +81,6 @@ def section(m: pb.SectionInfo) -> PromptSection:
         left_out=tuple(m.left_out),
         source=m.source,
     )
-
-
-def sequences(m: Mapping[str, int]) -> tuple[SnapshotSequence, ...]:
-    """Return how far things were read as users see it."""
-    return tuple(SnapshotSequence(source, number) for source, number in sorted(m.items()))
 
 
 def cache_mark(m: pb.CacheMark) -> CacheMark:

@@ -26,8 +26,6 @@ class ImportedSessions:
     """How many were there already, as they came."""
     results: int
     """How many offloaded results they have."""
-    result_bytes: int
-    """How many bytes those have together."""
 
 
 @_spelling.helpful
@@ -98,5 +96,4 @@ class Sessions(_spelling.Helpful):
             saved=answer.saved,
             unchanged=answer.unchanged,
             results=answer.results,
-            result_bytes=answer.result_bytes,
         )

@@ -114,19 +114,6 @@ class InjectionLimits:
     """By the name of the section, at most 64."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VariationSettings:
-    """How the form of runtime sections varies, so that a model falls into no pattern.
-
-    The wording of tools, memory and the goal never does.
-    """
-
-    disabled: bool | None = None
-    """Leave the form as it is; at first False."""
-    level: float | None = None
-    """How often something varies, from 0 to 0.8; at first 0.3."""
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Injection(_brief.Brief):
     """A section of the caller's own."""
@@ -177,8 +164,9 @@ class PromptSettings(_brief.Brief):
     """A person whose memories the prompt may hold, in addition to the agent's; initially none."""
     limits: InjectionLimits | None = None
     """The caps of sections."""
-    variation: VariationSettings | None = None
-    """How the form of runtime sections varies."""
+    variation: float | None = None
+    """How often the form of runtime sections varies, so that a model falls into no pattern:
+    from 0, never, to 0.8; at first 0.3. The wording of tools, memory and the goal never does."""
     injections: Sequence[Injection] = ()
     """Further sections of the caller's: at most 32."""
     max_output_tokens: int | None = None
@@ -240,7 +228,7 @@ def _put_parts(name: str, s: PromptSettings, result: pb.PromptSettings) -> None:
     if s.limits is not None:
         result.limits.CopyFrom(_limits(f"{name}.limits", s.limits))
     if s.variation is not None:
-        result.variation.CopyFrom(_variation(f"{name}.variation", s.variation))
+        result.variation = _values.number(f"{name}.variation", s.variation)
 
 
 def injections_to_wire(name: str, values: object) -> list[pb.Injection]:
@@ -324,16 +312,6 @@ def _limits(name: str, value: object) -> pb.InjectionLimits:
     )
 
 
-def _variation(name: str, value: object) -> pb.VariationSettings:
-    s = _instance(name, value, VariationSettings)
-    result = pb.VariationSettings(
-        level=None if s.level is None else _values.number(f"{name}.level", s.level)
-    )
-    if s.disabled is not None:
-        result.disabled = _flag(f"{name}.disabled", s.disabled)
-    return result
-
-
 def _items(name: str, values: object) -> list[tuple[str, Any]]:
     """Return the items of a list, each with the name to call it by in an error."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence):
@@ -394,7 +372,7 @@ def settings(m: pb.PromptSettings) -> PromptSettings:
         )
         if _says(m.limits)
         else None,
-        variation=_seen_variation(m.variation) if _says(m.variation) else None,
+        variation=m.variation if m.HasField("variation") else None,
         injections=tuple(map(_seen_injection, m.injections)),
         max_output_tokens=m.max_output_tokens or None,
     )
@@ -449,13 +427,6 @@ def _seen_skill(m: pb.Skill) -> Skill:
         text=m.text,
         tools=tuple(m.tools),
         active=m.active,
-    )
-
-
-def _seen_variation(m: pb.VariationSettings) -> VariationSettings:
-    return VariationSettings(
-        disabled=m.disabled if m.HasField("disabled") else None,
-        level=m.level if m.HasField("level") else None,
     )
 
 

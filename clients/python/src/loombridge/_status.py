@@ -14,8 +14,6 @@ class Bridge:
 
     name: str
     """What its operator calls it."""
-    epoch: int
-    """Counts the registrations at the store: no two servers have the same."""
     address: str
     """Where the others reach it."""
     answering: bool
@@ -93,7 +91,7 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
         store_format=m.store_format,
         authentication=m.authentication,
         tools=m.tools,
-        writable=m.store.writable or not m.HasField("store"),
+        writable=not m.store.problem,
         problem=m.store.problem,
         damage=tuple(m.store.damage),
         scrub_time=_values.moment(m.store.scrub_time) if m.store.HasField("scrub_time") else None,
@@ -103,7 +101,6 @@ async def read(transport: _rpc.Transport, timeout: _values.Seconds | None) -> St
         bridges=tuple(
             Bridge(
                 name=b.name,
-                epoch=b.epoch,
                 address=b.address,
                 answering=b.answering,
                 workspace=b.workspace,

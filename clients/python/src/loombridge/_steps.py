@@ -115,8 +115,6 @@ class BlobInfo:
     """How long it stays; None means for ever."""
     expire_time: datetime | None
     """When it expires, in UTC; None means never."""
-    expired: bool
-    """Its time is over. That deletes nothing yet."""
     tier: str
     """How much it is worth keeping: `working`, `short_term` or `long_term`."""
     important: bool
@@ -275,7 +273,6 @@ def blob_info(m: pb.BlobInfo) -> BlobInfo:
         media_type=m.media_type,
         ttl=m.ttl.ToTimedelta() if m.HasField("ttl") else None,
         expire_time=_values.moment(m.expire_time) if m.HasField("expire_time") else None,
-        expired=m.expired,
         tier=_values.enum_name(pb.BlobTier.DESCRIPTOR, "BLOB_TIER_", m.tier),
         important=m.important,
         archive=_archive(m.archive) if m.HasField("archive") else None,

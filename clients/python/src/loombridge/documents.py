@@ -534,7 +534,7 @@ class ContextEngineeringManager:
         self._context = ctx.context
         self._settings = _settings.PromptSettings(
             layout="three_phase",
-            variation=variation and _settings.VariationSettings(level=variation.level),
+            variation=variation and variation.level,
         )
 
     async def prepare(self, goal: str = "", *, model: str | None = None) -> _prompt.Prompt:

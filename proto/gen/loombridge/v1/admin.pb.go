@@ -434,9 +434,6 @@ type BridgeStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// name is what its operator calls it (`--bridge-name`).
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// epoch counts the registrations at the store: no two servers have the same, and one that
-	// was taken for dead and lives comes back with another. 0 of the server that has a workspace.
-	Epoch uint64 `protobuf:"varint,2,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// address is where the others reach it (`--bridge-addr`).
 	Address string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	// answering says that it is the server which answers.
@@ -486,13 +483,6 @@ func (x *BridgeStatus) GetName() string {
 		return x.Name
 	}
 	return ""
-}
-
-func (x *BridgeStatus) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
 }
 
 func (x *BridgeStatus) GetAddress() string {
@@ -1187,9 +1177,7 @@ func (x *SandboxStatus) GetProblems() []string {
 // included; while a part is damaged, the services that need that part are.
 type StoreStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// writable is false while no write can succeed.
-	Writable bool `protobuf:"varint,1,opt,name=writable,proto3" json:"writable,omitempty"`
-	// problem says why, for people; empty while all can be written. A disk without room is
+	// problem says why nothing can be written, for people; empty while all can be. A disk without room is
 	// writable again when it has some; after a failed write the server must be started again.
 	Problem string `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`
 	// damage is what was found damaged, a part of the store each, for people; at most
@@ -1231,13 +1219,6 @@ func (x *StoreStatus) ProtoReflect() protoreflect.Message {
 // Deprecated: Use StoreStatus.ProtoReflect.Descriptor instead.
 func (*StoreStatus) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_admin_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *StoreStatus) GetWritable() bool {
-	if x != nil {
-		return x.Writable
-	}
-	return false
 }
 
 func (x *StoreStatus) GetProblem() string {
@@ -1302,10 +1283,9 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\n" +
 	"sweep_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsweepTime\x12)\n" +
 	"\x10deleted_sessions\x18\a \x01(\x03R\x0fdeletedSessions\x12\x18\n" +
-	"\afailing\x18\x05 \x01(\bR\afailing\"\xa2\x01\n" +
+	"\afailing\x18\x05 \x01(\bR\afailing\"\x8c\x01\n" +
 	"\fBridgeStatus\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05epoch\x18\x02 \x01(\x04R\x05epoch\x12\x18\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1c\n" +
 	"\tanswering\x18\x05 \x01(\bR\tanswering\x12\x1c\n" +
 	"\tworkspace\x18x \x01(\tR\tworkspace\x12\x12\n" +
@@ -1355,9 +1335,8 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x16\n" +
 	"\x06layers\x18\x03 \x03(\tR\x06layers\x12\x12\n" +
 	"\x04gaps\x18\x05 \x03(\tR\x04gaps\x12\x1a\n" +
-	"\bproblems\x18\x06 \x03(\tR\bproblems\"\x96\x01\n" +
-	"\vStoreStatus\x12\x1a\n" +
-	"\bwritable\x18\x01 \x01(\bR\bwritable\x12\x18\n" +
+	"\bproblems\x18\x06 \x03(\tR\bproblems\"z\n" +
+	"\vStoreStatus\x12\x18\n" +
 	"\aproblem\x18\x02 \x01(\tR\aproblem\x12\x16\n" +
 	"\x06damage\x18\x03 \x03(\tR\x06damage\x129\n" +
 	"\n" +

@@ -11,7 +11,6 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -625,7 +624,7 @@ func (x *AttachResponse) GetItem() isAttachResponse_Item {
 	return nil
 }
 
-func (x *AttachResponse) GetReady() *AttachReady {
+func (x *AttachResponse) GetReady() *SubscriptionReady {
 	if x != nil {
 		if x, ok := x.Item.(*AttachResponse_Ready); ok {
 			return x.Ready
@@ -675,7 +674,7 @@ type isAttachResponse_Item interface {
 type AttachResponse_Ready struct {
 	// ready comes first and once: the agent is in the directory, and everything
 	// emitted from now on arrives.
-	Ready *AttachReady `protobuf:"bytes,1,opt,name=ready,proto3,oneof"`
+	Ready *SubscriptionReady `protobuf:"bytes,1,opt,name=ready,proto3,oneof"`
 }
 
 type AttachResponse_Event struct {
@@ -701,71 +700,6 @@ func (*AttachResponse_Answer) isAttachResponse_Item() {}
 
 func (*AttachResponse_ToolCall) isAttachResponse_Item() {}
 
-// AttachReady says that the agent is attached.
-type AttachReady struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// positions are the exact topics with the sequence that their events follow.
-	Positions []*TopicPosition `protobuf:"bytes,1,rep,name=positions,proto3" json:"positions,omitempty"`
-	// heartbeat_interval is the agreed interval.
-	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,2,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
-	// server_time is a moment before the subscription stood, to resume patterns
-	// from with `since`.
-	ServerTime    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachReady) Reset() {
-	*x = AttachReady{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachReady) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachReady) ProtoMessage() {}
-
-func (x *AttachReady) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachReady.ProtoReflect.Descriptor instead.
-func (*AttachReady) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *AttachReady) GetPositions() []*TopicPosition {
-	if x != nil {
-		return x.Positions
-	}
-	return nil
-}
-
-func (x *AttachReady) GetHeartbeatInterval() *durationpb.Duration {
-	if x != nil {
-		return x.HeartbeatInterval
-	}
-	return nil
-}
-
-func (x *AttachReady) GetServerTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.ServerTime
-	}
-	return nil
-}
-
 // AttachAnswer answers one message of the agent.
 type AttachAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -775,10 +709,8 @@ type AttachAnswer struct {
 	Error *AttachError `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	// emitted answers a publish.
 	Emitted *EmitResponse `protobuf:"bytes,3,opt,name=emitted,proto3" json:"emitted,omitempty"`
-	// positions answer a subscribe, as in AttachReady.
-	Positions []*TopicPosition `protobuf:"bytes,4,rep,name=positions,proto3" json:"positions,omitempty"`
-	// server_time answers a subscribe and a heartbeat.
-	ServerTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
+	// ready answers a subscribe; a heartbeat it answers with the server's time alone.
+	Ready *SubscriptionReady `protobuf:"bytes,4,opt,name=ready,proto3" json:"ready,omitempty"`
 	// interrupt_requested answers a heartbeat: an event waits in the session that is high or
 	// critical.
 	InterruptRequested bool `protobuf:"varint,6,opt,name=interrupt_requested,json=interruptRequested,proto3" json:"interrupt_requested,omitempty"`
@@ -788,7 +720,7 @@ type AttachAnswer struct {
 
 func (x *AttachAnswer) Reset() {
 	*x = AttachAnswer{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -800,7 +732,7 @@ func (x *AttachAnswer) String() string {
 func (*AttachAnswer) ProtoMessage() {}
 
 func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -813,7 +745,7 @@ func (x *AttachAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachAnswer.ProtoReflect.Descriptor instead.
 func (*AttachAnswer) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AttachAnswer) GetRef() int64 {
@@ -837,16 +769,9 @@ func (x *AttachAnswer) GetEmitted() *EmitResponse {
 	return nil
 }
 
-func (x *AttachAnswer) GetPositions() []*TopicPosition {
+func (x *AttachAnswer) GetReady() *SubscriptionReady {
 	if x != nil {
-		return x.Positions
-	}
-	return nil
-}
-
-func (x *AttachAnswer) GetServerTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.ServerTime
+		return x.Ready
 	}
 	return nil
 }
@@ -865,15 +790,16 @@ type AttachError struct {
 	Reason ErrorReason `protobuf:"varint,1,opt,name=reason,proto3,enum=loombridge.v1.ErrorReason" json:"reason,omitempty"`
 	// message is for people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// fields are what breaks a rule, when reason is INVALID_REQUEST.
-	Fields        []*AttachFieldViolation `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty"`
+	// fields are the fields that break a rule, each with what is wrong with it, when reason is
+	// INVALID_REQUEST.
+	Fields        map[string]string `protobuf:"bytes,3,rep,name=fields,proto3" json:"fields,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachError) Reset() {
 	*x = AttachError{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +811,7 @@ func (x *AttachError) String() string {
 func (*AttachError) ProtoMessage() {}
 
 func (x *AttachError) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +824,7 @@ func (x *AttachError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachError.ProtoReflect.Descriptor instead.
 func (*AttachError) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AttachError) GetReason() ErrorReason {
@@ -915,66 +841,11 @@ func (x *AttachError) GetMessage() string {
 	return ""
 }
 
-func (x *AttachError) GetFields() []*AttachFieldViolation {
+func (x *AttachError) GetFields() map[string]string {
 	if x != nil {
 		return x.Fields
 	}
 	return nil
-}
-
-// AttachFieldViolation is one field that breaks a rule.
-type AttachFieldViolation struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// field is the path of the field.
-	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	// description says what is wrong with it.
-	Description   string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AttachFieldViolation) Reset() {
-	*x = AttachFieldViolation{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AttachFieldViolation) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AttachFieldViolation) ProtoMessage() {}
-
-func (x *AttachFieldViolation) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AttachFieldViolation.ProtoReflect.Descriptor instead.
-func (*AttachFieldViolation) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *AttachFieldViolation) GetField() string {
-	if x != nil {
-		return x.Field
-	}
-	return ""
-}
-
-func (x *AttachFieldViolation) GetDescription() string {
-	if x != nil {
-		return x.Description
-	}
-	return ""
 }
 
 // AttachToolCall asks for one run of a tool.
@@ -1003,7 +874,7 @@ type AttachToolCall struct {
 
 func (x *AttachToolCall) Reset() {
 	*x = AttachToolCall{}
-	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +886,7 @@ func (x *AttachToolCall) String() string {
 func (*AttachToolCall) ProtoMessage() {}
 
 func (x *AttachToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_attach_proto_msgTypes[10]
+	mi := &file_loombridge_v1_attach_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +899,7 @@ func (x *AttachToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachToolCall.ProtoReflect.Descriptor instead.
 func (*AttachToolCall) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_attach_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AttachToolCall) GetCallId() string {
@@ -1113,7 +984,7 @@ var File_loombridge_v1_attach_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xa0\x03\n" +
+	"\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xa0\x03\n" +
 	"\rAttachRequest\x12\x10\n" +
 	"\x03ref\x18\a \x01(\x03R\x03ref\x122\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachHelloH\x00R\x05hello\x126\n" +
@@ -1153,34 +1024,27 @@ const file_loombridge_v1_attach_proto_rawDesc = "" +
 	"error_code\x18\x06 \x01(\x0e2\x1c.loombridge.v1.ToolErrorCodeR\terrorCodeB\r\n" +
 	"\voutput_form\"B\n" +
 	"\x0fAttachHeartbeat\x12/\n" +
-	"\asignals\x18\x01 \x03(\v2\x15.loombridge.v1.SignalR\asignals\"\x89\x02\n" +
-	"\x0eAttachResponse\x122\n" +
-	"\x05ready\x18\x01 \x01(\v2\x1a.loombridge.v1.AttachReadyH\x00R\x05ready\x12,\n" +
+	"\asignals\x18\x01 \x03(\v2\x15.loombridge.v1.SignalR\asignals\"\x8f\x02\n" +
+	"\x0eAttachResponse\x128\n" +
+	"\x05ready\x18\x01 \x01(\v2 .loombridge.v1.SubscriptionReadyH\x00R\x05ready\x12,\n" +
 	"\x05event\x18\x02 \x01(\v2\x14.loombridge.v1.EventH\x00R\x05event\x125\n" +
 	"\x06answer\x18\x04 \x01(\v2\x1b.loombridge.v1.AttachAnswerH\x00R\x06answer\x12<\n" +
 	"\ttool_call\x18\x05 \x01(\v2\x1d.loombridge.v1.AttachToolCallH\x00R\btoolCall\x12\x18\n" +
 	"\adropped\x18\x03 \x01(\x03R\adroppedB\x06\n" +
-	"\x04item\"\xd0\x01\n" +
-	"\vAttachReady\x12:\n" +
-	"\tpositions\x18\x01 \x03(\v2\x1c.loombridge.v1.TopicPositionR\tpositions\x12H\n" +
-	"\x12heartbeat_interval\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12;\n" +
-	"\vserver_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\"\xb3\x02\n" +
+	"\x04item\"\xf2\x01\n" +
 	"\fAttachAnswer\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\x03R\x03ref\x120\n" +
 	"\x05error\x18\x02 \x01(\v2\x1a.loombridge.v1.AttachErrorR\x05error\x125\n" +
-	"\aemitted\x18\x03 \x01(\v2\x1b.loombridge.v1.EmitResponseR\aemitted\x12:\n" +
-	"\tpositions\x18\x04 \x03(\v2\x1c.loombridge.v1.TopicPositionR\tpositions\x12;\n" +
-	"\vserver_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime\x12/\n" +
-	"\x13interrupt_requested\x18\x06 \x01(\bR\x12interruptRequested\"\x98\x01\n" +
+	"\aemitted\x18\x03 \x01(\v2\x1b.loombridge.v1.EmitResponseR\aemitted\x126\n" +
+	"\x05ready\x18\x04 \x01(\v2 .loombridge.v1.SubscriptionReadyR\x05ready\x12/\n" +
+	"\x13interrupt_requested\x18\x06 \x01(\bR\x12interruptRequested\"\xd6\x01\n" +
 	"\vAttachError\x122\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1a.loombridge.v1.ErrorReasonR\x06reason\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x12;\n" +
-	"\x06fields\x18\x03 \x03(\v2#.loombridge.v1.AttachFieldViolationR\x06fields\"N\n" +
-	"\x14AttachFieldViolation\x12\x14\n" +
-	"\x05field\x18\x01 \x01(\tR\x05field\x12 \n" +
-	"\vdescription\x18\x02 \x01(\tR\vdescription\"\x85\x03\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12>\n" +
+	"\x06fields\x18\x03 \x03(\v2&.loombridge.v1.AttachError.FieldsEntryR\x06fields\x1a9\n" +
+	"\vFieldsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x85\x03\n" +
 	"\x0eAttachToolCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x127\n" +
@@ -1207,72 +1071,67 @@ func file_loombridge_v1_attach_proto_rawDescGZIP() []byte {
 	return file_loombridge_v1_attach_proto_rawDescData
 }
 
-var file_loombridge_v1_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_loombridge_v1_attach_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_loombridge_v1_attach_proto_goTypes = []any{
-	(*AttachRequest)(nil),         // 0: loombridge.v1.AttachRequest
-	(*AttachHello)(nil),           // 1: loombridge.v1.AttachHello
-	(*AttachUnsubscribe)(nil),     // 2: loombridge.v1.AttachUnsubscribe
-	(*AttachToolResult)(nil),      // 3: loombridge.v1.AttachToolResult
-	(*AttachHeartbeat)(nil),       // 4: loombridge.v1.AttachHeartbeat
-	(*AttachResponse)(nil),        // 5: loombridge.v1.AttachResponse
-	(*AttachReady)(nil),           // 6: loombridge.v1.AttachReady
-	(*AttachAnswer)(nil),          // 7: loombridge.v1.AttachAnswer
-	(*AttachError)(nil),           // 8: loombridge.v1.AttachError
-	(*AttachFieldViolation)(nil),  // 9: loombridge.v1.AttachFieldViolation
-	(*AttachToolCall)(nil),        // 10: loombridge.v1.AttachToolCall
-	nil,                           // 11: loombridge.v1.AttachHello.MetadataEntry
-	nil,                           // 12: loombridge.v1.AttachToolCall.HeadersEntry
-	(*EmitRequest)(nil),           // 13: loombridge.v1.EmitRequest
-	(*SubscribeRequest)(nil),      // 14: loombridge.v1.SubscribeRequest
-	(*TopicPosition)(nil),         // 15: loombridge.v1.TopicPosition
-	(*ToolDescriptor)(nil),        // 16: loombridge.v1.ToolDescriptor
-	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
-	(*structpb.Value)(nil),        // 18: google.protobuf.Value
-	(*ResultBytes)(nil),           // 19: loombridge.v1.ResultBytes
-	(ToolErrorCode)(0),            // 20: loombridge.v1.ToolErrorCode
-	(*Signal)(nil),                // 21: loombridge.v1.Signal
-	(*Event)(nil),                 // 22: loombridge.v1.Event
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(*EmitResponse)(nil),          // 24: loombridge.v1.EmitResponse
-	(ErrorReason)(0),              // 25: loombridge.v1.ErrorReason
-	(*structpb.Struct)(nil),       // 26: google.protobuf.Struct
+	(*AttachRequest)(nil),       // 0: loombridge.v1.AttachRequest
+	(*AttachHello)(nil),         // 1: loombridge.v1.AttachHello
+	(*AttachUnsubscribe)(nil),   // 2: loombridge.v1.AttachUnsubscribe
+	(*AttachToolResult)(nil),    // 3: loombridge.v1.AttachToolResult
+	(*AttachHeartbeat)(nil),     // 4: loombridge.v1.AttachHeartbeat
+	(*AttachResponse)(nil),      // 5: loombridge.v1.AttachResponse
+	(*AttachAnswer)(nil),        // 6: loombridge.v1.AttachAnswer
+	(*AttachError)(nil),         // 7: loombridge.v1.AttachError
+	(*AttachToolCall)(nil),      // 8: loombridge.v1.AttachToolCall
+	nil,                         // 9: loombridge.v1.AttachHello.MetadataEntry
+	nil,                         // 10: loombridge.v1.AttachError.FieldsEntry
+	nil,                         // 11: loombridge.v1.AttachToolCall.HeadersEntry
+	(*EmitRequest)(nil),         // 12: loombridge.v1.EmitRequest
+	(*SubscribeRequest)(nil),    // 13: loombridge.v1.SubscribeRequest
+	(*TopicPosition)(nil),       // 14: loombridge.v1.TopicPosition
+	(*ToolDescriptor)(nil),      // 15: loombridge.v1.ToolDescriptor
+	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
+	(*structpb.Value)(nil),      // 17: google.protobuf.Value
+	(*ResultBytes)(nil),         // 18: loombridge.v1.ResultBytes
+	(ToolErrorCode)(0),          // 19: loombridge.v1.ToolErrorCode
+	(*Signal)(nil),              // 20: loombridge.v1.Signal
+	(*SubscriptionReady)(nil),   // 21: loombridge.v1.SubscriptionReady
+	(*Event)(nil),               // 22: loombridge.v1.Event
+	(*EmitResponse)(nil),        // 23: loombridge.v1.EmitResponse
+	(ErrorReason)(0),            // 24: loombridge.v1.ErrorReason
+	(*structpb.Struct)(nil),     // 25: google.protobuf.Struct
 }
 var file_loombridge_v1_attach_proto_depIdxs = []int32{
 	1,  // 0: loombridge.v1.AttachRequest.hello:type_name -> loombridge.v1.AttachHello
-	13, // 1: loombridge.v1.AttachRequest.publish:type_name -> loombridge.v1.EmitRequest
-	14, // 2: loombridge.v1.AttachRequest.subscribe:type_name -> loombridge.v1.SubscribeRequest
+	12, // 1: loombridge.v1.AttachRequest.publish:type_name -> loombridge.v1.EmitRequest
+	13, // 2: loombridge.v1.AttachRequest.subscribe:type_name -> loombridge.v1.SubscribeRequest
 	2,  // 3: loombridge.v1.AttachRequest.unsubscribe:type_name -> loombridge.v1.AttachUnsubscribe
 	3,  // 4: loombridge.v1.AttachRequest.tool_result:type_name -> loombridge.v1.AttachToolResult
 	4,  // 5: loombridge.v1.AttachRequest.heartbeat:type_name -> loombridge.v1.AttachHeartbeat
-	15, // 6: loombridge.v1.AttachHello.topics:type_name -> loombridge.v1.TopicPosition
-	16, // 7: loombridge.v1.AttachHello.tools:type_name -> loombridge.v1.ToolDescriptor
-	11, // 8: loombridge.v1.AttachHello.metadata:type_name -> loombridge.v1.AttachHello.MetadataEntry
-	17, // 9: loombridge.v1.AttachHello.heartbeat_interval:type_name -> google.protobuf.Duration
-	18, // 10: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
-	19, // 11: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
-	20, // 12: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
-	21, // 13: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
-	6,  // 14: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.AttachReady
+	14, // 6: loombridge.v1.AttachHello.topics:type_name -> loombridge.v1.TopicPosition
+	15, // 7: loombridge.v1.AttachHello.tools:type_name -> loombridge.v1.ToolDescriptor
+	9,  // 8: loombridge.v1.AttachHello.metadata:type_name -> loombridge.v1.AttachHello.MetadataEntry
+	16, // 9: loombridge.v1.AttachHello.heartbeat_interval:type_name -> google.protobuf.Duration
+	17, // 10: loombridge.v1.AttachToolResult.output:type_name -> google.protobuf.Value
+	18, // 11: loombridge.v1.AttachToolResult.output_bytes:type_name -> loombridge.v1.ResultBytes
+	19, // 12: loombridge.v1.AttachToolResult.error_code:type_name -> loombridge.v1.ToolErrorCode
+	20, // 13: loombridge.v1.AttachHeartbeat.signals:type_name -> loombridge.v1.Signal
+	21, // 14: loombridge.v1.AttachResponse.ready:type_name -> loombridge.v1.SubscriptionReady
 	22, // 15: loombridge.v1.AttachResponse.event:type_name -> loombridge.v1.Event
-	7,  // 16: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
-	10, // 17: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
-	15, // 18: loombridge.v1.AttachReady.positions:type_name -> loombridge.v1.TopicPosition
-	17, // 19: loombridge.v1.AttachReady.heartbeat_interval:type_name -> google.protobuf.Duration
-	23, // 20: loombridge.v1.AttachReady.server_time:type_name -> google.protobuf.Timestamp
-	8,  // 21: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
-	24, // 22: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
-	15, // 23: loombridge.v1.AttachAnswer.positions:type_name -> loombridge.v1.TopicPosition
-	23, // 24: loombridge.v1.AttachAnswer.server_time:type_name -> google.protobuf.Timestamp
-	25, // 25: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
-	9,  // 26: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachFieldViolation
-	26, // 27: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
-	17, // 28: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
-	12, // 29: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	6,  // 16: loombridge.v1.AttachResponse.answer:type_name -> loombridge.v1.AttachAnswer
+	8,  // 17: loombridge.v1.AttachResponse.tool_call:type_name -> loombridge.v1.AttachToolCall
+	7,  // 18: loombridge.v1.AttachAnswer.error:type_name -> loombridge.v1.AttachError
+	23, // 19: loombridge.v1.AttachAnswer.emitted:type_name -> loombridge.v1.EmitResponse
+	21, // 20: loombridge.v1.AttachAnswer.ready:type_name -> loombridge.v1.SubscriptionReady
+	24, // 21: loombridge.v1.AttachError.reason:type_name -> loombridge.v1.ErrorReason
+	10, // 22: loombridge.v1.AttachError.fields:type_name -> loombridge.v1.AttachError.FieldsEntry
+	25, // 23: loombridge.v1.AttachToolCall.arguments:type_name -> google.protobuf.Struct
+	16, // 24: loombridge.v1.AttachToolCall.timeout:type_name -> google.protobuf.Duration
+	11, // 25: loombridge.v1.AttachToolCall.headers:type_name -> loombridge.v1.AttachToolCall.HeadersEntry
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_attach_proto_init() }
@@ -1306,7 +1165,7 @@ func file_loombridge_v1_attach_proto_init() {
 		(*AttachResponse_Answer)(nil),
 		(*AttachResponse_ToolCall)(nil),
 	}
-	file_loombridge_v1_attach_proto_msgTypes[10].OneofWrappers = []any{
+	file_loombridge_v1_attach_proto_msgTypes[8].OneofWrappers = []any{
 		(*AttachToolCall_Arguments)(nil),
 		(*AttachToolCall_ArgumentsJson)(nil),
 	}
@@ -1316,7 +1175,7 @@ func file_loombridge_v1_attach_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_attach_proto_rawDesc), len(file_loombridge_v1_attach_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

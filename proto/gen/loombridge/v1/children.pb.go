@@ -195,9 +195,18 @@ type SpawnAgentRequest struct {
 	Grants []string `protobuf:"bytes,10,rep,name=grants,proto3" json:"grants,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
 	RequestId string `protobuf:"bytes,11,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// fork_from makes the child a fork, which knows what its parent knew. Default: it gets only
-	// its goal.
-	ForkFrom      *ForkPoint `protobuf:"bytes,12,opt,name=fork_from,json=forkFrom,proto3" json:"fork_from,omitempty"`
+	// fork_from makes the child a fork, which knows what its parent knew: it is the id, from its
+	// receipt, of a prompt that the parent has sent in the session in which it spawns, or, where
+	// it is given and empty, the session's last one. At most 128 bytes; PROMPT_GONE where the
+	// prompt can't be made again. Default: the child gets only its goal.
+	//
+	// The prompts of the fork's session begin, byte for byte, as that one, with its tools, its
+	// system message and its conversation, up to the end of that; so the provider's cache serves
+	// them. The goal stands behind it, as a message of the user. The fork has its parent's tools
+	// (no `tools` and no `without_tools`), and a system message or tools of its own prompts count
+	// for nothing. Names in the conversation, such as `step_003`, are the parent's: grant the fork
+	// what it shall read. If the parent's data are erased, the fork's prompts are PROMPT_GONE.
+	ForkFrom      *string `protobuf:"bytes,12,opt,name=fork_from,json=forkFrom,proto3,oneof" json:"fork_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -309,63 +318,9 @@ func (x *SpawnAgentRequest) GetRequestId() string {
 	return ""
 }
 
-func (x *SpawnAgentRequest) GetForkFrom() *ForkPoint {
-	if x != nil {
-		return x.ForkFrom
-	}
-	return nil
-}
-
-// ForkPoint is where a fork leaves its parent: the prompts of the fork's session begin, byte
-// for byte, as one that the parent has sent in the session in which it spawns, with its
-// tools, its system message and its conversation, up to the end of that; so the provider's
-// cache serves them. The goal stands behind it, as a message of the user. The fork has its
-// parent's tools (no `tools` and no `without_tools`), and a system message or tools of its
-// own prompts count for nothing. Names in the conversation, such as `step_003`, are the
-// parent's: grant the fork what it shall read. If the parent's data are erased, the fork's
-// prompts are PROMPT_GONE.
-type ForkPoint struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// prompt_id is the prompt, from its receipt: PROMPT_GONE where it can't be made again. At
-	// most 128 bytes. Default: the last one of the session.
-	PromptId      string `protobuf:"bytes,1,opt,name=prompt_id,json=promptId,proto3" json:"prompt_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ForkPoint) Reset() {
-	*x = ForkPoint{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ForkPoint) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ForkPoint) ProtoMessage() {}
-
-func (x *ForkPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ForkPoint.ProtoReflect.Descriptor instead.
-func (*ForkPoint) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *ForkPoint) GetPromptId() string {
-	if x != nil {
-		return x.PromptId
+func (x *SpawnAgentRequest) GetForkFrom() string {
+	if x != nil && x.ForkFrom != nil {
+		return *x.ForkFrom
 	}
 	return ""
 }
@@ -396,16 +351,14 @@ type ChildAgent struct {
 	// error is why there is no result.
 	Error string `protobuf:"bytes,16,opt,name=error,proto3" json:"error,omitempty"`
 	// result_step_id is the step of the parent that has the result.
-	ResultStepId string `protobuf:"bytes,18,opt,name=result_step_id,json=resultStepId,proto3" json:"result_step_id,omitempty"`
-	// fork says that its prompts begin as one of its parent's.
-	Fork          bool `protobuf:"varint,20,opt,name=fork,proto3" json:"fork,omitempty"`
+	ResultStepId  string `protobuf:"bytes,18,opt,name=result_step_id,json=resultStepId,proto3" json:"result_step_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChildAgent) Reset() {
 	*x = ChildAgent{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[3]
+	mi := &file_loombridge_v1_children_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +370,7 @@ func (x *ChildAgent) String() string {
 func (*ChildAgent) ProtoMessage() {}
 
 func (x *ChildAgent) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[3]
+	mi := &file_loombridge_v1_children_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +383,7 @@ func (x *ChildAgent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildAgent.ProtoReflect.Descriptor instead.
 func (*ChildAgent) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{3}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ChildAgent) GetChildId() string {
@@ -517,13 +470,6 @@ func (x *ChildAgent) GetResultStepId() string {
 	return ""
 }
 
-func (x *ChildAgent) GetFork() bool {
-	if x != nil {
-		return x.Fork
-	}
-	return false
-}
-
 // CompleteTaskRequest ends a task with a conclusion.
 type CompleteTaskRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -557,7 +503,7 @@ type CompleteTaskRequest struct {
 
 func (x *CompleteTaskRequest) Reset() {
 	*x = CompleteTaskRequest{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[4]
+	mi := &file_loombridge_v1_children_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +515,7 @@ func (x *CompleteTaskRequest) String() string {
 func (*CompleteTaskRequest) ProtoMessage() {}
 
 func (x *CompleteTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[4]
+	mi := &file_loombridge_v1_children_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +528,7 @@ func (x *CompleteTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTaskRequest.ProtoReflect.Descriptor instead.
 func (*CompleteTaskRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{4}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CompleteTaskRequest) GetAgentId() string {
@@ -659,7 +605,7 @@ type CompleteTaskResponse struct {
 
 func (x *CompleteTaskResponse) Reset() {
 	*x = CompleteTaskResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[5]
+	mi := &file_loombridge_v1_children_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +617,7 @@ func (x *CompleteTaskResponse) String() string {
 func (*CompleteTaskResponse) ProtoMessage() {}
 
 func (x *CompleteTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[5]
+	mi := &file_loombridge_v1_children_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +630,7 @@ func (x *CompleteTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompleteTaskResponse.ProtoReflect.Descriptor instead.
 func (*CompleteTaskResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{5}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CompleteTaskResponse) GetChild() *ChildAgent {
@@ -726,7 +672,7 @@ type WaitAgentsRequest struct {
 
 func (x *WaitAgentsRequest) Reset() {
 	*x = WaitAgentsRequest{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	mi := &file_loombridge_v1_children_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +684,7 @@ func (x *WaitAgentsRequest) String() string {
 func (*WaitAgentsRequest) ProtoMessage() {}
 
 func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[6]
+	mi := &file_loombridge_v1_children_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +697,7 @@ func (x *WaitAgentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsRequest.ProtoReflect.Descriptor instead.
 func (*WaitAgentsRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{6}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WaitAgentsRequest) GetAgentId() string {
@@ -788,8 +734,6 @@ type WaitAgentsResponse struct {
 	// children are in the order in which they were spawned. Results that do not fit one
 	// answer are left out of here, but not out of outcome.
 	Children []*ChildAgent `protobuf:"bytes,1,rep,name=children,proto3" json:"children,omitempty"`
-	// complete says that all of them have their results.
-	Complete bool `protobuf:"varint,2,opt,name=complete,proto3" json:"complete,omitempty"`
 	// pending are the children without a result.
 	Pending []string `protobuf:"bytes,3,rep,name=pending,proto3" json:"pending,omitempty"`
 	// outcome is the text of their results for a prompt: `[{child_id}] {result}`, a paragraph
@@ -806,7 +750,7 @@ type WaitAgentsResponse struct {
 
 func (x *WaitAgentsResponse) Reset() {
 	*x = WaitAgentsResponse{}
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
+	mi := &file_loombridge_v1_children_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -818,7 +762,7 @@ func (x *WaitAgentsResponse) String() string {
 func (*WaitAgentsResponse) ProtoMessage() {}
 
 func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_children_proto_msgTypes[7]
+	mi := &file_loombridge_v1_children_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -831,7 +775,7 @@ func (x *WaitAgentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitAgentsResponse.ProtoReflect.Descriptor instead.
 func (*WaitAgentsResponse) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_children_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WaitAgentsResponse) GetChildren() []*ChildAgent {
@@ -839,13 +783,6 @@ func (x *WaitAgentsResponse) GetChildren() []*ChildAgent {
 		return x.Children
 	}
 	return nil
-}
-
-func (x *WaitAgentsResponse) GetComplete() bool {
-	if x != nil {
-		return x.Complete
-	}
-	return false
 }
 
 func (x *WaitAgentsResponse) GetPending() []string {
@@ -883,7 +820,7 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x06_stepsB\x12\n" +
 	"\x10_tokens_per_stepB\b\n" +
 	"\x06_filesB\b\n" +
-	"\x06_bytes\"\x9d\x03\n" +
+	"\x06_bytes\"\x96\x03\n" +
 	"\x11SpawnAgentRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -898,10 +835,10 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x06grants\x18\n" +
 	" \x03(\tR\x06grants\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\v \x01(\tR\trequestId\x125\n" +
-	"\tfork_from\x18\f \x01(\v2\x18.loombridge.v1.ForkPointR\bforkFrom\"(\n" +
-	"\tForkPoint\x12\x1b\n" +
-	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\"\x8c\x03\n" +
+	"request_id\x18\v \x01(\tR\trequestId\x12 \n" +
+	"\tfork_from\x18\f \x01(\tH\x00R\bforkFrom\x88\x01\x01B\f\n" +
+	"\n" +
+	"_fork_from\"\xf8\x02\n" +
 	"\n" +
 	"ChildAgent\x12\x19\n" +
 	"\bchild_id\x18\x01 \x01(\tR\achildId\x12\x1b\n" +
@@ -917,8 +854,7 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x06status\x18\x0e \x01(\x0e2\x1a.loombridge.v1.ChildStatusR\x06status\x12\x16\n" +
 	"\x06result\x18\x0f \x01(\tR\x06result\x12\x14\n" +
 	"\x05error\x18\x10 \x01(\tR\x05error\x12$\n" +
-	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\x12\x12\n" +
-	"\x04fork\x18\x14 \x01(\bR\x04fork\"\xef\x01\n" +
+	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\"\xef\x01\n" +
 	"\x13CompleteTaskRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
@@ -940,10 +876,9 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\x12\x1b\n" +
 	"\tchild_ids\x18\x03 \x03(\tR\bchildIds\x123\n" +
-	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\xad\x01\n" +
+	"\atimeout\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\x91\x01\n" +
 	"\x12WaitAgentsResponse\x125\n" +
-	"\bchildren\x18\x01 \x03(\v2\x19.loombridge.v1.ChildAgentR\bchildren\x12\x1a\n" +
-	"\bcomplete\x18\x02 \x01(\bR\bcomplete\x12\x18\n" +
+	"\bchildren\x18\x01 \x03(\v2\x19.loombridge.v1.ChildAgentR\bchildren\x12\x18\n" +
 	"\apending\x18\x03 \x03(\tR\apending\x12\x18\n" +
 	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12\x10\n" +
 	"\x03cut\x18\x05 \x01(\bR\x03cut*z\n" +
@@ -967,35 +902,33 @@ func file_loombridge_v1_children_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_children_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_loombridge_v1_children_proto_goTypes = []any{
 	(ChildStatus)(0),             // 0: loombridge.v1.ChildStatus
 	(*ChildLimits)(nil),          // 1: loombridge.v1.ChildLimits
 	(*SpawnAgentRequest)(nil),    // 2: loombridge.v1.SpawnAgentRequest
-	(*ForkPoint)(nil),            // 3: loombridge.v1.ForkPoint
-	(*ChildAgent)(nil),           // 4: loombridge.v1.ChildAgent
-	(*CompleteTaskRequest)(nil),  // 5: loombridge.v1.CompleteTaskRequest
-	(*CompleteTaskResponse)(nil), // 6: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsRequest)(nil),    // 7: loombridge.v1.WaitAgentsRequest
-	(*WaitAgentsResponse)(nil),   // 8: loombridge.v1.WaitAgentsResponse
-	(*durationpb.Duration)(nil),  // 9: google.protobuf.Duration
-	(*FoldBatch)(nil),            // 10: loombridge.v1.FoldBatch
+	(*ChildAgent)(nil),           // 3: loombridge.v1.ChildAgent
+	(*CompleteTaskRequest)(nil),  // 4: loombridge.v1.CompleteTaskRequest
+	(*CompleteTaskResponse)(nil), // 5: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsRequest)(nil),    // 6: loombridge.v1.WaitAgentsRequest
+	(*WaitAgentsResponse)(nil),   // 7: loombridge.v1.WaitAgentsResponse
+	(*durationpb.Duration)(nil),  // 8: google.protobuf.Duration
+	(*FoldBatch)(nil),            // 9: loombridge.v1.FoldBatch
 }
 var file_loombridge_v1_children_proto_depIdxs = []int32{
-	9,  // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
-	1,  // 1: loombridge.v1.SpawnAgentRequest.limits:type_name -> loombridge.v1.ChildLimits
-	3,  // 2: loombridge.v1.SpawnAgentRequest.fork_from:type_name -> loombridge.v1.ForkPoint
-	1,  // 3: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
-	0,  // 4: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
-	4,  // 5: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
-	10, // 6: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.FoldBatch
-	9,  // 7: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
-	4,  // 8: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	8, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
+	1, // 1: loombridge.v1.SpawnAgentRequest.limits:type_name -> loombridge.v1.ChildLimits
+	1, // 2: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
+	0, // 3: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
+	3, // 4: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
+	9, // 5: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.FoldBatch
+	8, // 6: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
+	3, // 7: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_children_proto_init() }
@@ -1006,13 +939,14 @@ func file_loombridge_v1_children_proto_init() {
 	file_loombridge_v1_options_proto_init()
 	file_loombridge_v1_prompt_proto_init()
 	file_loombridge_v1_children_proto_msgTypes[0].OneofWrappers = []any{}
+	file_loombridge_v1_children_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_children_proto_rawDesc), len(file_loombridge_v1_children_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   8,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

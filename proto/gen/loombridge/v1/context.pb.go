@@ -2187,10 +2187,6 @@ type Receipt struct {
 	Layout PromptLayout `protobuf:"varint,13,opt,name=layout,proto3,enum=loombridge.v1.PromptLayout" json:"layout,omitempty"`
 	// sections are the sections of the prompt, in its order, and then the ones left out.
 	Sections []*SectionInfo `protobuf:"bytes,14,rep,name=sections,proto3" json:"sections,omitempty"`
-	// sequences say how far what the prompt is made of was read, all at one moment: the number
-	// of commits to `session`, the agent's log with its settings; `memory`, the agent's
-	// records; `user_memory`, the user's; and `events`.
-	Sequences map[string]int64 `protobuf:"bytes,16,rep,name=sequences,proto3" json:"sequences,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// difference is where the prompt first differs from the session's prompt before;
 	// unset for the first one that the server knows of.
 	Difference *PromptDifference `protobuf:"bytes,17,opt,name=difference,proto3" json:"difference,omitempty"`
@@ -2318,13 +2314,6 @@ func (x *Receipt) GetSections() []*SectionInfo {
 	return nil
 }
 
-func (x *Receipt) GetSequences() map[string]int64 {
-	if x != nil {
-		return x.Sequences
-	}
-	return nil
-}
-
 func (x *Receipt) GetDifference() *PromptDifference {
 	if x != nil {
 		return x.Difference
@@ -2381,10 +2370,6 @@ type FoldInfo struct {
 	// fs:read_file and ReadBlob. Three or more in a row whose numbers follow one
 	// another are one: `step_001..step_040`, with both ends.
 	Refs []string `protobuf:"bytes,1,rep,name=refs,proto3" json:"refs,omitempty"`
-	// first_position and last_position bound what it stands for in the log.
-	FirstPosition int64 `protobuf:"varint,3,opt,name=first_position,json=firstPosition,proto3" json:"first_position,omitempty"`
-	// last_position is the end of it.
-	LastPosition int64 `protobuf:"varint,4,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
 	// tokens is its size.
 	Tokens int32 `protobuf:"varint,5,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// before_tokens is what it stands for took.
@@ -2428,20 +2413,6 @@ func (x *FoldInfo) GetRefs() []string {
 		return x.Refs
 	}
 	return nil
-}
-
-func (x *FoldInfo) GetFirstPosition() int64 {
-	if x != nil {
-		return x.FirstPosition
-	}
-	return 0
-}
-
-func (x *FoldInfo) GetLastPosition() int64 {
-	if x != nil {
-		return x.LastPosition
-	}
-	return 0
 }
 
 func (x *FoldInfo) GetTokens() int32 {
@@ -2721,9 +2692,7 @@ func (x *EndSessionRequest) GetTaskType() string {
 type EndSessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// last_position is the position of its last entry; 0 when it had none.
-	LastPosition int64 `protobuf:"varint,1,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
-	// playbook_id is the record that was made of it; empty for none.
-	PlaybookId    string `protobuf:"bytes,2,opt,name=playbook_id,json=playbookId,proto3" json:"playbook_id,omitempty"`
+	LastPosition  int64 `protobuf:"varint,1,opt,name=last_position,json=lastPosition,proto3" json:"last_position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2763,13 +2732,6 @@ func (x *EndSessionResponse) GetLastPosition() int64 {
 		return x.LastPosition
 	}
 	return 0
-}
-
-func (x *EndSessionResponse) GetPlaybookId() string {
-	if x != nil {
-		return x.PlaybookId
-	}
-	return ""
 }
 
 // CompactHistoryRequest says which history.
@@ -3059,9 +3021,6 @@ func (x *UndoRequest) GetRequestId() string {
 // UndoResponse says what was undone.
 type UndoResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// batch is the number of the batch; 0 when it was the boundary of a preset that
-	// moved.
-	Batch int64 `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
 	// refs name the steps and messages that stand in full again, or in older
 	// folds, in the form of FoldInfo.refs.
 	Refs          []string `protobuf:"bytes,2,rep,name=refs,proto3" json:"refs,omitempty"`
@@ -3097,13 +3056,6 @@ func (x *UndoResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use UndoResponse.ProtoReflect.Descriptor instead.
 func (*UndoResponse) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *UndoResponse) GetBatch() int64 {
-	if x != nil {
-		return x.Batch
-	}
-	return 0
 }
 
 func (x *UndoResponse) GetRefs() []string {
@@ -3238,8 +3190,6 @@ func (x *ReportUsageRequest) GetTurnId() string {
 // ReportUsageResponse holds the corrections learned from the report.
 type ReportUsageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// counted_tokens is what the server had said the prompt would take.
-	CountedTokens int32 `protobuf:"varint,1,opt,name=counted_tokens,json=countedTokens,proto3" json:"counted_tokens,omitempty"`
 	// ratio is the provider's token count divided by the count here.
 	Ratio float64 `protobuf:"fixed64,2,opt,name=ratio,proto3" json:"ratio,omitempty"`
 	// missed_tokens is how many tokens should have come from the provider's cache
@@ -3280,13 +3230,6 @@ func (x *ReportUsageResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ReportUsageResponse.ProtoReflect.Descriptor instead.
 func (*ReportUsageResponse) Descriptor() ([]byte, []int) {
 	return file_loombridge_v1_context_proto_rawDescGZIP(), []int{25}
-}
-
-func (x *ReportUsageResponse) GetCountedTokens() int32 {
-	if x != nil {
-		return x.CountedTokens
-	}
-	return 0
 }
 
 func (x *ReportUsageResponse) GetRatio() float64 {
@@ -3467,9 +3410,7 @@ type CompressResultResponse struct {
 	// blob is where the whole lies, when it is not all of content.
 	Blob *BlobInfo `protobuf:"bytes,3,opt,name=blob,proto3" json:"blob,omitempty"`
 	// strategy is the applied strategy, such as `search`; empty if none was.
-	Strategy string `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
-	// original_chars is the length of the whole, in code points.
-	OriginalChars int64 `protobuf:"varint,5,opt,name=original_chars,json=originalChars,proto3" json:"original_chars,omitempty"`
+	Strategy      string `protobuf:"bytes,4,opt,name=strategy,proto3" json:"strategy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3530,13 +3471,6 @@ func (x *CompressResultResponse) GetStrategy() string {
 		return x.Strategy
 	}
 	return ""
-}
-
-func (x *CompressResultResponse) GetOriginalChars() int64 {
-	if x != nil {
-		return x.OriginalChars
-	}
-	return 0
 }
 
 // TokenCount is a number of tokens and where it comes from.
@@ -3709,8 +3643,6 @@ type BlobInfo struct {
 	Ttl *durationpb.Duration `protobuf:"bytes,12,opt,name=ttl,proto3" json:"ttl,omitempty"`
 	// expire_time is when it expires; unset when it never does.
 	ExpireTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=expire_time,json=expireTime,proto3" json:"expire_time,omitempty"`
-	// expired says that its time is over. That deletes nothing yet.
-	Expired bool `protobuf:"varint,14,opt,name=expired,proto3" json:"expired,omitempty"`
 	// tier is how much it is worth keeping.
 	Tier BlobTier `protobuf:"varint,15,opt,name=tier,proto3,enum=loombridge.v1.BlobTier" json:"tier,omitempty"`
 	// important keeps it although it has expired.
@@ -3836,13 +3768,6 @@ func (x *BlobInfo) GetExpireTime() *timestamppb.Timestamp {
 		return x.ExpireTime
 	}
 	return nil
-}
-
-func (x *BlobInfo) GetExpired() bool {
-	if x != nil {
-		return x.Expired
-	}
-	return false
 }
 
 func (x *BlobInfo) GetTier() BlobTier {
@@ -5577,9 +5502,6 @@ type CollectGarbageResponse struct {
 	// deleted_refs are the blobs that went, each with its last path. Reading one
 	// later is BLOB_COLLECTED.
 	DeletedRefs []string `protobuf:"bytes,3,rep,name=deleted_refs,json=deletedRefs,proto3" json:"deleted_refs,omitempty"`
-	// orphan_chunks is how many stored pieces were deleted that belong to no blob:
-	// what uploads left that were given up.
-	OrphanChunks int64 `protobuf:"varint,5,opt,name=orphan_chunks,json=orphanChunks,proto3" json:"orphan_chunks,omitempty"`
 	// kept counts the paths that stay, each by the first reason that holds: `archived` lie in
 	// the archive, `long_term` were promoted for ever, `important` were marked so,
 	// `not_expired` have time left, `in_use` are being read by a tool, `referenced` are named by
@@ -5641,13 +5563,6 @@ func (x *CollectGarbageResponse) GetDeletedRefs() []string {
 		return x.DeletedRefs
 	}
 	return nil
-}
-
-func (x *CollectGarbageResponse) GetOrphanChunks() int64 {
-	if x != nil {
-		return x.OrphanChunks
-	}
-	return 0
 }
 
 func (x *CollectGarbageResponse) GetKept() map[string]int64 {
@@ -6956,7 +6871,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\x01R\x05input\x12!\n" +
 	"\fcached_input\x18\x02 \x01(\x01R\vcachedInput\x12\x1f\n" +
 	"\vcache_write\x18\x03 \x01(\x01R\n" +
-	"cacheWrite\"\xe8\x06\n" +
+	"cacheWrite\"\xe5\x05\n" +
 	"\aReceipt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
 	"\x06policy\x18\x02 \x01(\tR\x06policy\x12-\n" +
@@ -6968,8 +6883,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	" \x01(\x01R\x0eappendOnlyCost\x12\x1a\n" +
 	"\bpressure\x18\v \x01(\x01R\bpressure\x123\n" +
 	"\x06layout\x18\r \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x126\n" +
-	"\bsections\x18\x0e \x03(\v2\x1a.loombridge.v1.SectionInfoR\bsections\x12C\n" +
-	"\tsequences\x18\x10 \x03(\v2%.loombridge.v1.Receipt.SequencesEntryR\tsequences\x12?\n" +
+	"\bsections\x18\x0e \x03(\v2\x1a.loombridge.v1.SectionInfoR\bsections\x12?\n" +
 	"\n" +
 	"difference\x18\x11 \x01(\v2\x1f.loombridge.v1.PromptDifferenceR\n" +
 	"difference\x124\n" +
@@ -6980,17 +6894,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\n" +
 	"partitions\x18\x16 \x03(\v2&.loombridge.v1.Receipt.PartitionsEntryR\n" +
 	"partitions\x12\x16\n" +
-	"\x06sprint\x18\x1e \x01(\x05R\x06sprint\x1a<\n" +
-	"\x0eSequencesEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a=\n" +
+	"\x06sprint\x18\x1e \x01(\x05R\x06sprint\x1a=\n" +
 	"\x0fPartitionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\xa7\x01\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"[\n" +
 	"\bFoldInfo\x12\x12\n" +
-	"\x04refs\x18\x01 \x03(\tR\x04refs\x12%\n" +
-	"\x0efirst_position\x18\x03 \x01(\x03R\rfirstPosition\x12#\n" +
-	"\rlast_position\x18\x04 \x01(\x03R\flastPosition\x12\x16\n" +
+	"\x04refs\x18\x01 \x03(\tR\x04refs\x12\x16\n" +
 	"\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12#\n" +
 	"\rbefore_tokens\x18\x06 \x01(\x05R\fbeforeTokens\"\xae\x02\n" +
 	"\x17ConfigureSessionRequest\x12\x19\n" +
@@ -7017,11 +6926,9 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1b\n" +
 	"\x06reward\x18\x03 \x01(\x01H\x00R\x06reward\x88\x01\x01\x12\x1b\n" +
 	"\ttask_type\x18\x04 \x01(\tR\btaskTypeB\t\n" +
-	"\a_reward\"Z\n" +
+	"\a_reward\"9\n" +
 	"\x12EndSessionResponse\x12#\n" +
-	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\x12\x1f\n" +
-	"\vplaybook_id\x18\x02 \x01(\tR\n" +
-	"playbookId\"\xa8\x02\n" +
+	"\rlast_position\x18\x01 \x01(\x03R\flastPosition\"\xa8\x02\n" +
 	"\x15CompactHistoryRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
@@ -7047,9 +6954,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x14\n" +
 	"\x05batch\x18\x03 \x01(\x03R\x05batch\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x04 \x01(\tR\trequestId\"8\n" +
-	"\fUndoResponse\x12\x14\n" +
-	"\x05batch\x18\x01 \x01(\x03R\x05batch\x12\x12\n" +
+	"request_id\x18\x04 \x01(\tR\trequestId\"\"\n" +
+	"\fUndoResponse\x12\x12\n" +
 	"\x04refs\x18\x02 \x03(\tR\x04refs\"\xc2\x02\n" +
 	"\x12ReportUsageRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
@@ -7061,9 +6967,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x10reasoning_tokens\x18\x06 \x01(\x05R\x0freasoningTokens\x12#\n" +
 	"\rcached_tokens\x18\a \x01(\x05R\fcachedTokens\x12\x1a\n" +
 	"\boverflow\x18\b \x01(\bR\boverflow\x12\x17\n" +
-	"\aturn_id\x18\t \x01(\tR\x06turnId\"\xab\x01\n" +
-	"\x13ReportUsageResponse\x12%\n" +
-	"\x0ecounted_tokens\x18\x01 \x01(\x05R\rcountedTokens\x12\x14\n" +
+	"\aturn_id\x18\t \x01(\tR\x06turnId\"\x84\x01\n" +
+	"\x13ReportUsageResponse\x12\x14\n" +
 	"\x05ratio\x18\x02 \x01(\x01R\x05ratio\x12#\n" +
 	"\rmissed_tokens\x18\x03 \x01(\x05R\fmissedTokens\x122\n" +
 	"\x05level\x18\x04 \x01(\x0e2\x1c.loombridge.v1.PressureLevelR\x05level\"\x8e\x03\n" +
@@ -7085,15 +6990,14 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\texit_code\x18\v \x01(\x05R\bexitCode\x12\x1e\n" +
 	"\n" +
 	"compressed\x18\f \x01(\bR\n" +
-	"compressed\"\xc2\x01\n" +
+	"compressed\"\x9b\x01\n" +
 	"\x16CompressResultResponse\x12\x18\n" +
 	"\acontent\x18\x01 \x01(\tR\acontent\x12\x1e\n" +
 	"\n" +
 	"compressed\x18\x02 \x01(\bR\n" +
 	"compressed\x12+\n" +
 	"\x04blob\x18\x03 \x01(\v2\x17.loombridge.v1.BlobInfoR\x04blob\x12\x1a\n" +
-	"\bstrategy\x18\x04 \x01(\tR\bstrategy\x12%\n" +
-	"\x0eoriginal_chars\x18\x05 \x01(\x03R\roriginalChars\"{\n" +
+	"\bstrategy\x18\x04 \x01(\tR\bstrategy\"{\n" +
 	"\n" +
 	"TokenCount\x12\x16\n" +
 	"\x06tokens\x18\x01 \x01(\x05R\x06tokens\x12\x18\n" +
@@ -7103,7 +7007,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
 	"\x05model\x18\x03 \x01(\tR\x05model\x122\n" +
-	"\bmessages\x18\x04 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\"\xc2\x04\n" +
+	"\bmessages\x18\x04 \x03(\v2\x16.loombridge.v1.MessageR\bmessages\"\xa8\x04\n" +
 	"\bBlobInfo\x12\x10\n" +
 	"\x03ref\x18\x01 \x01(\tR\x03ref\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x12\n" +
@@ -7121,8 +7025,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"media_type\x18\v \x01(\tR\tmediaType\x12+\n" +
 	"\x03ttl\x18\f \x01(\v2\x19.google.protobuf.DurationR\x03ttl\x12;\n" +
 	"\vexpire_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"expireTime\x12\x18\n" +
-	"\aexpired\x18\x0e \x01(\bR\aexpired\x12+\n" +
+	"expireTime\x12+\n" +
 	"\x04tier\x18\x0f \x01(\x0e2\x17.loombridge.v1.BlobTierR\x04tier\x12\x1c\n" +
 	"\timportant\x18\x10 \x01(\bR\timportant\x124\n" +
 	"\aarchive\x18\x12 \x01(\v2\x1a.loombridge.v1.BlobArchiveR\aarchive\x12\x18\n" +
@@ -7275,13 +7178,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x03 \x01(\tR\trequestId\"\xb8\x02\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\"\x93\x02\n" +
 	"\x16CollectGarbageResponse\x12#\n" +
 	"\rdeleted_count\x18\x01 \x01(\x03R\fdeletedCount\x12\x1f\n" +
 	"\vfreed_bytes\x18\x02 \x01(\x03R\n" +
 	"freedBytes\x12!\n" +
-	"\fdeleted_refs\x18\x03 \x03(\tR\vdeletedRefs\x12#\n" +
-	"\rorphan_chunks\x18\x05 \x01(\x03R\forphanChunks\x12C\n" +
+	"\fdeleted_refs\x18\x03 \x03(\tR\vdeletedRefs\x12C\n" +
 	"\x04kept\x18\x04 \x03(\v2/.loombridge.v1.CollectGarbageResponse.KeptEntryR\x04kept\x12\x12\n" +
 	"\x04more\x18\a \x01(\bR\x04more\x1a7\n" +
 	"\tKeptEntry\x12\x10\n" +
@@ -7513,7 +7415,7 @@ func file_loombridge_v1_context_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_context_proto_enumTypes = make([]protoimpl.EnumInfo, 12)
-var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_loombridge_v1_context_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_loombridge_v1_context_proto_goTypes = []any{
 	(Role)(0),                        // 0: loombridge.v1.Role
 	(StepOutcome)(0),                 // 1: loombridge.v1.StepOutcome
@@ -7589,182 +7491,180 @@ var file_loombridge_v1_context_proto_goTypes = []any{
 	(*TextOrigin)(nil),               // 71: loombridge.v1.TextOrigin
 	(*TextLoss)(nil),                 // 72: loombridge.v1.TextLoss
 	nil,                              // 73: loombridge.v1.AssembleResponse.PartsEntry
-	nil,                              // 74: loombridge.v1.Receipt.SequencesEntry
-	nil,                              // 75: loombridge.v1.Receipt.PartitionsEntry
-	nil,                              // 76: loombridge.v1.RecordStepResponse.RedactedEntry
-	nil,                              // 77: loombridge.v1.CollectGarbageResponse.KeptEntry
-	nil,                              // 78: loombridge.v1.SentPrompt.PartsEntry
-	(*structpb.Struct)(nil),          // 79: google.protobuf.Struct
-	(*timestamppb.Timestamp)(nil),    // 80: google.protobuf.Timestamp
-	(*PromptSettings)(nil),           // 81: loombridge.v1.PromptSettings
-	(*ToolDescriptor)(nil),           // 82: loombridge.v1.ToolDescriptor
-	(*CacheMark)(nil),                // 83: loombridge.v1.CacheMark
-	(*FoldBatch)(nil),                // 84: loombridge.v1.FoldBatch
-	(PromptLayout)(0),                // 85: loombridge.v1.PromptLayout
-	(*SectionInfo)(nil),              // 86: loombridge.v1.SectionInfo
-	(*PromptDifference)(nil),         // 87: loombridge.v1.PromptDifference
-	(PressureLevel)(0),               // 88: loombridge.v1.PressureLevel
-	(*durationpb.Duration)(nil),      // 89: google.protobuf.Duration
-	(*structpb.Value)(nil),           // 90: google.protobuf.Value
-	(*UpdateWorkingRequest)(nil),     // 91: loombridge.v1.UpdateWorkingRequest
-	(*RenewRequest)(nil),             // 92: loombridge.v1.RenewRequest
-	(*ListSnapshotsRequest)(nil),     // 93: loombridge.v1.ListSnapshotsRequest
-	(*SpawnAgentRequest)(nil),        // 94: loombridge.v1.SpawnAgentRequest
-	(*CompleteTaskRequest)(nil),      // 95: loombridge.v1.CompleteTaskRequest
-	(*WaitAgentsRequest)(nil),        // 96: loombridge.v1.WaitAgentsRequest
-	(*Working)(nil),                  // 97: loombridge.v1.Working
-	(*RenewResponse)(nil),            // 98: loombridge.v1.RenewResponse
-	(*ListSnapshotsResponse)(nil),    // 99: loombridge.v1.ListSnapshotsResponse
-	(*ChildAgent)(nil),               // 100: loombridge.v1.ChildAgent
-	(*CompleteTaskResponse)(nil),     // 101: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsResponse)(nil),       // 102: loombridge.v1.WaitAgentsResponse
+	nil,                              // 74: loombridge.v1.Receipt.PartitionsEntry
+	nil,                              // 75: loombridge.v1.RecordStepResponse.RedactedEntry
+	nil,                              // 76: loombridge.v1.CollectGarbageResponse.KeptEntry
+	nil,                              // 77: loombridge.v1.SentPrompt.PartsEntry
+	(*structpb.Struct)(nil),          // 78: google.protobuf.Struct
+	(*timestamppb.Timestamp)(nil),    // 79: google.protobuf.Timestamp
+	(*PromptSettings)(nil),           // 80: loombridge.v1.PromptSettings
+	(*ToolDescriptor)(nil),           // 81: loombridge.v1.ToolDescriptor
+	(*CacheMark)(nil),                // 82: loombridge.v1.CacheMark
+	(*FoldBatch)(nil),                // 83: loombridge.v1.FoldBatch
+	(PromptLayout)(0),                // 84: loombridge.v1.PromptLayout
+	(*SectionInfo)(nil),              // 85: loombridge.v1.SectionInfo
+	(*PromptDifference)(nil),         // 86: loombridge.v1.PromptDifference
+	(PressureLevel)(0),               // 87: loombridge.v1.PressureLevel
+	(*durationpb.Duration)(nil),      // 88: google.protobuf.Duration
+	(*structpb.Value)(nil),           // 89: google.protobuf.Value
+	(*UpdateWorkingRequest)(nil),     // 90: loombridge.v1.UpdateWorkingRequest
+	(*RenewRequest)(nil),             // 91: loombridge.v1.RenewRequest
+	(*ListSnapshotsRequest)(nil),     // 92: loombridge.v1.ListSnapshotsRequest
+	(*SpawnAgentRequest)(nil),        // 93: loombridge.v1.SpawnAgentRequest
+	(*CompleteTaskRequest)(nil),      // 94: loombridge.v1.CompleteTaskRequest
+	(*WaitAgentsRequest)(nil),        // 95: loombridge.v1.WaitAgentsRequest
+	(*Working)(nil),                  // 96: loombridge.v1.Working
+	(*RenewResponse)(nil),            // 97: loombridge.v1.RenewResponse
+	(*ListSnapshotsResponse)(nil),    // 98: loombridge.v1.ListSnapshotsResponse
+	(*ChildAgent)(nil),               // 99: loombridge.v1.ChildAgent
+	(*CompleteTaskResponse)(nil),     // 100: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsResponse)(nil),       // 101: loombridge.v1.WaitAgentsResponse
 }
 var file_loombridge_v1_context_proto_depIdxs = []int32{
 	0,   // 0: loombridge.v1.Message.role:type_name -> loombridge.v1.Role
 	12,  // 1: loombridge.v1.Message.tool_calls:type_name -> loombridge.v1.ModelToolCall
 	13,  // 2: loombridge.v1.AppendMessagesRequest.messages:type_name -> loombridge.v1.Message
-	79,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
-	80,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
+	78,  // 3: loombridge.v1.Step.minimal_args:type_name -> google.protobuf.Struct
+	79,  // 4: loombridge.v1.Step.create_time:type_name -> google.protobuf.Timestamp
 	1,   // 5: loombridge.v1.Step.outcome:type_name -> loombridge.v1.StepOutcome
-	79,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
+	78,  // 6: loombridge.v1.Step.metadata:type_name -> google.protobuf.Struct
 	2,   // 7: loombridge.v1.Step.result_form:type_name -> loombridge.v1.ResultForm
 	2,   // 8: loombridge.v1.ResultUpload.form:type_name -> loombridge.v1.ResultForm
 	16,  // 9: loombridge.v1.ListStepsResponse.steps:type_name -> loombridge.v1.Step
 	3,   // 10: loombridge.v1.AssembleRequest.format:type_name -> loombridge.v1.PromptFormat
 	24,  // 11: loombridge.v1.AssembleRequest.history:type_name -> loombridge.v1.HistorySettings
-	81,  // 12: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
-	82,  // 13: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDescriptor
+	80,  // 12: loombridge.v1.AssembleRequest.settings:type_name -> loombridge.v1.PromptSettings
+	81,  // 13: loombridge.v1.AssembleRequest.tools:type_name -> loombridge.v1.ToolDescriptor
 	13,  // 14: loombridge.v1.AssembleResponse.messages:type_name -> loombridge.v1.Message
 	3,   // 15: loombridge.v1.AssembleResponse.format:type_name -> loombridge.v1.PromptFormat
 	40,  // 16: loombridge.v1.AssembleResponse.tokens:type_name -> loombridge.v1.TokenCount
 	73,  // 17: loombridge.v1.AssembleResponse.parts:type_name -> loombridge.v1.AssembleResponse.PartsEntry
 	26,  // 18: loombridge.v1.AssembleResponse.receipt:type_name -> loombridge.v1.Receipt
-	83,  // 19: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
+	82,  // 19: loombridge.v1.AssembleResponse.cache_marks:type_name -> loombridge.v1.CacheMark
 	4,   // 20: loombridge.v1.HistorySettings.policy:type_name -> loombridge.v1.HistoryPolicy
 	25,  // 21: loombridge.v1.HistorySettings.prices:type_name -> loombridge.v1.TokenPrices
 	27,  // 22: loombridge.v1.Receipt.folds:type_name -> loombridge.v1.FoldInfo
-	84,  // 23: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
-	85,  // 24: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
-	86,  // 25: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
-	74,  // 26: loombridge.v1.Receipt.sequences:type_name -> loombridge.v1.Receipt.SequencesEntry
-	87,  // 27: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
-	75,  // 28: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.Receipt.PartitionsEntry
-	24,  // 29: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
-	81,  // 30: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
-	24,  // 31: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
-	81,  // 32: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
-	5,   // 33: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
-	84,  // 34: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
-	27,  // 35: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
-	40,  // 36: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
-	88,  // 37: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
-	6,   // 38: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
-	42,  // 39: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
-	7,   // 40: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
-	13,  // 41: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
-	80,  // 42: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
-	89,  // 43: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
-	80,  // 44: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
-	8,   // 45: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
-	43,  // 46: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
-	9,   // 47: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
-	42,  // 48: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
-	79,  // 49: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
-	90,  // 50: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
-	17,  // 51: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
-	18,  // 52: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
-	47,  // 53: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
-	79,  // 54: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
-	80,  // 55: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
-	16,  // 56: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
-	42,  // 57: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
-	76,  // 58: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
-	46,  // 59: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
-	8,   // 60: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
-	42,  // 61: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
-	52,  // 62: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
-	8,   // 63: loombridge.v1.UpdateBlobRequest.tier:type_name -> loombridge.v1.BlobTier
-	42,  // 64: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
-	56,  // 65: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
-	77,  // 66: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.CollectGarbageResponse.KeptEntry
-	61,  // 67: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
-	80,  // 68: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
-	80,  // 69: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
-	10,  // 70: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
-	64,  // 71: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
-	80,  // 72: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
-	13,  // 73: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
-	16,  // 74: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
-	47,  // 75: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
-	87,  // 76: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
-	69,  // 77: loombridge.v1.FindInPromptsResponse.prompts:type_name -> loombridge.v1.SentPrompt
-	71,  // 78: loombridge.v1.FindInPromptsResponse.origins:type_name -> loombridge.v1.TextOrigin
-	72,  // 79: loombridge.v1.FindInPromptsResponse.losses:type_name -> loombridge.v1.TextLoss
-	78,  // 80: loombridge.v1.SentPrompt.parts:type_name -> loombridge.v1.SentPrompt.PartsEntry
-	70,  // 81: loombridge.v1.SentPrompt.places:type_name -> loombridge.v1.TextPlace
-	11,  // 82: loombridge.v1.TextLoss.cause:type_name -> loombridge.v1.LossCause
-	84,  // 83: loombridge.v1.TextLoss.batch:type_name -> loombridge.v1.FoldBatch
-	14,  // 84: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	46,  // 85: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	49,  // 86: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	19,  // 87: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	21,  // 88: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	62,  // 89: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	28,  // 90: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	91,  // 91: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	30,  // 92: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	32,  // 93: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	34,  // 94: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
-	92,  // 95: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
-	93,  // 96: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	59,  // 97: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	22,  // 98: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	36,  // 99: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	65,  // 100: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	67,  // 101: loombridge.v1.PromptService.FindInPrompts:input_type -> loombridge.v1.FindInPromptsRequest
-	38,  // 102: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	41,  // 103: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	44,  // 104: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	50,  // 105: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	53,  // 106: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
-	54,  // 107: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	57,  // 108: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	94,  // 109: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	95,  // 110: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	96,  // 111: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	15,  // 112: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	48,  // 113: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	48,  // 114: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.RecordStepResponse
-	20,  // 115: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	16,  // 116: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.Step
-	63,  // 117: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	29,  // 118: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	97,  // 119: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.Working
-	31,  // 120: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	33,  // 121: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	35,  // 122: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
-	98,  // 123: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
-	99,  // 124: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	60,  // 125: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	23,  // 126: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	37,  // 127: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	66,  // 128: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	68,  // 129: loombridge.v1.PromptService.FindInPrompts:output_type -> loombridge.v1.FindInPromptsResponse
-	39,  // 130: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	40,  // 131: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.TokenCount
-	45,  // 132: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	51,  // 133: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	42,  // 134: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.BlobInfo
-	55,  // 135: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	58,  // 136: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	100, // 137: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.ChildAgent
-	101, // 138: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	102, // 139: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	112, // [112:140] is the sub-list for method output_type
-	84,  // [84:112] is the sub-list for method input_type
-	84,  // [84:84] is the sub-list for extension type_name
-	84,  // [84:84] is the sub-list for extension extendee
-	0,   // [0:84] is the sub-list for field type_name
+	83,  // 23: loombridge.v1.Receipt.batch:type_name -> loombridge.v1.FoldBatch
+	84,  // 24: loombridge.v1.Receipt.layout:type_name -> loombridge.v1.PromptLayout
+	85,  // 25: loombridge.v1.Receipt.sections:type_name -> loombridge.v1.SectionInfo
+	86,  // 26: loombridge.v1.Receipt.difference:type_name -> loombridge.v1.PromptDifference
+	74,  // 27: loombridge.v1.Receipt.partitions:type_name -> loombridge.v1.Receipt.PartitionsEntry
+	24,  // 28: loombridge.v1.ConfigureSessionRequest.history:type_name -> loombridge.v1.HistorySettings
+	80,  // 29: loombridge.v1.ConfigureSessionRequest.prompt:type_name -> loombridge.v1.PromptSettings
+	24,  // 30: loombridge.v1.ConfigureSessionResponse.history:type_name -> loombridge.v1.HistorySettings
+	80,  // 31: loombridge.v1.ConfigureSessionResponse.prompt:type_name -> loombridge.v1.PromptSettings
+	5,   // 32: loombridge.v1.CompactHistoryRequest.style:type_name -> loombridge.v1.HistoryStyle
+	83,  // 33: loombridge.v1.CompactHistoryResponse.batch:type_name -> loombridge.v1.FoldBatch
+	27,  // 34: loombridge.v1.CompactHistoryResponse.folds:type_name -> loombridge.v1.FoldInfo
+	40,  // 35: loombridge.v1.CompactHistoryResponse.tokens:type_name -> loombridge.v1.TokenCount
+	87,  // 36: loombridge.v1.ReportUsageResponse.level:type_name -> loombridge.v1.PressureLevel
+	6,   // 37: loombridge.v1.CompressResultRequest.hint:type_name -> loombridge.v1.CompressHint
+	42,  // 38: loombridge.v1.CompressResultResponse.blob:type_name -> loombridge.v1.BlobInfo
+	7,   // 39: loombridge.v1.TokenCount.certainty:type_name -> loombridge.v1.TokenCertainty
+	13,  // 40: loombridge.v1.CountTokensRequest.messages:type_name -> loombridge.v1.Message
+	79,  // 41: loombridge.v1.BlobInfo.create_time:type_name -> google.protobuf.Timestamp
+	88,  // 42: loombridge.v1.BlobInfo.ttl:type_name -> google.protobuf.Duration
+	79,  // 43: loombridge.v1.BlobInfo.expire_time:type_name -> google.protobuf.Timestamp
+	8,   // 44: loombridge.v1.BlobInfo.tier:type_name -> loombridge.v1.BlobTier
+	43,  // 45: loombridge.v1.BlobInfo.archive:type_name -> loombridge.v1.BlobArchive
+	9,   // 46: loombridge.v1.ReadBlobRequest.form:type_name -> loombridge.v1.BlobForm
+	42,  // 47: loombridge.v1.ReadBlobResponse.info:type_name -> loombridge.v1.BlobInfo
+	78,  // 48: loombridge.v1.RecordStepRequest.arguments:type_name -> google.protobuf.Struct
+	89,  // 49: loombridge.v1.RecordStepRequest.output:type_name -> google.protobuf.Value
+	17,  // 50: loombridge.v1.RecordStepRequest.output_bytes:type_name -> loombridge.v1.ResultBytes
+	18,  // 51: loombridge.v1.RecordStepRequest.output_upload:type_name -> loombridge.v1.ResultUpload
+	47,  // 52: loombridge.v1.RecordStepRequest.task:type_name -> loombridge.v1.Task
+	78,  // 53: loombridge.v1.Task.parameters:type_name -> google.protobuf.Struct
+	79,  // 54: loombridge.v1.Task.create_time:type_name -> google.protobuf.Timestamp
+	16,  // 55: loombridge.v1.RecordStepResponse.step:type_name -> loombridge.v1.Step
+	42,  // 56: loombridge.v1.RecordStepResponse.output_blob:type_name -> loombridge.v1.BlobInfo
+	75,  // 57: loombridge.v1.RecordStepResponse.redacted:type_name -> loombridge.v1.RecordStepResponse.RedactedEntry
+	46,  // 58: loombridge.v1.UploadStepRequest.step:type_name -> loombridge.v1.RecordStepRequest
+	8,   // 59: loombridge.v1.ListBlobsRequest.tier:type_name -> loombridge.v1.BlobTier
+	42,  // 60: loombridge.v1.ListBlobsResponse.blobs:type_name -> loombridge.v1.BlobInfo
+	52,  // 61: loombridge.v1.ListBlobsResponse.usage:type_name -> loombridge.v1.BlobUsage
+	8,   // 62: loombridge.v1.UpdateBlobRequest.tier:type_name -> loombridge.v1.BlobTier
+	42,  // 63: loombridge.v1.SearchBlobsResponse.blob:type_name -> loombridge.v1.BlobInfo
+	56,  // 64: loombridge.v1.SearchBlobsResponse.matches:type_name -> loombridge.v1.BlobMatch
+	76,  // 65: loombridge.v1.CollectGarbageResponse.kept:type_name -> loombridge.v1.CollectGarbageResponse.KeptEntry
+	61,  // 66: loombridge.v1.ListSessionsResponse.sessions:type_name -> loombridge.v1.SessionInfo
+	79,  // 67: loombridge.v1.SessionInfo.begin_time:type_name -> google.protobuf.Timestamp
+	79,  // 68: loombridge.v1.SessionInfo.update_time:type_name -> google.protobuf.Timestamp
+	10,  // 69: loombridge.v1.ListConversationRequest.order:type_name -> loombridge.v1.ConversationOrder
+	64,  // 70: loombridge.v1.ListConversationResponse.entries:type_name -> loombridge.v1.ConversationEntry
+	79,  // 71: loombridge.v1.ConversationEntry.create_time:type_name -> google.protobuf.Timestamp
+	13,  // 72: loombridge.v1.ConversationEntry.message:type_name -> loombridge.v1.Message
+	16,  // 73: loombridge.v1.ConversationEntry.step:type_name -> loombridge.v1.Step
+	47,  // 74: loombridge.v1.ConversationEntry.task:type_name -> loombridge.v1.Task
+	86,  // 75: loombridge.v1.DiffPromptsResponse.difference:type_name -> loombridge.v1.PromptDifference
+	69,  // 76: loombridge.v1.FindInPromptsResponse.prompts:type_name -> loombridge.v1.SentPrompt
+	71,  // 77: loombridge.v1.FindInPromptsResponse.origins:type_name -> loombridge.v1.TextOrigin
+	72,  // 78: loombridge.v1.FindInPromptsResponse.losses:type_name -> loombridge.v1.TextLoss
+	77,  // 79: loombridge.v1.SentPrompt.parts:type_name -> loombridge.v1.SentPrompt.PartsEntry
+	70,  // 80: loombridge.v1.SentPrompt.places:type_name -> loombridge.v1.TextPlace
+	11,  // 81: loombridge.v1.TextLoss.cause:type_name -> loombridge.v1.LossCause
+	83,  // 82: loombridge.v1.TextLoss.batch:type_name -> loombridge.v1.FoldBatch
+	14,  // 83: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	46,  // 84: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	49,  // 85: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	19,  // 86: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	21,  // 87: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	62,  // 88: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	28,  // 89: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	90,  // 90: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	30,  // 91: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	32,  // 92: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	34,  // 93: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
+	91,  // 94: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
+	92,  // 95: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	59,  // 96: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	22,  // 97: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	36,  // 98: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	65,  // 99: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	67,  // 100: loombridge.v1.PromptService.FindInPrompts:input_type -> loombridge.v1.FindInPromptsRequest
+	38,  // 101: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	41,  // 102: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	44,  // 103: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	50,  // 104: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	53,  // 105: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
+	54,  // 106: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	57,  // 107: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	93,  // 108: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	94,  // 109: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	95,  // 110: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	15,  // 111: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	48,  // 112: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	48,  // 113: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.RecordStepResponse
+	20,  // 114: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	16,  // 115: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.Step
+	63,  // 116: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	29,  // 117: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	96,  // 118: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.Working
+	31,  // 119: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	33,  // 120: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	35,  // 121: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
+	97,  // 122: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
+	98,  // 123: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	60,  // 124: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	23,  // 125: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	37,  // 126: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	66,  // 127: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	68,  // 128: loombridge.v1.PromptService.FindInPrompts:output_type -> loombridge.v1.FindInPromptsResponse
+	39,  // 129: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	40,  // 130: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.TokenCount
+	45,  // 131: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	51,  // 132: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	42,  // 133: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.BlobInfo
+	55,  // 134: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	58,  // 135: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	99,  // 136: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.ChildAgent
+	100, // 137: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	101, // 138: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	111, // [111:139] is the sub-list for method output_type
+	83,  // [83:111] is the sub-list for method input_type
+	83,  // [83:83] is the sub-list for extension type_name
+	83,  // [83:83] is the sub-list for extension extendee
+	0,   // [0:83] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }
@@ -7819,7 +7719,7 @@ func file_loombridge_v1_context_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_context_proto_rawDesc), len(file_loombridge_v1_context_proto_rawDesc)),
 			NumEnums:      12,
-			NumMessages:   67,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   4,
 		},

@@ -9,6 +9,7 @@ package loombridgev1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
@@ -866,7 +867,7 @@ func (*SubscribeResponse_Ready) isSubscribeResponse_Item() {}
 
 func (*SubscribeResponse_Event) isSubscribeResponse_Item() {}
 
-// SubscriptionReady says that the subscription stands.
+// SubscriptionReady says that the subscription stands, or that the agent is attached.
 type SubscriptionReady struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// positions are the exact topics with the sequence that their events will
@@ -874,9 +875,11 @@ type SubscriptionReady struct {
 	Positions []*TopicPosition `protobuf:"bytes,1,rep,name=positions,proto3" json:"positions,omitempty"`
 	// server_time is a moment before the subscription stood, to resume patterns
 	// from with `since`.
-	ServerTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ServerTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=server_time,json=serverTime,proto3" json:"server_time,omitempty"`
+	// heartbeat_interval is the agreed interval of an agent that attaches.
+	HeartbeatInterval *durationpb.Duration `protobuf:"bytes,3,opt,name=heartbeat_interval,json=heartbeatInterval,proto3" json:"heartbeat_interval,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *SubscriptionReady) Reset() {
@@ -923,11 +926,18 @@ func (x *SubscriptionReady) GetServerTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *SubscriptionReady) GetHeartbeatInterval() *durationpb.Duration {
+	if x != nil {
+		return x.HeartbeatInterval
+	}
+	return nil
+}
+
 var File_loombridge_v1_events_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/messages.proto\x1a\x1bloombridge/v1/options.proto\"\xee\x03\n" +
+	"\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/messages.proto\x1a\x1bloombridge/v1/options.proto\"\xee\x03\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05topic\x18\x02 \x01(\tR\x05topic\x12\x1a\n" +
@@ -995,11 +1005,12 @@ const file_loombridge_v1_events_proto_rawDesc = "" +
 	"\x05ready\x18\x01 \x01(\v2 .loombridge.v1.SubscriptionReadyH\x00R\x05ready\x12,\n" +
 	"\x05event\x18\x02 \x01(\v2\x14.loombridge.v1.EventH\x00R\x05event\x12)\n" +
 	"\x10dropped_volatile\x18\x03 \x01(\x03R\x0fdroppedVolatileB\x06\n" +
-	"\x04item\"\x8c\x01\n" +
+	"\x04item\"\xd6\x01\n" +
 	"\x11SubscriptionReady\x12:\n" +
 	"\tpositions\x18\x01 \x03(\v2\x1c.loombridge.v1.TopicPositionR\tpositions\x12;\n" +
 	"\vserver_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"serverTime*Q\n" +
+	"serverTime\x12H\n" +
+	"\x12heartbeat_interval\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval*Q\n" +
 	"\bDelivery\x12\x18\n" +
 	"\x14DELIVERY_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10DELIVERY_DURABLE\x10\x01\x12\x15\n" +
@@ -1045,12 +1056,13 @@ var file_loombridge_v1_events_proto_goTypes = []any{
 	nil,                            // 11: loombridge.v1.TopicPosition.HeadersEntry
 	(*timestamppb.Timestamp)(nil),  // 12: google.protobuf.Timestamp
 	(*structpb.Value)(nil),         // 13: google.protobuf.Value
-	(*SendMessageRequest)(nil),     // 14: loombridge.v1.SendMessageRequest
-	(*ListMessagesRequest)(nil),    // 15: loombridge.v1.ListMessagesRequest
-	(*DeleteMessagesRequest)(nil),  // 16: loombridge.v1.DeleteMessagesRequest
-	(*SendMessageResponse)(nil),    // 17: loombridge.v1.SendMessageResponse
-	(*ListMessagesResponse)(nil),   // 18: loombridge.v1.ListMessagesResponse
-	(*DeleteMessagesResponse)(nil), // 19: loombridge.v1.DeleteMessagesResponse
+	(*durationpb.Duration)(nil),    // 14: google.protobuf.Duration
+	(*SendMessageRequest)(nil),     // 15: loombridge.v1.SendMessageRequest
+	(*ListMessagesRequest)(nil),    // 16: loombridge.v1.ListMessagesRequest
+	(*DeleteMessagesRequest)(nil),  // 17: loombridge.v1.DeleteMessagesRequest
+	(*SendMessageResponse)(nil),    // 18: loombridge.v1.SendMessageResponse
+	(*ListMessagesResponse)(nil),   // 19: loombridge.v1.ListMessagesResponse
+	(*DeleteMessagesResponse)(nil), // 20: loombridge.v1.DeleteMessagesResponse
 }
 var file_loombridge_v1_events_proto_depIdxs = []int32{
 	12, // 0: loombridge.v1.Event.create_time:type_name -> google.protobuf.Timestamp
@@ -1068,19 +1080,20 @@ var file_loombridge_v1_events_proto_depIdxs = []int32{
 	2,  // 12: loombridge.v1.SubscribeResponse.event:type_name -> loombridge.v1.Event
 	5,  // 13: loombridge.v1.SubscriptionReady.positions:type_name -> loombridge.v1.TopicPosition
 	12, // 14: loombridge.v1.SubscriptionReady.server_time:type_name -> google.protobuf.Timestamp
-	6,  // 15: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
-	14, // 16: loombridge.v1.EventService.SendMessage:input_type -> loombridge.v1.SendMessageRequest
-	15, // 17: loombridge.v1.EventService.ListMessages:input_type -> loombridge.v1.ListMessagesRequest
-	16, // 18: loombridge.v1.EventService.DeleteMessages:input_type -> loombridge.v1.DeleteMessagesRequest
-	7,  // 19: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
-	17, // 20: loombridge.v1.EventService.SendMessage:output_type -> loombridge.v1.SendMessageResponse
-	18, // 21: loombridge.v1.EventService.ListMessages:output_type -> loombridge.v1.ListMessagesResponse
-	19, // 22: loombridge.v1.EventService.DeleteMessages:output_type -> loombridge.v1.DeleteMessagesResponse
-	19, // [19:23] is the sub-list for method output_type
-	15, // [15:19] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	14, // 15: loombridge.v1.SubscriptionReady.heartbeat_interval:type_name -> google.protobuf.Duration
+	6,  // 16: loombridge.v1.EventService.Subscribe:input_type -> loombridge.v1.SubscribeRequest
+	15, // 17: loombridge.v1.EventService.SendMessage:input_type -> loombridge.v1.SendMessageRequest
+	16, // 18: loombridge.v1.EventService.ListMessages:input_type -> loombridge.v1.ListMessagesRequest
+	17, // 19: loombridge.v1.EventService.DeleteMessages:input_type -> loombridge.v1.DeleteMessagesRequest
+	7,  // 20: loombridge.v1.EventService.Subscribe:output_type -> loombridge.v1.SubscribeResponse
+	18, // 21: loombridge.v1.EventService.SendMessage:output_type -> loombridge.v1.SendMessageResponse
+	19, // 22: loombridge.v1.EventService.ListMessages:output_type -> loombridge.v1.ListMessagesResponse
+	20, // 23: loombridge.v1.EventService.DeleteMessages:output_type -> loombridge.v1.DeleteMessagesResponse
+	20, // [20:24] is the sub-list for method output_type
+	16, // [16:20] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_events_proto_init() }

@@ -894,21 +894,11 @@ type EraseResult struct {
 	Entries int64 `protobuf:"varint,3,opt,name=entries,proto3" json:"entries,omitempty"`
 	// bytes is that.
 	Bytes int64 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	// sequences are how many commits the subject's own data have had, by part of the store
-	// (`records`, `index`, `log`, `blobs`, `system`): all that those wrote is gone. They go on
-	// from there when the subject comes back. None of a dry run.
-	Sequences map[string]int64 `protobuf:"bytes,5,rep,name=sequences,proto3" json:"sequences,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// bytes_state says whether the bytes are gone, too.
 	BytesState EraseBytesState `protobuf:"varint,6,opt,name=bytes_state,json=bytesState,proto3,enum=loombridge.v1.EraseBytesState" json:"bytes_state,omitempty"`
-	// outstanding_backups are those in the server's own folder, which may still hold the
-	// subject's data; so may backups elsewhere.
-	OutstandingBackups []string `protobuf:"bytes,7,rep,name=outstanding_backups,json=outstandingBackups,proto3" json:"outstanding_backups,omitempty"`
 	// resumed says that the erasure had begun with an earlier call, or before the server was
 	// started.
 	Resumed bool `protobuf:"varint,8,opt,name=resumed,proto3" json:"resumed,omitempty"`
-	// quoted counts the entries of others that stay although the subject's id stands in them, or a
-	// line of what the step said, by whose words they are. Empty of a dry run.
-	Quoted map[string]int64 `protobuf:"bytes,11,rep,name=quoted,proto3" json:"quoted,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// certificate is JSON, signed with ed25519 and a key that the store keeps;
 	// `loom-bridge-server erase verify` checks it. Empty of a dry run.
 	Certificate   string `protobuf:"bytes,12,opt,name=certificate,proto3" json:"certificate,omitempty"`
@@ -967,13 +957,6 @@ func (x *EraseResult) GetBytes() int64 {
 	return 0
 }
 
-func (x *EraseResult) GetSequences() map[string]int64 {
-	if x != nil {
-		return x.Sequences
-	}
-	return nil
-}
-
 func (x *EraseResult) GetBytesState() EraseBytesState {
 	if x != nil {
 		return x.BytesState
@@ -981,25 +964,11 @@ func (x *EraseResult) GetBytesState() EraseBytesState {
 	return EraseBytesState_ERASE_BYTES_STATE_UNSPECIFIED
 }
 
-func (x *EraseResult) GetOutstandingBackups() []string {
-	if x != nil {
-		return x.OutstandingBackups
-	}
-	return nil
-}
-
 func (x *EraseResult) GetResumed() bool {
 	if x != nil {
 		return x.Resumed
 	}
 	return false
-}
-
-func (x *EraseResult) GetQuoted() map[string]int64 {
-	if x != nil {
-		return x.Quoted
-	}
-	return nil
 }
 
 func (x *EraseResult) GetCertificate() string {
@@ -3176,8 +3145,6 @@ type MemoryHit struct {
 	// query best, in order, without overlap. None: the text is whole, in record. GetRecord
 	// reads the whole by record.id.
 	Passages []*Passage `protobuf:"bytes,6,rep,name=passages,proto3" json:"passages,omitempty"`
-	// text_tokens is how many tokens the whole text has; only with passages.
-	TextTokens int32 `protobuf:"varint,7,opt,name=text_tokens,json=textTokens,proto3" json:"text_tokens,omitempty"`
 	// through is set for a record that was not found itself and came along with a hit, because
 	// the query asked for related records. Its score is 0.
 	Through       *HitRelation `protobuf:"bytes,60,opt,name=through,proto3" json:"through,omitempty"`
@@ -3257,13 +3224,6 @@ func (x *MemoryHit) GetPassages() []*Passage {
 	return nil
 }
 
-func (x *MemoryHit) GetTextTokens() int32 {
-	if x != nil {
-		return x.TextTokens
-	}
-	return 0
-}
-
 func (x *MemoryHit) GetThrough() *HitRelation {
 	if x != nil {
 		return x.Through
@@ -3278,9 +3238,7 @@ type Passage struct {
 	// text is the stretch, byte for byte.
 	Text string `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
 	// start is where it begins in the record's text, in bytes of UTF-8 from 0.
-	Start int32 `protobuf:"varint,2,opt,name=start,proto3" json:"start,omitempty"`
-	// end is where it ends: the place of the first byte behind it.
-	End           int32 `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
+	Start         int32 `protobuf:"varint,2,opt,name=start,proto3" json:"start,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3325,13 +3283,6 @@ func (x *Passage) GetText() string {
 func (x *Passage) GetStart() int32 {
 	if x != nil {
 		return x.Start
-	}
-	return 0
-}
-
-func (x *Passage) GetEnd() int32 {
-	if x != nil {
-		return x.End
 	}
 	return 0
 }
@@ -3474,8 +3425,6 @@ type QueryReceipt struct {
 	// degraded names what the search had to do without, such as `no embedder,
 	// words only`.
 	Degraded []string `protobuf:"bytes,8,rep,name=degraded,proto3" json:"degraded,omitempty"`
-	// vectors_rescored is how many of them were compared exactly.
-	VectorsRescored int32 `protobuf:"varint,11,opt,name=vectors_rescored,json=vectorsRescored,proto3" json:"vectors_rescored,omitempty"`
 	// tokens is how many the texts of the hits have, or the passages in their place, each
 	// counted by itself; only with max_tokens.
 	Tokens int32 `protobuf:"varint,14,opt,name=tokens,proto3" json:"tokens,omitempty"`
@@ -3483,19 +3432,11 @@ type QueryReceipt struct {
 	EmptyReason EmptyReason `protobuf:"varint,15,opt,name=empty_reason,json=emptyReason,proto3,enum=loombridge.v1.EmptyReason" json:"empty_reason,omitempty"`
 	// embedding_spaces are the spaces whose vectors were searched.
 	EmbeddingSpaces []string `protobuf:"bytes,17,rep,name=embedding_spaces,json=embeddingSpaces,proto3" json:"embedding_spaces,omitempty"`
-	// in_part is how many hits have passages in place of their text.
-	InPart int32 `protobuf:"varint,19,opt,name=in_part,json=inPart,proto3" json:"in_part,omitempty"`
-	// as_of is the moment that was asked for.
-	AsOf *timestamppb.Timestamp `protobuf:"bytes,60,opt,name=as_of,json=asOf,proto3" json:"as_of,omitempty"`
-	// valid_at is the moment that was asked for.
-	ValidAt *timestamppb.Timestamp `protobuf:"bytes,61,opt,name=valid_at,json=validAt,proto3" json:"valid_at,omitempty"`
 	// reread is how many records were read again, in the versions that counted then, because
 	// they have changed or were replaced since.
 	Reread int32 `protobuf:"varint,62,opt,name=reread,proto3" json:"reread,omitempty"`
 	// lost is how many of them are missing because what they were then is kept no longer.
-	Lost int32 `protobuf:"varint,63,opt,name=lost,proto3" json:"lost,omitempty"`
-	// related is how many records came along through relations.
-	Related       int32 `protobuf:"varint,64,opt,name=related,proto3" json:"related,omitempty"`
+	Lost          int32 `protobuf:"varint,63,opt,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3551,13 +3492,6 @@ func (x *QueryReceipt) GetDegraded() []string {
 	return nil
 }
 
-func (x *QueryReceipt) GetVectorsRescored() int32 {
-	if x != nil {
-		return x.VectorsRescored
-	}
-	return 0
-}
-
 func (x *QueryReceipt) GetTokens() int32 {
 	if x != nil {
 		return x.Tokens
@@ -3579,27 +3513,6 @@ func (x *QueryReceipt) GetEmbeddingSpaces() []string {
 	return nil
 }
 
-func (x *QueryReceipt) GetInPart() int32 {
-	if x != nil {
-		return x.InPart
-	}
-	return 0
-}
-
-func (x *QueryReceipt) GetAsOf() *timestamppb.Timestamp {
-	if x != nil {
-		return x.AsOf
-	}
-	return nil
-}
-
-func (x *QueryReceipt) GetValidAt() *timestamppb.Timestamp {
-	if x != nil {
-		return x.ValidAt
-	}
-	return nil
-}
-
 func (x *QueryReceipt) GetReread() int32 {
 	if x != nil {
 		return x.Reread
@@ -3610,13 +3523,6 @@ func (x *QueryReceipt) GetReread() int32 {
 func (x *QueryReceipt) GetLost() int32 {
 	if x != nil {
 		return x.Lost
-	}
-	return 0
-}
-
-func (x *QueryReceipt) GetRelated() int32 {
-	if x != nil {
-		return x.Related
 	}
 	return 0
 }
@@ -4755,13 +4661,7 @@ type MemoryStats struct {
 	// pending is how many records wait for a vector of the embedder.
 	Pending int64 `protobuf:"varint,9,opt,name=pending,proto3" json:"pending,omitempty"`
 	// archived is how many records lie in the archive; they count in records, too.
-	Archived int64 `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
-	// record_limit is how many records outside of it the server keeps in a memory before
-	// it archives those worth least (MemorySaveResponse.archived_ids); 0 is no limit.
-	RecordLimit int64 `protobuf:"varint,31,opt,name=record_limit,json=recordLimit,proto3" json:"record_limit,omitempty"`
-	// archive_limit is how many records in the archive it keeps before it deletes the
-	// oldest of them; 0 is no limit.
-	ArchiveLimit  int64 `protobuf:"varint,32,opt,name=archive_limit,json=archiveLimit,proto3" json:"archive_limit,omitempty"`
+	Archived      int64 `protobuf:"varint,30,opt,name=archived,proto3" json:"archived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4841,20 +4741,6 @@ func (x *MemoryStats) GetPending() int64 {
 func (x *MemoryStats) GetArchived() int64 {
 	if x != nil {
 		return x.Archived
-	}
-	return 0
-}
-
-func (x *MemoryStats) GetRecordLimit() int64 {
-	if x != nil {
-		return x.RecordLimit
-	}
-	return 0
-}
-
-func (x *MemoryStats) GetArchiveLimit() int64 {
-	if x != nil {
-		return x.ArchiveLimit
 	}
 	return 0
 }
@@ -5137,25 +5023,16 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x12EraseScopeResponse\x12,\n" +
 	"\x04step\x18\x01 \x01(\x0e2\x18.loombridge.v1.EraseStepR\x04step\x12\x18\n" +
 	"\aentries\x18\x02 \x01(\x03R\aentries\x122\n" +
-	"\x06result\x18\x03 \x01(\v2\x1a.loombridge.v1.EraseResultR\x06result\"\xe8\x04\n" +
+	"\x06result\x18\x03 \x01(\v2\x1a.loombridge.v1.EraseResultR\x06result\"\xb5\x02\n" +
 	"\vEraseResult\x12>\n" +
 	"\x06counts\x18\x02 \x03(\v2&.loombridge.v1.EraseResult.CountsEntryR\x06counts\x12\x18\n" +
 	"\aentries\x18\x03 \x01(\x03R\aentries\x12\x14\n" +
-	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\x12G\n" +
-	"\tsequences\x18\x05 \x03(\v2).loombridge.v1.EraseResult.SequencesEntryR\tsequences\x12?\n" +
+	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\x12?\n" +
 	"\vbytes_state\x18\x06 \x01(\x0e2\x1e.loombridge.v1.EraseBytesStateR\n" +
-	"bytesState\x12/\n" +
-	"\x13outstanding_backups\x18\a \x03(\tR\x12outstandingBackups\x12\x18\n" +
-	"\aresumed\x18\b \x01(\bR\aresumed\x12>\n" +
-	"\x06quoted\x18\v \x03(\v2&.loombridge.v1.EraseResult.QuotedEntryR\x06quoted\x12 \n" +
+	"bytesState\x12\x18\n" +
+	"\aresumed\x18\b \x01(\bR\aresumed\x12 \n" +
 	"\vcertificate\x18\f \x01(\tR\vcertificate\x1a9\n" +
 	"\vCountsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a<\n" +
-	"\x0eSequencesEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a9\n" +
-	"\vQuotedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb1\n" +
 	"\n" +
@@ -5362,42 +5239,34 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\arelated\x18@ \x01(\v2\x1d.loombridge.v1.RelatedOptionsR\arelated\"z\n" +
 	"\x13MemoryQueryResponse\x12,\n" +
 	"\x04hits\x18\x01 \x03(\v2\x18.loombridge.v1.MemoryHitR\x04hits\x125\n" +
-	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xeb\x02\n" +
+	"\areceipt\x18\x02 \x01(\v2\x1b.loombridge.v1.QueryReceiptR\areceipt\"\xca\x02\n" +
 	"\tMemoryHit\x12-\n" +
 	"\x06record\x18\x01 \x01(\v2\x15.loombridge.v1.RecordR\x06record\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x120\n" +
 	"\x05owner\x18\x03 \x01(\v2\x1a.loombridge.v1.MemoryOwnerR\x05owner\x12?\n" +
 	"\vexplanation\x18\x04 \x01(\v2\x1d.loombridge.v1.HitExplanationR\vexplanation\x12\x1b\n" +
 	"\tolder_ids\x18\x05 \x03(\tR\bolderIds\x122\n" +
-	"\bpassages\x18\x06 \x03(\v2\x16.loombridge.v1.PassageR\bpassages\x12\x1f\n" +
-	"\vtext_tokens\x18\a \x01(\x05R\n" +
-	"textTokens\x124\n" +
-	"\athrough\x18< \x01(\v2\x1a.loombridge.v1.HitRelationR\athrough\"E\n" +
+	"\bpassages\x18\x06 \x03(\v2\x16.loombridge.v1.PassageR\bpassages\x124\n" +
+	"\athrough\x18< \x01(\v2\x1a.loombridge.v1.HitRelationR\athrough\"3\n" +
 	"\aPassage\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x14\n" +
-	"\x05start\x18\x02 \x01(\x05R\x05start\x12\x10\n" +
-	"\x03end\x18\x03 \x01(\x05R\x03end\"k\n" +
+	"\x05start\x18\x02 \x01(\x05R\x05start\"k\n" +
 	"\x0eHitExplanation\x124\n" +
 	"\asignals\x18\x01 \x03(\v2\x1a.loombridge.v1.SignalScoreR\asignals\x12#\n" +
 	"\rmatched_words\x18\x02 \x03(\tR\fmatchedWords\"I\n" +
 	"\vSignalScore\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03raw\x18\x02 \x01(\x01R\x03raw\x12\x14\n" +
-	"\x05share\x18\x03 \x01(\x01R\x05share\"\xb9\x04\n" +
+	"\x05share\x18\x03 \x01(\x01R\x05share\"\xf3\x02\n" +
 	"\fQueryReceipt\x12C\n" +
 	"\bleft_out\x18\x02 \x03(\v2(.loombridge.v1.QueryReceipt.LeftOutEntryR\aleftOut\x12\x18\n" +
 	"\arecords\x18\x06 \x01(\x03R\arecords\x12\x1a\n" +
-	"\bdegraded\x18\b \x03(\tR\bdegraded\x12)\n" +
-	"\x10vectors_rescored\x18\v \x01(\x05R\x0fvectorsRescored\x12\x16\n" +
+	"\bdegraded\x18\b \x03(\tR\bdegraded\x12\x16\n" +
 	"\x06tokens\x18\x0e \x01(\x05R\x06tokens\x12=\n" +
 	"\fempty_reason\x18\x0f \x01(\x0e2\x1a.loombridge.v1.EmptyReasonR\vemptyReason\x12)\n" +
-	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12\x17\n" +
-	"\ain_part\x18\x13 \x01(\x05R\x06inPart\x12/\n" +
-	"\x05as_of\x18< \x01(\v2\x1a.google.protobuf.TimestampR\x04asOf\x125\n" +
-	"\bvalid_at\x18= \x01(\v2\x1a.google.protobuf.TimestampR\avalidAt\x12\x16\n" +
+	"\x10embedding_spaces\x18\x11 \x03(\tR\x0fembeddingSpaces\x12\x16\n" +
 	"\x06reread\x18> \x01(\x05R\x06reread\x12\x12\n" +
-	"\x04lost\x18? \x01(\x05R\x04lost\x12\x18\n" +
-	"\arelated\x18@ \x01(\x05R\arelated\x1a:\n" +
+	"\x04lost\x18? \x01(\x05R\x04lost\x1a:\n" +
 	"\fLeftOutEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x83\x02\n" +
@@ -5491,7 +5360,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x0fReembedResponse\x12'\n" +
 	"\x0fembedding_space\x18\x01 \x01(\tR\x0eembeddingSpace\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\x03R\x04done\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x03R\x05total\"\xc0\x02\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\"\xf8\x01\n" +
 	"\vMemoryStats\x12\x18\n" +
 	"\arecords\x18\x01 \x01(\x03R\arecords\x12\x1a\n" +
 	"\bunpacked\x18\x04 \x01(\x03R\bunpacked\x12\x1a\n" +
@@ -5499,9 +5368,7 @@ const file_loombridge_v1_memory_proto_rawDesc = "" +
 	"\x06spaces\x18\a \x03(\v2\".loombridge.v1.EmbeddingSpaceStatsR\x06spaces\x12%\n" +
 	"\x0eembedder_space\x18\b \x01(\tR\rembedderSpace\x12\x18\n" +
 	"\apending\x18\t \x01(\x03R\apending\x12\x1a\n" +
-	"\barchived\x18\x1e \x01(\x03R\barchived\x12!\n" +
-	"\frecord_limit\x18\x1f \x01(\x03R\vrecordLimit\x12#\n" +
-	"\rarchive_limit\x18  \x01(\x03R\farchiveLimit\"a\n" +
+	"\barchived\x18\x1e \x01(\x03R\barchived\"a\n" +
 	"\x13EmbeddingSpaceStats\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tdimension\x18\x02 \x01(\x05R\tdimension\x12\x18\n" +
@@ -5600,7 +5467,7 @@ func file_loombridge_v1_memory_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_memory_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_loombridge_v1_memory_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_loombridge_v1_memory_proto_goTypes = []any{
 	(EraseShared)(0),                // 0: loombridge.v1.EraseShared
 	(EraseStep)(0),                  // 1: loombridge.v1.EraseStep
@@ -5652,14 +5519,12 @@ var file_loombridge_v1_memory_proto_goTypes = []any{
 	(*WatchRecordsRequest)(nil),     // 47: loombridge.v1.WatchRecordsRequest
 	(*WatchRecordsResponse)(nil),    // 48: loombridge.v1.WatchRecordsResponse
 	nil,                             // 49: loombridge.v1.EraseResult.CountsEntry
-	nil,                             // 50: loombridge.v1.EraseResult.SequencesEntry
-	nil,                             // 51: loombridge.v1.EraseResult.QuotedEntry
-	nil,                             // 52: loombridge.v1.MemorySaveResponse.RedactedEntry
-	nil,                             // 53: loombridge.v1.QueryReceipt.LeftOutEntry
-	(*timestamppb.Timestamp)(nil),   // 54: google.protobuf.Timestamp
-	(*structpb.Struct)(nil),         // 55: google.protobuf.Struct
-	(*durationpb.Duration)(nil),     // 56: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),   // 57: google.protobuf.FieldMask
+	nil,                             // 50: loombridge.v1.MemorySaveResponse.RedactedEntry
+	nil,                             // 51: loombridge.v1.QueryReceipt.LeftOutEntry
+	(*timestamppb.Timestamp)(nil),   // 52: google.protobuf.Timestamp
+	(*structpb.Struct)(nil),         // 53: google.protobuf.Struct
+	(*durationpb.Duration)(nil),     // 54: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),   // 55: google.protobuf.FieldMask
 }
 var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	11, // 0: loombridge.v1.EraseScopeRequest.subject:type_name -> loombridge.v1.EraseSubject
@@ -5667,99 +5532,95 @@ var file_loombridge_v1_memory_proto_depIdxs = []int32{
 	1,  // 2: loombridge.v1.EraseScopeResponse.step:type_name -> loombridge.v1.EraseStep
 	13, // 3: loombridge.v1.EraseScopeResponse.result:type_name -> loombridge.v1.EraseResult
 	49, // 4: loombridge.v1.EraseResult.counts:type_name -> loombridge.v1.EraseResult.CountsEntry
-	50, // 5: loombridge.v1.EraseResult.sequences:type_name -> loombridge.v1.EraseResult.SequencesEntry
-	2,  // 6: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
-	51, // 7: loombridge.v1.EraseResult.quoted:type_name -> loombridge.v1.EraseResult.QuotedEntry
-	54, // 8: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
-	54, // 9: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
-	54, // 10: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
-	55, // 11: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
-	6,  // 12: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
-	54, // 13: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
-	56, // 14: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
-	54, // 15: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
-	54, // 16: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
-	5,  // 17: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
-	54, // 18: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
-	15, // 19: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
-	54, // 20: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
-	16, // 21: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	16, // 22: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
-	3,  // 23: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
-	16, // 24: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
-	3,  // 25: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
-	54, // 26: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
-	55, // 27: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
-	56, // 28: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
-	54, // 29: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
-	56, // 30: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
-	6,  // 31: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
-	4,  // 32: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	54, // 33: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
-	15, // 34: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
-	54, // 35: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
-	54, // 36: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
-	7,  // 37: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
-	5,  // 38: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
-	52, // 39: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
-	8,  // 40: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
-	27, // 41: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
-	56, // 42: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
-	54, // 43: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
-	54, // 44: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
-	23, // 45: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
-	30, // 46: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
-	34, // 47: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
-	14, // 48: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
-	27, // 49: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
-	32, // 50: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
-	31, // 51: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
-	24, // 52: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
-	33, // 53: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
-	53, // 54: loombridge.v1.QueryReceipt.left_out:type_name -> loombridge.v1.QueryReceipt.LeftOutEntry
-	9,  // 55: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
-	54, // 56: loombridge.v1.QueryReceipt.as_of:type_name -> google.protobuf.Timestamp
-	54, // 57: loombridge.v1.QueryReceipt.valid_at:type_name -> google.protobuf.Timestamp
-	54, // 58: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
-	25, // 59: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.MemorySaveRequest
-	57, // 60: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
-	5,  // 61: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
-	54, // 62: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
-	54, // 63: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
-	14, // 64: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
-	45, // 65: loombridge.v1.ListRecordsResponse.stats:type_name -> loombridge.v1.MemoryStats
-	25, // 66: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.MemorySaveRequest
-	4,  // 67: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
-	26, // 68: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
-	46, // 69: loombridge.v1.MemoryStats.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
-	14, // 70: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
-	35, // 71: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
-	38, // 72: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
-	36, // 73: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
-	39, // 74: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
-	41, // 75: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
-	47, // 76: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
-	17, // 77: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
-	19, // 78: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
-	21, // 79: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
-	43, // 80: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
-	10, // 81: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
-	14, // 82: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.Record
-	14, // 83: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.Record
-	37, // 84: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
-	40, // 85: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
-	42, // 86: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
-	48, // 87: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
-	18, // 88: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
-	20, // 89: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
-	22, // 90: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
-	44, // 91: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
-	12, // 92: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
-	82, // [82:93] is the sub-list for method output_type
-	71, // [71:82] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	2,  // 5: loombridge.v1.EraseResult.bytes_state:type_name -> loombridge.v1.EraseBytesState
+	52, // 6: loombridge.v1.Record.event_time:type_name -> google.protobuf.Timestamp
+	52, // 7: loombridge.v1.Record.create_time:type_name -> google.protobuf.Timestamp
+	52, // 8: loombridge.v1.Record.expire_time:type_name -> google.protobuf.Timestamp
+	53, // 9: loombridge.v1.Record.metadata:type_name -> google.protobuf.Struct
+	6,  // 10: loombridge.v1.Record.origin:type_name -> loombridge.v1.Origin
+	52, // 11: loombridge.v1.Record.update_time:type_name -> google.protobuf.Timestamp
+	54, // 12: loombridge.v1.Record.sliding_ttl:type_name -> google.protobuf.Duration
+	52, // 13: loombridge.v1.Record.archive_time:type_name -> google.protobuf.Timestamp
+	52, // 14: loombridge.v1.Record.last_repeat_time:type_name -> google.protobuf.Timestamp
+	5,  // 15: loombridge.v1.Record.review:type_name -> loombridge.v1.Review
+	52, // 16: loombridge.v1.Record.valid_until:type_name -> google.protobuf.Timestamp
+	15, // 17: loombridge.v1.Record.relations:type_name -> loombridge.v1.RelationTo
+	52, // 18: loombridge.v1.Relation.create_time:type_name -> google.protobuf.Timestamp
+	16, // 19: loombridge.v1.RelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	16, // 20: loombridge.v1.UnrelateRecordsRequest.relations:type_name -> loombridge.v1.Relation
+	3,  // 21: loombridge.v1.ListRelationsRequest.direction:type_name -> loombridge.v1.RelationDirection
+	16, // 22: loombridge.v1.ListRelationsResponse.relations:type_name -> loombridge.v1.Relation
+	3,  // 23: loombridge.v1.RelatedOptions.direction:type_name -> loombridge.v1.RelationDirection
+	52, // 24: loombridge.v1.MemorySaveRequest.event_time:type_name -> google.protobuf.Timestamp
+	53, // 25: loombridge.v1.MemorySaveRequest.metadata:type_name -> google.protobuf.Struct
+	54, // 26: loombridge.v1.MemorySaveRequest.ttl:type_name -> google.protobuf.Duration
+	52, // 27: loombridge.v1.MemorySaveRequest.expire_time:type_name -> google.protobuf.Timestamp
+	54, // 28: loombridge.v1.MemorySaveRequest.sliding_ttl:type_name -> google.protobuf.Duration
+	6,  // 29: loombridge.v1.MemorySaveRequest.origin:type_name -> loombridge.v1.Origin
+	4,  // 30: loombridge.v1.MemorySaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	52, // 31: loombridge.v1.MemorySaveRequest.valid_until:type_name -> google.protobuf.Timestamp
+	15, // 32: loombridge.v1.MemorySaveRequest.relations:type_name -> loombridge.v1.RelationTo
+	52, // 33: loombridge.v1.MemorySaveResponse.create_time:type_name -> google.protobuf.Timestamp
+	52, // 34: loombridge.v1.MemorySaveResponse.expire_time:type_name -> google.protobuf.Timestamp
+	7,  // 35: loombridge.v1.MemorySaveResponse.outcome:type_name -> loombridge.v1.SaveOutcome
+	5,  // 36: loombridge.v1.MemorySaveResponse.review:type_name -> loombridge.v1.Review
+	50, // 37: loombridge.v1.MemorySaveResponse.redacted:type_name -> loombridge.v1.MemorySaveResponse.RedactedEntry
+	8,  // 38: loombridge.v1.MemoryQueryRequest.mode:type_name -> loombridge.v1.QueryMode
+	27, // 39: loombridge.v1.MemoryQueryRequest.owners:type_name -> loombridge.v1.MemoryOwner
+	54, // 40: loombridge.v1.MemoryQueryRequest.recency_half_life:type_name -> google.protobuf.Duration
+	52, // 41: loombridge.v1.MemoryQueryRequest.as_of:type_name -> google.protobuf.Timestamp
+	52, // 42: loombridge.v1.MemoryQueryRequest.valid_at:type_name -> google.protobuf.Timestamp
+	23, // 43: loombridge.v1.MemoryQueryRequest.related:type_name -> loombridge.v1.RelatedOptions
+	30, // 44: loombridge.v1.MemoryQueryResponse.hits:type_name -> loombridge.v1.MemoryHit
+	34, // 45: loombridge.v1.MemoryQueryResponse.receipt:type_name -> loombridge.v1.QueryReceipt
+	14, // 46: loombridge.v1.MemoryHit.record:type_name -> loombridge.v1.Record
+	27, // 47: loombridge.v1.MemoryHit.owner:type_name -> loombridge.v1.MemoryOwner
+	32, // 48: loombridge.v1.MemoryHit.explanation:type_name -> loombridge.v1.HitExplanation
+	31, // 49: loombridge.v1.MemoryHit.passages:type_name -> loombridge.v1.Passage
+	24, // 50: loombridge.v1.MemoryHit.through:type_name -> loombridge.v1.HitRelation
+	33, // 51: loombridge.v1.HitExplanation.signals:type_name -> loombridge.v1.SignalScore
+	51, // 52: loombridge.v1.QueryReceipt.left_out:type_name -> loombridge.v1.QueryReceipt.LeftOutEntry
+	9,  // 53: loombridge.v1.QueryReceipt.empty_reason:type_name -> loombridge.v1.EmptyReason
+	52, // 54: loombridge.v1.GetRecordRequest.as_of:type_name -> google.protobuf.Timestamp
+	25, // 55: loombridge.v1.UpdateRecordRequest.record:type_name -> loombridge.v1.MemorySaveRequest
+	55, // 56: loombridge.v1.UpdateRecordRequest.update_mask:type_name -> google.protobuf.FieldMask
+	5,  // 57: loombridge.v1.UpdateRecordRequest.review:type_name -> loombridge.v1.Review
+	52, // 58: loombridge.v1.ListRecordsRequest.as_of:type_name -> google.protobuf.Timestamp
+	52, // 59: loombridge.v1.ListRecordsRequest.valid_at:type_name -> google.protobuf.Timestamp
+	14, // 60: loombridge.v1.ListRecordsResponse.records:type_name -> loombridge.v1.Record
+	45, // 61: loombridge.v1.ListRecordsResponse.stats:type_name -> loombridge.v1.MemoryStats
+	25, // 62: loombridge.v1.BatchSaveRequest.records:type_name -> loombridge.v1.MemorySaveRequest
+	4,  // 63: loombridge.v1.BatchSaveRequest.duplicates:type_name -> loombridge.v1.Duplicates
+	26, // 64: loombridge.v1.BatchSaveResponse.saved:type_name -> loombridge.v1.MemorySaveResponse
+	46, // 65: loombridge.v1.MemoryStats.spaces:type_name -> loombridge.v1.EmbeddingSpaceStats
+	14, // 66: loombridge.v1.WatchRecordsResponse.saved:type_name -> loombridge.v1.Record
+	35, // 67: loombridge.v1.MemoryService.GetRecord:input_type -> loombridge.v1.GetRecordRequest
+	38, // 68: loombridge.v1.MemoryService.UpdateRecord:input_type -> loombridge.v1.UpdateRecordRequest
+	36, // 69: loombridge.v1.MemoryService.DeleteRecords:input_type -> loombridge.v1.DeleteRecordsRequest
+	39, // 70: loombridge.v1.MemoryService.ListRecords:input_type -> loombridge.v1.ListRecordsRequest
+	41, // 71: loombridge.v1.MemoryService.BatchSave:input_type -> loombridge.v1.BatchSaveRequest
+	47, // 72: loombridge.v1.MemoryService.WatchRecords:input_type -> loombridge.v1.WatchRecordsRequest
+	17, // 73: loombridge.v1.MemoryService.RelateRecords:input_type -> loombridge.v1.RelateRecordsRequest
+	19, // 74: loombridge.v1.MemoryService.UnrelateRecords:input_type -> loombridge.v1.UnrelateRecordsRequest
+	21, // 75: loombridge.v1.MemoryService.ListRelations:input_type -> loombridge.v1.ListRelationsRequest
+	43, // 76: loombridge.v1.MemoryService.Reembed:input_type -> loombridge.v1.ReembedRequest
+	10, // 77: loombridge.v1.MemoryService.EraseScope:input_type -> loombridge.v1.EraseScopeRequest
+	14, // 78: loombridge.v1.MemoryService.GetRecord:output_type -> loombridge.v1.Record
+	14, // 79: loombridge.v1.MemoryService.UpdateRecord:output_type -> loombridge.v1.Record
+	37, // 80: loombridge.v1.MemoryService.DeleteRecords:output_type -> loombridge.v1.DeleteRecordsResponse
+	40, // 81: loombridge.v1.MemoryService.ListRecords:output_type -> loombridge.v1.ListRecordsResponse
+	42, // 82: loombridge.v1.MemoryService.BatchSave:output_type -> loombridge.v1.BatchSaveResponse
+	48, // 83: loombridge.v1.MemoryService.WatchRecords:output_type -> loombridge.v1.WatchRecordsResponse
+	18, // 84: loombridge.v1.MemoryService.RelateRecords:output_type -> loombridge.v1.RelateRecordsResponse
+	20, // 85: loombridge.v1.MemoryService.UnrelateRecords:output_type -> loombridge.v1.UnrelateRecordsResponse
+	22, // 86: loombridge.v1.MemoryService.ListRelations:output_type -> loombridge.v1.ListRelationsResponse
+	44, // 87: loombridge.v1.MemoryService.Reembed:output_type -> loombridge.v1.ReembedResponse
+	12, // 88: loombridge.v1.MemoryService.EraseScope:output_type -> loombridge.v1.EraseScopeResponse
+	78, // [78:89] is the sub-list for method output_type
+	67, // [67:78] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_memory_proto_init() }
@@ -5818,7 +5679,7 @@ func file_loombridge_v1_memory_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_memory_proto_rawDesc), len(file_loombridge_v1_memory_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   44,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

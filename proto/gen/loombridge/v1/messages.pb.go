@@ -239,8 +239,6 @@ type SendMessageResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// task_id names it.
 	TaskId string `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
-	// create_time is when the server took it; of a repeated one, the first time.
-	CreateTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// warning is what the sender should do better; mostly empty.
 	Warning       string `protobuf:"bytes,3,opt,name=warning,proto3" json:"warning,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -282,13 +280,6 @@ func (x *SendMessageResponse) GetTaskId() string {
 		return x.TaskId
 	}
 	return ""
-}
-
-func (x *SendMessageResponse) GetCreateTime() *timestamppb.Timestamp {
-	if x != nil {
-		return x.CreateTime
-	}
-	return nil
 }
 
 func (x *SendMessageResponse) GetWarning() string {
@@ -563,11 +554,9 @@ const file_loombridge_v1_messages_proto_rawDesc = "" +
 	"\t_priority\"g\n" +
 	"\x12SendMessageRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x126\n" +
-	"\amessage\x18\x02 \x01(\v2\x1c.loombridge.v1.DirectMessageR\amessage\"\x85\x01\n" +
+	"\amessage\x18\x02 \x01(\v2\x1c.loombridge.v1.DirectMessageR\amessage\"H\n" +
 	"\x13SendMessageResponse\x12\x17\n" +
-	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12;\n" +
-	"\vcreate_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\x12\x18\n" +
+	"\atask_id\x18\x01 \x01(\tR\x06taskId\x12\x18\n" +
 	"\awarning\x18\x03 \x01(\tR\awarning\"\xb7\x01\n" +
 	"\x13ListMessagesRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
@@ -617,13 +606,12 @@ var file_loombridge_v1_messages_proto_depIdxs = []int32{
 	8, // 1: loombridge.v1.DirectMessage.metadata:type_name -> google.protobuf.Struct
 	9, // 2: loombridge.v1.DirectMessage.create_time:type_name -> google.protobuf.Timestamp
 	0, // 3: loombridge.v1.SendMessageRequest.message:type_name -> loombridge.v1.DirectMessage
-	9, // 4: loombridge.v1.SendMessageResponse.create_time:type_name -> google.protobuf.Timestamp
-	0, // 5: loombridge.v1.ListMessagesResponse.messages:type_name -> loombridge.v1.DirectMessage
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	0, // 4: loombridge.v1.ListMessagesResponse.messages:type_name -> loombridge.v1.DirectMessage
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_messages_proto_init() }

@@ -609,8 +609,10 @@ type PromptSettings struct {
 	UserId string `protobuf:"bytes,10,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// limits are the caps of sections.
 	Limits *InjectionLimits `protobuf:"bytes,11,opt,name=limits,proto3" json:"limits,omitempty"`
-	// variation says how the form of runtime sections varies.
-	Variation *VariationSettings `protobuf:"bytes,12,opt,name=variation,proto3" json:"variation,omitempty"`
+	// variation is how often the form of runtime sections varies, so that a model does not fall
+	// into a pattern: from 0, never, to 0.8. The wording of tools, memory and the goal never
+	// does. Default 0.3.
+	Variation *float64 `protobuf:"fixed64,12,opt,name=variation,proto3,oneof" json:"variation,omitempty"`
 	// injections are further sections of the caller's: at most 32.
 	Injections []*Injection `protobuf:"bytes,13,rep,name=injections,proto3" json:"injections,omitempty"`
 	// max_output_tokens is how much of the budget is left to the answer. Default: none,
@@ -727,11 +729,11 @@ func (x *PromptSettings) GetLimits() *InjectionLimits {
 	return nil
 }
 
-func (x *PromptSettings) GetVariation() *VariationSettings {
-	if x != nil {
-		return x.Variation
+func (x *PromptSettings) GetVariation() float64 {
+	if x != nil && x.Variation != nil {
+		return *x.Variation
 	}
-	return nil
+	return 0
 }
 
 func (x *PromptSettings) GetInjections() []*Injection {
@@ -1123,62 +1125,6 @@ func (x *InjectionLimits) GetSections() map[string]int32 {
 	return nil
 }
 
-// VariationSettings say how the form of runtime sections varies, so that a model does
-// not fall into a pattern. The wording of tools, memory and the goal never does.
-type VariationSettings struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// disabled leaves the form as it is. Default false.
-	Disabled *bool `protobuf:"varint,1,opt,name=disabled,proto3,oneof" json:"disabled,omitempty"`
-	// level is how often something varies, from 0 to 0.8. Default 0.3.
-	Level         *float64 `protobuf:"fixed64,2,opt,name=level,proto3,oneof" json:"level,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *VariationSettings) Reset() {
-	*x = VariationSettings{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *VariationSettings) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*VariationSettings) ProtoMessage() {}
-
-func (x *VariationSettings) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use VariationSettings.ProtoReflect.Descriptor instead.
-func (*VariationSettings) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *VariationSettings) GetDisabled() bool {
-	if x != nil && x.Disabled != nil {
-		return *x.Disabled
-	}
-	return false
-}
-
-func (x *VariationSettings) GetLevel() float64 {
-	if x != nil && x.Level != nil {
-		return *x.Level
-	}
-	return 0
-}
-
 // Injection is a section of the caller's.
 type Injection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1205,7 +1151,7 @@ type Injection struct {
 
 func (x *Injection) Reset() {
 	*x = Injection{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[7]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1163,7 @@ func (x *Injection) String() string {
 func (*Injection) ProtoMessage() {}
 
 func (x *Injection) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[7]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1176,7 @@ func (x *Injection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Injection.ProtoReflect.Descriptor instead.
 func (*Injection) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{7}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Injection) GetName() string {
@@ -1295,7 +1241,7 @@ type PlanItem struct {
 
 func (x *PlanItem) Reset() {
 	*x = PlanItem{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1253,7 @@ func (x *PlanItem) String() string {
 func (*PlanItem) ProtoMessage() {}
 
 func (x *PlanItem) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1266,7 @@ func (x *PlanItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanItem.ProtoReflect.Descriptor instead.
 func (*PlanItem) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{8}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PlanItem) GetText() string {
@@ -1348,7 +1294,7 @@ type Plan struct {
 
 func (x *Plan) Reset() {
 	*x = Plan{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1306,7 @@ func (x *Plan) String() string {
 func (*Plan) ProtoMessage() {}
 
 func (x *Plan) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1319,7 @@ func (x *Plan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Plan.ProtoReflect.Descriptor instead.
 func (*Plan) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{9}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Plan) GetItems() []*PlanItem {
@@ -1417,7 +1363,7 @@ type Working struct {
 
 func (x *Working) Reset() {
 	*x = Working{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1375,7 @@ func (x *Working) String() string {
 func (*Working) ProtoMessage() {}
 
 func (x *Working) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1388,7 @@ func (x *Working) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Working.ProtoReflect.Descriptor instead.
 func (*Working) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{10}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Working) GetGoal() string {
@@ -1567,7 +1513,7 @@ type UpdateWorkingRequest struct {
 
 func (x *UpdateWorkingRequest) Reset() {
 	*x = UpdateWorkingRequest{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1579,7 +1525,7 @@ func (x *UpdateWorkingRequest) String() string {
 func (*UpdateWorkingRequest) ProtoMessage() {}
 
 func (x *UpdateWorkingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1592,7 +1538,7 @@ func (x *UpdateWorkingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateWorkingRequest.ProtoReflect.Descriptor instead.
 func (*UpdateWorkingRequest) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{11}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdateWorkingRequest) GetAgentId() string {
@@ -1724,7 +1670,7 @@ type SectionInfo struct {
 
 func (x *SectionInfo) Reset() {
 	*x = SectionInfo{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1682,7 @@ func (x *SectionInfo) String() string {
 func (*SectionInfo) ProtoMessage() {}
 
 func (x *SectionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1695,7 @@ func (x *SectionInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SectionInfo.ProtoReflect.Descriptor instead.
 func (*SectionInfo) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{12}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SectionInfo) GetName() string {
@@ -1834,7 +1780,7 @@ type CacheMark struct {
 
 func (x *CacheMark) Reset() {
 	*x = CacheMark{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +1792,7 @@ func (x *CacheMark) String() string {
 func (*CacheMark) ProtoMessage() {}
 
 func (x *CacheMark) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +1805,7 @@ func (x *CacheMark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheMark.ProtoReflect.Descriptor instead.
 func (*CacheMark) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{13}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CacheMark) GetWhat() string {
@@ -1906,7 +1852,7 @@ type PromptDifference struct {
 
 func (x *PromptDifference) Reset() {
 	*x = PromptDifference{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +1864,7 @@ func (x *PromptDifference) String() string {
 func (*PromptDifference) ProtoMessage() {}
 
 func (x *PromptDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +1877,7 @@ func (x *PromptDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromptDifference.ProtoReflect.Descriptor instead.
 func (*PromptDifference) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{14}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PromptDifference) GetSection() string {
@@ -1978,7 +1924,7 @@ type FoldBatch struct {
 
 func (x *FoldBatch) Reset() {
 	*x = FoldBatch{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1990,7 +1936,7 @@ func (x *FoldBatch) String() string {
 func (*FoldBatch) ProtoMessage() {}
 
 func (x *FoldBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2003,7 +1949,7 @@ func (x *FoldBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoldBatch.ProtoReflect.Descriptor instead.
 func (*FoldBatch) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FoldBatch) GetNumber() int64 {
@@ -2093,7 +2039,7 @@ type ToolDescriptor struct {
 
 func (x *ToolDescriptor) Reset() {
 	*x = ToolDescriptor{}
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2105,7 +2051,7 @@ func (x *ToolDescriptor) String() string {
 func (*ToolDescriptor) ProtoMessage() {}
 
 func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_loombridge_v1_prompt_proto_msgTypes[16]
+	mi := &file_loombridge_v1_prompt_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2118,7 +2064,7 @@ func (x *ToolDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDescriptor.ProtoReflect.Descriptor instead.
 func (*ToolDescriptor) Descriptor() ([]byte, []int) {
-	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{16}
+	return file_loombridge_v1_prompt_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ToolDescriptor) GetName() string {
@@ -2195,7 +2141,7 @@ var File_loombridge_v1_prompt_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\n" +
-	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/working.proto\"\xcf\x05\n" +
+	"\x1aloombridge/v1/prompt.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/working.proto\"\xc0\x05\n" +
 	"\x0ePromptSettings\x123\n" +
 	"\x06layout\x18\x01 \x01(\x0e2\x1b.loombridge.v1.PromptLayoutR\x06layout\x12\x16\n" +
 	"\x06system\x18\x02 \x01(\tR\x06system\x12C\n" +
@@ -2208,12 +2154,14 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\tagents_md\x18\t \x01(\tR\bagentsMd\x12\x17\n" +
 	"\auser_id\x18\n" +
 	" \x01(\tR\x06userId\x126\n" +
-	"\x06limits\x18\v \x01(\v2\x1e.loombridge.v1.InjectionLimitsR\x06limits\x12>\n" +
-	"\tvariation\x18\f \x01(\v2 .loombridge.v1.VariationSettingsR\tvariation\x128\n" +
+	"\x06limits\x18\v \x01(\v2\x1e.loombridge.v1.InjectionLimitsR\x06limits\x12!\n" +
+	"\tvariation\x18\f \x01(\x01H\x00R\tvariation\x88\x01\x01\x128\n" +
 	"\n" +
 	"injections\x18\r \x03(\v2\x18.loombridge.v1.InjectionR\n" +
 	"injections\x12*\n" +
-	"\x11max_output_tokens\x18\x0e \x01(\x05R\x0fmaxOutputTokens\"Q\n" +
+	"\x11max_output_tokens\x18\x0e \x01(\x05R\x0fmaxOutputTokensB\f\n" +
+	"\n" +
+	"_variation\"Q\n" +
 	"\rToolSelection\x12\x12\n" +
 	"\x04none\x18\x01 \x01(\bR\x04none\x12\x16\n" +
 	"\x06levels\x18\x02 \x03(\x05R\x06levels\x12\x14\n" +
@@ -2240,12 +2188,7 @@ const file_loombridge_v1_prompt_proto_rawDesc = "" +
 	"\bsections\x18\x02 \x03(\v2,.loombridge.v1.InjectionLimits.SectionsEntryR\bsections\x1a;\n" +
 	"\rSectionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"f\n" +
-	"\x11VariationSettings\x12\x1f\n" +
-	"\bdisabled\x18\x01 \x01(\bH\x00R\bdisabled\x88\x01\x01\x12\x19\n" +
-	"\x05level\x18\x02 \x01(\x01H\x01R\x05level\x88\x01\x01B\v\n" +
-	"\t_disabledB\b\n" +
-	"\x06_level\"\x88\x02\n" +
+	"\x05value\x18\x02 \x01(\x05R\x05value:\x028\x01\"\x88\x02\n" +
 	"\tInjection\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x123\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x1d.loombridge.v1.InjectionPhaseR\x05phase\x122\n" +
@@ -2410,7 +2353,7 @@ func file_loombridge_v1_prompt_proto_rawDescGZIP() []byte {
 }
 
 var file_loombridge_v1_prompt_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_loombridge_v1_prompt_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(PromptLayout)(0),            // 0: loombridge.v1.PromptLayout
 	(ToolRendering)(0),           // 1: loombridge.v1.ToolRendering
@@ -2427,24 +2370,23 @@ var file_loombridge_v1_prompt_proto_goTypes = []any{
 	(*Example)(nil),              // 12: loombridge.v1.Example
 	(*Skill)(nil),                // 13: loombridge.v1.Skill
 	(*InjectionLimits)(nil),      // 14: loombridge.v1.InjectionLimits
-	(*VariationSettings)(nil),    // 15: loombridge.v1.VariationSettings
-	(*Injection)(nil),            // 16: loombridge.v1.Injection
-	(*PlanItem)(nil),             // 17: loombridge.v1.PlanItem
-	(*Plan)(nil),                 // 18: loombridge.v1.Plan
-	(*Working)(nil),              // 19: loombridge.v1.Working
-	(*UpdateWorkingRequest)(nil), // 20: loombridge.v1.UpdateWorkingRequest
-	(*SectionInfo)(nil),          // 21: loombridge.v1.SectionInfo
-	(*CacheMark)(nil),            // 22: loombridge.v1.CacheMark
-	(*PromptDifference)(nil),     // 23: loombridge.v1.PromptDifference
-	(*FoldBatch)(nil),            // 24: loombridge.v1.FoldBatch
-	(*ToolDescriptor)(nil),       // 25: loombridge.v1.ToolDescriptor
-	nil,                          // 26: loombridge.v1.InjectionLimits.SectionsEntry
-	(*durationpb.Duration)(nil),  // 27: google.protobuf.Duration
-	(*Dashboard)(nil),            // 28: loombridge.v1.Dashboard
-	(*PendingEvent)(nil),         // 29: loombridge.v1.PendingEvent
-	(*Acknowledgement)(nil),      // 30: loombridge.v1.Acknowledgement
-	(*Evidence)(nil),             // 31: loombridge.v1.Evidence
-	(*Signal)(nil),               // 32: loombridge.v1.Signal
+	(*Injection)(nil),            // 15: loombridge.v1.Injection
+	(*PlanItem)(nil),             // 16: loombridge.v1.PlanItem
+	(*Plan)(nil),                 // 17: loombridge.v1.Plan
+	(*Working)(nil),              // 18: loombridge.v1.Working
+	(*UpdateWorkingRequest)(nil), // 19: loombridge.v1.UpdateWorkingRequest
+	(*SectionInfo)(nil),          // 20: loombridge.v1.SectionInfo
+	(*CacheMark)(nil),            // 21: loombridge.v1.CacheMark
+	(*PromptDifference)(nil),     // 22: loombridge.v1.PromptDifference
+	(*FoldBatch)(nil),            // 23: loombridge.v1.FoldBatch
+	(*ToolDescriptor)(nil),       // 24: loombridge.v1.ToolDescriptor
+	nil,                          // 25: loombridge.v1.InjectionLimits.SectionsEntry
+	(*durationpb.Duration)(nil),  // 26: google.protobuf.Duration
+	(*Dashboard)(nil),            // 27: loombridge.v1.Dashboard
+	(*PendingEvent)(nil),         // 28: loombridge.v1.PendingEvent
+	(*Acknowledgement)(nil),      // 29: loombridge.v1.Acknowledgement
+	(*Evidence)(nil),             // 30: loombridge.v1.Evidence
+	(*Signal)(nil),               // 31: loombridge.v1.Signal
 }
 var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	0,  // 0: loombridge.v1.PromptSettings.layout:type_name -> loombridge.v1.PromptLayout
@@ -2455,31 +2397,30 @@ var file_loombridge_v1_prompt_proto_depIdxs = []int32{
 	12, // 5: loombridge.v1.PromptSettings.few_shot:type_name -> loombridge.v1.Example
 	13, // 6: loombridge.v1.PromptSettings.skills:type_name -> loombridge.v1.Skill
 	14, // 7: loombridge.v1.PromptSettings.limits:type_name -> loombridge.v1.InjectionLimits
-	15, // 8: loombridge.v1.PromptSettings.variation:type_name -> loombridge.v1.VariationSettings
-	16, // 9: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
-	27, // 10: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
-	26, // 11: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
-	3,  // 12: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
-	4,  // 13: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
-	5,  // 14: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
-	17, // 15: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
-	18, // 16: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
-	28, // 17: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
-	29, // 18: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
-	30, // 19: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
-	31, // 20: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
-	18, // 21: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
-	32, // 22: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
-	30, // 23: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
-	31, // 24: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
-	6,  // 25: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
-	7,  // 26: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
-	8,  // 27: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	15, // 8: loombridge.v1.PromptSettings.injections:type_name -> loombridge.v1.Injection
+	26, // 9: loombridge.v1.SourceSettings.knowledge_timeout:type_name -> google.protobuf.Duration
+	25, // 10: loombridge.v1.InjectionLimits.sections:type_name -> loombridge.v1.InjectionLimits.SectionsEntry
+	3,  // 11: loombridge.v1.Injection.phase:type_name -> loombridge.v1.InjectionPhase
+	4,  // 12: loombridge.v1.Injection.cache:type_name -> loombridge.v1.CacheStrategy
+	5,  // 13: loombridge.v1.PlanItem.status:type_name -> loombridge.v1.PlanStatus
+	16, // 14: loombridge.v1.Plan.items:type_name -> loombridge.v1.PlanItem
+	17, // 15: loombridge.v1.Working.plan:type_name -> loombridge.v1.Plan
+	27, // 16: loombridge.v1.Working.dashboard:type_name -> loombridge.v1.Dashboard
+	28, // 17: loombridge.v1.Working.pending_events:type_name -> loombridge.v1.PendingEvent
+	29, // 18: loombridge.v1.Working.decisions:type_name -> loombridge.v1.Acknowledgement
+	30, // 19: loombridge.v1.Working.evidence:type_name -> loombridge.v1.Evidence
+	17, // 20: loombridge.v1.UpdateWorkingRequest.plan:type_name -> loombridge.v1.Plan
+	31, // 21: loombridge.v1.UpdateWorkingRequest.signals:type_name -> loombridge.v1.Signal
+	29, // 22: loombridge.v1.UpdateWorkingRequest.acknowledge:type_name -> loombridge.v1.Acknowledgement
+	30, // 23: loombridge.v1.UpdateWorkingRequest.add_evidence:type_name -> loombridge.v1.Evidence
+	6,  // 24: loombridge.v1.SectionInfo.outcome:type_name -> loombridge.v1.SectionOutcome
+	7,  // 25: loombridge.v1.FoldBatch.reason:type_name -> loombridge.v1.FoldReason
+	8,  // 26: loombridge.v1.FoldBatch.level:type_name -> loombridge.v1.PressureLevel
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_prompt_proto_init() }
@@ -2488,16 +2429,16 @@ func file_loombridge_v1_prompt_proto_init() {
 		return
 	}
 	file_loombridge_v1_working_proto_init()
+	file_loombridge_v1_prompt_proto_msgTypes[0].OneofWrappers = []any{}
 	file_loombridge_v1_prompt_proto_msgTypes[6].OneofWrappers = []any{}
-	file_loombridge_v1_prompt_proto_msgTypes[7].OneofWrappers = []any{}
-	file_loombridge_v1_prompt_proto_msgTypes[11].OneofWrappers = []any{}
+	file_loombridge_v1_prompt_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_loombridge_v1_prompt_proto_rawDesc), len(file_loombridge_v1_prompt_proto_rawDesc)),
 			NumEnums:      9,
-			NumMessages:   18,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -278,9 +278,7 @@ type ImportResponse struct {
 	// records unchanged since are deleted; `import_changes > 0` lists the others.
 	ImportId string `protobuf:"bytes,7,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
 	// results is how many offloaded results the sessions have.
-	Results int64 `protobuf:"varint,8,opt,name=results,proto3" json:"results,omitempty"`
-	// result_bytes is what those have together.
-	ResultBytes   int64 `protobuf:"varint,9,opt,name=result_bytes,json=resultBytes,proto3" json:"result_bytes,omitempty"`
+	Results       int64 `protobuf:"varint,8,opt,name=results,proto3" json:"results,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -371,13 +369,6 @@ func (x *ImportResponse) GetResults() int64 {
 	return 0
 }
 
-func (x *ImportResponse) GetResultBytes() int64 {
-	if x != nil {
-		return x.ResultBytes
-	}
-	return 0
-}
-
 var File_loombridge_v1_transfer_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_transfer_proto_rawDesc = "" +
@@ -399,7 +390,7 @@ const file_loombridge_v1_transfer_proto_rawDesc = "" +
 	"\bsessions\x18\x04 \x01(\bR\bsessions\x12#\n" +
 	"\rskip_existing\x18\x05 \x01(\bR\fskipExisting\x12\x1b\n" +
 	"\timport_id\x18\x06 \x01(\tR\bimportId\x12\x14\n" +
-	"\x05lines\x18\a \x03(\tR\x05lines\"\x9e\x02\n" +
+	"\x05lines\x18\a \x03(\tR\x05lines\"\xfb\x01\n" +
 	"\x0eImportResponse\x12\x14\n" +
 	"\x05saved\x18\x01 \x01(\x03R\x05saved\x12\x1c\n" +
 	"\tunchanged\x18\x02 \x01(\x03R\tunchanged\x12\x18\n" +
@@ -408,8 +399,7 @@ const file_loombridge_v1_transfer_proto_rawDesc = "" +
 	"\x0earchived_count\x18\x05 \x01(\x03R\rarchivedCount\x12#\n" +
 	"\rdeleted_count\x18\x06 \x01(\x03R\fdeletedCount\x12\x1b\n" +
 	"\timport_id\x18\a \x01(\tR\bimportId\x12\x18\n" +
-	"\aresults\x18\b \x01(\x03R\aresults\x12!\n" +
-	"\fresult_bytes\x18\t \x01(\x03R\vresultBytes2\xbc\x01\n" +
+	"\aresults\x18\b \x01(\x03R\aresults2\xbc\x01\n" +
 	"\x0fTransferService\x12V\n" +
 	"\x06Export\x12\x1c.loombridge.v1.ExportRequest\x1a\x1d.loombridge.v1.ExportResponse\"\r\x9a\xa8\x19\x06\b\x01\x10\x01(\x01\x90\x02\x010\x01\x12Q\n" +
 	"\x06Import\x12\x1c.loombridge.v1.ImportRequest\x1a\x1d.loombridge.v1.ImportResponse\"\b\x9a\xa8\x19\x04\b\x02\x10\x01(\x01B^\n" +

@@ -105,7 +105,6 @@ func (d *desk) loadSessions(ctx context.Context, files []string) error {
 		return err
 	}
 	d.Told()
-	_, err = fmt.Fprintf(d.Out, "imported %d sessions, %d were there; %d results with %d bytes\n",
-		counts.GetSaved(), counts.GetUnchanged(), counts.GetResults(), counts.GetResultBytes())
+	_, err = fmt.Fprintf(d.Out, "imported %d sessions, %d were there; %d results\n", counts.GetSaved(), counts.GetUnchanged(), counts.GetResults())
 	return err
 }

@@ -27,7 +27,7 @@ from loombridge.v1 import memory_pb2 as loombridge_dot_v1_dot_memory__pb2
 from loombridge.v1 import options_pb2 as loombridge_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"8\n\x14MoveWorkspaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06server\x18\x02 \x01(\t\"*\n\x10GetStatusRequest\x12\x16\n\x08\x61gent_id\x18\x01 \x01(\tB\x04\xa0\xa8\x19\x01\"\xab\x05\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ndurability\x18\x03 \x01(\t\x12\x14\n\x0cstore_format\x18\x04 \x01(\x05\x12\x16\n\x0e\x61uthentication\x18\x05 \x01(\x08\x12\r\n\x05tools\x18\x06 \x01(\x05\x12)\n\x05store\x18\n \x01(\x0b\x32\x1a.loombridge.v1.StoreStatus\x12-\n\x07sandbox\x18\x0b \x01(\x0b\x32\x1c.loombridge.v1.SandboxStatus\x12,\n\x07\x62\x61\x63kups\x18\x0c \x01(\x0b\x32\x1b.loombridge.v1.BackupStatus\x12\x44\n\ntool_calls\x18\xaa\x01 \x03(\x0b\x32/.loombridge.v1.GetStatusResponse.ToolCallsEntry\x12@\n\x08redacted\x18\x32 \x03(\x0b\x32..loombridge.v1.GetStatusResponse.RedactedEntry\x12-\n\x07\x62ridges\x18\xb4\x01 \x03(\x0b\x32\x1b.loombridge.v1.BridgeStatus\x12\x31\n\tretention\x18P \x01(\x0b\x32\x1e.loombridge.v1.RetentionStatus\x12/\n\tworkspace\x18\xb5\x01 \x01(\x0b\x32\x1b.loombridge.v1.BridgeStatus\x1a\x30\n\x0eToolCallsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a/\n\rRedactedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x85\x01\n\x0fRetentionStatus\x12\x17\n\x0f\x64\x65leted_records\x18\x02 \x01(\x03\x12.\n\nsweep_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10\x64\x65leted_sessions\x18\x07 \x01(\x03\x12\x0f\n\x07\x66\x61iling\x18\x05 \x01(\x08\"p\n\x0c\x42ridgeStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x11\n\tanswering\x18\x05 \x01(\x08\x12\x11\n\tworkspace\x18x \x01(\t\x12\x0c\n\x04\x61way\x18y \x01(\x08\"#\n\x13\x43reateBackupRequest\x12\x0c\n\x04\x66ull\x18\x01 \x01(\x08\"f\n\x14\x43reateBackupResponse\x12\x12\n\nbytes_done\x18\x01 \x01(\x03\x12\x13\n\x0b\x62ytes_total\x18\x02 \x01(\x03\x12%\n\x06\x62\x61\x63kup\x18\x03 \x01(\x0b\x32\x15.loombridge.v1.Backup\";\n\x12ListBackupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x13ListBackupsResponse\x12&\n\x07\x62\x61\x63kups\x18\x01 \x03(\x0b\x32\x15.loombridge.v1.Backup\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x94\x01\n\x11ListScopesRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x18.loombridge.v1.ScopeKind\x12\x0e\n\x06prefix\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x06 \x01(\t\"Y\n\x12ListScopesResponse\x12*\n\x06scopes\x18\x01 \x03(\x0b\x32\x1a.loombridge.v1.MemoryScope\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"j\n\x0bMemoryScope\x12)\n\x05owner\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.MemoryOwner\x12\x0f\n\x07records\x18\x02 \x01(\x03\x12\x10\n\x08\x61rchived\x18\x03 \x01(\x03\x12\r\n\x05\x62ytes\x18\x07 \x01(\x03\"i\n\x06\x42\x61\x63kup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\x11\n\tnew_bytes\x18\x04 \x01(\x03\"D\n\x0c\x42\x61\x63kupStatus\x12#\n\x04last\x18\x01 \x01(\x0b\x32\x15.loombridge.v1.Backup\x12\x0f\n\x07\x66\x61iling\x18\x04 \x01(\x08\"^\n\rSandboxStatus\x12\x0f\n\x07setting\x18\x01 \x01(\t\x12\x0c\n\x04tier\x18\x02 \x01(\t\x12\x0e\n\x06layers\x18\x03 \x03(\t\x12\x0c\n\x04gaps\x18\x05 \x03(\t\x12\x10\n\x08problems\x18\x06 \x03(\t\"p\n\x0bStoreStatus\x12\x10\n\x08writable\x18\x01 \x01(\x08\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x61mage\x18\x03 \x03(\t\x12.\n\nscrub_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*h\n\tScopeKind\x12\x1a\n\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n\x10SCOPE_KIND_SPACE\x10\x03\x32\xea\x03\n\x0c\x41\x64minService\x12Y\n\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\t\x90\x02\x01\x9a\xa8\x19\x02\x08\x01\x12\x61\n\x0c\x43reateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x30\x01\x12\x61\n\x0bListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12^\n\nListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12Y\n\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a\x1b.loombridge.v1.BridgeStatus\"\x06\x9a\xa8\x19\x02\x08\x03\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19loombridge/v1/admin.proto\x12\rloombridge.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1aloombridge/v1/memory.proto\x1a\x1bloombridge/v1/options.proto\"8\n\x14MoveWorkspaceRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0e\n\x06server\x18\x02 \x01(\t\"*\n\x10GetStatusRequest\x12\x16\n\x08\x61gent_id\x18\x01 \x01(\tB\x04\xa0\xa8\x19\x01\"\xab\x05\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\ndurability\x18\x03 \x01(\t\x12\x14\n\x0cstore_format\x18\x04 \x01(\x05\x12\x16\n\x0e\x61uthentication\x18\x05 \x01(\x08\x12\r\n\x05tools\x18\x06 \x01(\x05\x12)\n\x05store\x18\n \x01(\x0b\x32\x1a.loombridge.v1.StoreStatus\x12-\n\x07sandbox\x18\x0b \x01(\x0b\x32\x1c.loombridge.v1.SandboxStatus\x12,\n\x07\x62\x61\x63kups\x18\x0c \x01(\x0b\x32\x1b.loombridge.v1.BackupStatus\x12\x44\n\ntool_calls\x18\xaa\x01 \x03(\x0b\x32/.loombridge.v1.GetStatusResponse.ToolCallsEntry\x12@\n\x08redacted\x18\x32 \x03(\x0b\x32..loombridge.v1.GetStatusResponse.RedactedEntry\x12-\n\x07\x62ridges\x18\xb4\x01 \x03(\x0b\x32\x1b.loombridge.v1.BridgeStatus\x12\x31\n\tretention\x18P \x01(\x0b\x32\x1e.loombridge.v1.RetentionStatus\x12/\n\tworkspace\x18\xb5\x01 \x01(\x0b\x32\x1b.loombridge.v1.BridgeStatus\x1a\x30\n\x0eToolCallsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\x1a/\n\rRedactedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x03:\x02\x38\x01\"\x85\x01\n\x0fRetentionStatus\x12\x17\n\x0f\x64\x65leted_records\x18\x02 \x01(\x03\x12.\n\nsweep_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x18\n\x10\x64\x65leted_sessions\x18\x07 \x01(\x03\x12\x0f\n\x07\x66\x61iling\x18\x05 \x01(\x08\"a\n\x0c\x42ridgeStatus\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x03 \x01(\t\x12\x11\n\tanswering\x18\x05 \x01(\x08\x12\x11\n\tworkspace\x18x \x01(\t\x12\x0c\n\x04\x61way\x18y \x01(\x08\"#\n\x13\x43reateBackupRequest\x12\x0c\n\x04\x66ull\x18\x01 \x01(\x08\"f\n\x14\x43reateBackupResponse\x12\x12\n\nbytes_done\x18\x01 \x01(\x03\x12\x13\n\x0b\x62ytes_total\x18\x02 \x01(\x03\x12%\n\x06\x62\x61\x63kup\x18\x03 \x01(\x0b\x32\x15.loombridge.v1.Backup\";\n\x12ListBackupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"V\n\x13ListBackupsResponse\x12&\n\x07\x62\x61\x63kups\x18\x01 \x03(\x0b\x32\x15.loombridge.v1.Backup\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x94\x01\n\x11ListScopesRequest\x12\x0e\n\x06tenant\x18\x01 \x01(\t\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x18.loombridge.v1.ScopeKind\x12\x0e\n\x06prefix\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\x12\x10\n\x08\x61gent_id\x18\x06 \x01(\t\"Y\n\x12ListScopesResponse\x12*\n\x06scopes\x18\x01 \x03(\x0b\x32\x1a.loombridge.v1.MemoryScope\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"j\n\x0bMemoryScope\x12)\n\x05owner\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.MemoryOwner\x12\x0f\n\x07records\x18\x02 \x01(\x03\x12\x10\n\x08\x61rchived\x18\x03 \x01(\x03\x12\r\n\x05\x62ytes\x18\x07 \x01(\x03\"i\n\x06\x42\x61\x63kup\x12\x0c\n\x04name\x18\x01 \x01(\t\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x62ytes\x18\x03 \x01(\x03\x12\x11\n\tnew_bytes\x18\x04 \x01(\x03\"D\n\x0c\x42\x61\x63kupStatus\x12#\n\x04last\x18\x01 \x01(\x0b\x32\x15.loombridge.v1.Backup\x12\x0f\n\x07\x66\x61iling\x18\x04 \x01(\x08\"^\n\rSandboxStatus\x12\x0f\n\x07setting\x18\x01 \x01(\t\x12\x0c\n\x04tier\x18\x02 \x01(\t\x12\x0e\n\x06layers\x18\x03 \x03(\t\x12\x0c\n\x04gaps\x18\x05 \x03(\t\x12\x10\n\x08problems\x18\x06 \x03(\t\"^\n\x0bStoreStatus\x12\x0f\n\x07problem\x18\x02 \x01(\t\x12\x0e\n\x06\x64\x61mage\x18\x03 \x03(\t\x12.\n\nscrub_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*h\n\tScopeKind\x12\x1a\n\x16SCOPE_KIND_UNSPECIFIED\x10\x00\x12\x14\n\x10SCOPE_KIND_AGENT\x10\x01\x12\x13\n\x0fSCOPE_KIND_USER\x10\x02\x12\x14\n\x10SCOPE_KIND_SPACE\x10\x03\x32\xea\x03\n\x0c\x41\x64minService\x12Y\n\tGetStatus\x12\x1f.loombridge.v1.GetStatusRequest\x1a .loombridge.v1.GetStatusResponse\"\t\x90\x02\x01\x9a\xa8\x19\x02\x08\x01\x12\x61\n\x0c\x43reateBackup\x12\".loombridge.v1.CreateBackupRequest\x1a#.loombridge.v1.CreateBackupResponse\"\x06\x9a\xa8\x19\x02\x08\x03\x30\x01\x12\x61\n\x0bListBackups\x12!.loombridge.v1.ListBackupsRequest\x1a\".loombridge.v1.ListBackupsResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12^\n\nListScopes\x12 .loombridge.v1.ListScopesRequest\x1a!.loombridge.v1.ListScopesResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12Y\n\rMoveWorkspace\x12#.loombridge.v1.MoveWorkspaceRequest\x1a\x1b.loombridge.v1.BridgeStatus\"\x06\x9a\xa8\x19\x02\x08\x03\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -51,8 +51,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ADMINSERVICE'].methods_by_name['ListScopes']._serialized_options = b'\220\002\001\232\250\031\004\010\001(\001'
   _globals['_ADMINSERVICE'].methods_by_name['MoveWorkspace']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['MoveWorkspace']._serialized_options = b'\232\250\031\002\010\003'
-  _globals['_SCOPEKIND']._serialized_start=2199
-  _globals['_SCOPEKIND']._serialized_end=2303
+  _globals['_SCOPEKIND']._serialized_start=2166
+  _globals['_SCOPEKIND']._serialized_end=2270
   _globals['_MOVEWORKSPACEREQUEST']._serialized_start=134
   _globals['_MOVEWORKSPACEREQUEST']._serialized_end=190
   _globals['_GETSTATUSREQUEST']._serialized_start=192
@@ -66,29 +66,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RETENTIONSTATUS']._serialized_start=923
   _globals['_RETENTIONSTATUS']._serialized_end=1056
   _globals['_BRIDGESTATUS']._serialized_start=1058
-  _globals['_BRIDGESTATUS']._serialized_end=1170
-  _globals['_CREATEBACKUPREQUEST']._serialized_start=1172
-  _globals['_CREATEBACKUPREQUEST']._serialized_end=1207
-  _globals['_CREATEBACKUPRESPONSE']._serialized_start=1209
-  _globals['_CREATEBACKUPRESPONSE']._serialized_end=1311
-  _globals['_LISTBACKUPSREQUEST']._serialized_start=1313
-  _globals['_LISTBACKUPSREQUEST']._serialized_end=1372
-  _globals['_LISTBACKUPSRESPONSE']._serialized_start=1374
-  _globals['_LISTBACKUPSRESPONSE']._serialized_end=1460
-  _globals['_LISTSCOPESREQUEST']._serialized_start=1463
-  _globals['_LISTSCOPESREQUEST']._serialized_end=1611
-  _globals['_LISTSCOPESRESPONSE']._serialized_start=1613
-  _globals['_LISTSCOPESRESPONSE']._serialized_end=1702
-  _globals['_MEMORYSCOPE']._serialized_start=1704
-  _globals['_MEMORYSCOPE']._serialized_end=1810
-  _globals['_BACKUP']._serialized_start=1812
-  _globals['_BACKUP']._serialized_end=1917
-  _globals['_BACKUPSTATUS']._serialized_start=1919
-  _globals['_BACKUPSTATUS']._serialized_end=1987
-  _globals['_SANDBOXSTATUS']._serialized_start=1989
-  _globals['_SANDBOXSTATUS']._serialized_end=2083
-  _globals['_STORESTATUS']._serialized_start=2085
-  _globals['_STORESTATUS']._serialized_end=2197
-  _globals['_ADMINSERVICE']._serialized_start=2306
-  _globals['_ADMINSERVICE']._serialized_end=2796
+  _globals['_BRIDGESTATUS']._serialized_end=1155
+  _globals['_CREATEBACKUPREQUEST']._serialized_start=1157
+  _globals['_CREATEBACKUPREQUEST']._serialized_end=1192
+  _globals['_CREATEBACKUPRESPONSE']._serialized_start=1194
+  _globals['_CREATEBACKUPRESPONSE']._serialized_end=1296
+  _globals['_LISTBACKUPSREQUEST']._serialized_start=1298
+  _globals['_LISTBACKUPSREQUEST']._serialized_end=1357
+  _globals['_LISTBACKUPSRESPONSE']._serialized_start=1359
+  _globals['_LISTBACKUPSRESPONSE']._serialized_end=1445
+  _globals['_LISTSCOPESREQUEST']._serialized_start=1448
+  _globals['_LISTSCOPESREQUEST']._serialized_end=1596
+  _globals['_LISTSCOPESRESPONSE']._serialized_start=1598
+  _globals['_LISTSCOPESRESPONSE']._serialized_end=1687
+  _globals['_MEMORYSCOPE']._serialized_start=1689
+  _globals['_MEMORYSCOPE']._serialized_end=1795
+  _globals['_BACKUP']._serialized_start=1797
+  _globals['_BACKUP']._serialized_end=1902
+  _globals['_BACKUPSTATUS']._serialized_start=1904
+  _globals['_BACKUPSTATUS']._serialized_end=1972
+  _globals['_SANDBOXSTATUS']._serialized_start=1974
+  _globals['_SANDBOXSTATUS']._serialized_end=2068
+  _globals['_STORESTATUS']._serialized_start=2070
+  _globals['_STORESTATUS']._serialized_end=2164
+  _globals['_ADMINSERVICE']._serialized_start=2273
+  _globals['_ADMINSERVICE']._serialized_end=2763
 # @@protoc_insertion_point(module_scope)

@@ -96,20 +96,18 @@ class RetentionStatus(_message.Message):
     def __init__(self, deleted_records: _Optional[int] = ..., sweep_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., deleted_sessions: _Optional[int] = ..., failing: bool = ...) -> None: ...
 
 class BridgeStatus(_message.Message):
-    __slots__ = ("name", "epoch", "address", "answering", "workspace", "away")
+    __slots__ = ("name", "address", "answering", "workspace", "away")
     NAME_FIELD_NUMBER: _ClassVar[int]
-    EPOCH_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ANSWERING_FIELD_NUMBER: _ClassVar[int]
     WORKSPACE_FIELD_NUMBER: _ClassVar[int]
     AWAY_FIELD_NUMBER: _ClassVar[int]
     name: str
-    epoch: int
     address: str
     answering: bool
     workspace: str
     away: bool
-    def __init__(self, name: _Optional[str] = ..., epoch: _Optional[int] = ..., address: _Optional[str] = ..., answering: bool = ..., workspace: _Optional[str] = ..., away: bool = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[str] = ..., answering: bool = ..., workspace: _Optional[str] = ..., away: bool = ...) -> None: ...
 
 class CreateBackupRequest(_message.Message):
     __slots__ = ("full",)
@@ -214,13 +212,11 @@ class SandboxStatus(_message.Message):
     def __init__(self, setting: _Optional[str] = ..., tier: _Optional[str] = ..., layers: _Optional[_Iterable[str]] = ..., gaps: _Optional[_Iterable[str]] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class StoreStatus(_message.Message):
-    __slots__ = ("writable", "problem", "damage", "scrub_time")
-    WRITABLE_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("problem", "damage", "scrub_time")
     PROBLEM_FIELD_NUMBER: _ClassVar[int]
     DAMAGE_FIELD_NUMBER: _ClassVar[int]
     SCRUB_TIME_FIELD_NUMBER: _ClassVar[int]
-    writable: bool
     problem: str
     damage: _containers.RepeatedScalarFieldContainer[str]
     scrub_time: _timestamp_pb2.Timestamp
-    def __init__(self, writable: bool = ..., problem: _Optional[str] = ..., damage: _Optional[_Iterable[str]] = ..., scrub_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, problem: _Optional[str] = ..., damage: _Optional[_Iterable[str]] = ..., scrub_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

@@ -24,7 +24,6 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
-from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from loombridge.v1 import context_pb2 as loombridge_dot_v1_dot_context__pb2
 from loombridge.v1 import errors_pb2 as loombridge_dot_v1_dot_errors__pb2
 from loombridge.v1 import events_pb2 as loombridge_dot_v1_dot_events__pb2
@@ -33,7 +32,7 @@ from loombridge.v1 import tools_pb2 as loombridge_dot_v1_dot_tools__pb2
 from loombridge.v1 import working_pb2 as loombridge_dot_v1_dot_working__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xdc\x02\n\rAttachRequest\x12\x0b\n\x03ref\x18\x07 \x01(\x03\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachHelloH\x00\x12-\n\x07publish\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.EmitRequestH\x00\x12\x34\n\tsubscribe\x18\x03 \x01(\x0b\x32\x1f.loombridge.v1.SubscribeRequestH\x00\x12\x37\n\x0bunsubscribe\x18\x04 \x01(\x0b\x32 .loombridge.v1.AttachUnsubscribeH\x00\x12\x36\n\x0btool_result\x18\x05 \x01(\x0b\x32\x1f.loombridge.v1.AttachToolResultH\x00\x12\x33\n\theartbeat\x18\x06 \x01(\x0b\x32\x1e.loombridge.v1.AttachHeartbeatH\x00\x42\x06\n\x04item\"\xdc\x02\n\x0b\x41ttachHello\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12,\n\x06topics\x18\x03 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12,\n\x05tools\x18\x04 \x03(\x0b\x32\x1d.loombridge.v1.ToolDescriptor\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.loombridge.v1.AttachHello.MetadataEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x11\n\tparent_id\x18\x07 \x01(\t\x12\x35\n\x12heartbeat_interval\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"#\n\x11\x41ttachUnsubscribe\x12\x0e\n\x06topics\x18\x01 \x03(\t\"\x98\x02\n\x10\x41ttachToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0f\n\x07success\x18\x02 \x01(\x08\x12(\n\x06output\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x15\n\x0boutput_json\x18\x04 \x01(\tH\x00\x12\x15\n\x0boutput_text\x18\x07 \x01(\tH\x00\x12\x32\n\x0coutput_bytes\x18\x08 \x01(\x0b\x32\x1a.loombridge.v1.ResultBytesH\x00\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x30\n\nerror_code\x18\x06 \x01(\x0e\x32\x1c.loombridge.v1.ToolErrorCodeB\r\n\x0boutput_form\"9\n\x0f\x41ttachHeartbeat\x12&\n\x07signals\x18\x01 \x03(\x0b\x32\x15.loombridge.v1.Signal\"\xe0\x01\n\x0e\x41ttachResponse\x12+\n\x05ready\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachReadyH\x00\x12%\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.loombridge.v1.EventH\x00\x12-\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x1b.loombridge.v1.AttachAnswerH\x00\x12\x32\n\ttool_call\x18\x05 \x01(\x0b\x32\x1d.loombridge.v1.AttachToolCallH\x00\x12\x0f\n\x07\x64ropped\x18\x03 \x01(\x03\x42\x06\n\x04item\"\xa6\x01\n\x0b\x41ttachReady\x12/\n\tpositions\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12\x35\n\x12heartbeat_interval\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0bserver_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xf3\x01\n\x0c\x41ttachAnswer\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachError\x12,\n\x07\x65mitted\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.EmitResponse\x12/\n\tpositions\x18\x04 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12/\n\x0bserver_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1b\n\x13interrupt_requested\x18\x06 \x01(\x08\"\x7f\n\x0b\x41ttachError\x12*\n\x06reason\x18\x01 \x01(\x0e\x32\x1a.loombridge.v1.ErrorReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x33\n\x06\x66ields\x18\x03 \x03(\x0b\x32#.loombridge.v1.AttachFieldViolation\":\n\x14\x41ttachFieldViolation\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xb5\x02\n\x0e\x41ttachToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12,\n\targuments\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12\x18\n\x0e\x61rguments_json\x18\x04 \x01(\tH\x00\x12\x11\n\tcaller_id\x18\x05 \x01(\t\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12;\n\x07headers\x18\x07 \x03(\x0b\x32*.loombridge.v1.AttachToolCall.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x10\n\x0e\x61rguments_formB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/attach.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1bloombridge/v1/context.proto\x1a\x1aloombridge/v1/errors.proto\x1a\x1aloombridge/v1/events.proto\x1a\x1aloombridge/v1/prompt.proto\x1a\x19loombridge/v1/tools.proto\x1a\x1bloombridge/v1/working.proto\"\xdc\x02\n\rAttachRequest\x12\x0b\n\x03ref\x18\x07 \x01(\x03\x12+\n\x05hello\x18\x01 \x01(\x0b\x32\x1a.loombridge.v1.AttachHelloH\x00\x12-\n\x07publish\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.EmitRequestH\x00\x12\x34\n\tsubscribe\x18\x03 \x01(\x0b\x32\x1f.loombridge.v1.SubscribeRequestH\x00\x12\x37\n\x0bunsubscribe\x18\x04 \x01(\x0b\x32 .loombridge.v1.AttachUnsubscribeH\x00\x12\x36\n\x0btool_result\x18\x05 \x01(\x0b\x32\x1f.loombridge.v1.AttachToolResultH\x00\x12\x33\n\theartbeat\x18\x06 \x01(\x0b\x32\x1e.loombridge.v1.AttachHeartbeatH\x00\x42\x06\n\x04item\"\xdc\x02\n\x0b\x41ttachHello\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12,\n\x06topics\x18\x03 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12,\n\x05tools\x18\x04 \x03(\x0b\x32\x1d.loombridge.v1.ToolDescriptor\x12:\n\x08metadata\x18\x05 \x03(\x0b\x32(.loombridge.v1.AttachHello.MetadataEntry\x12\x14\n\x0c\x63\x61pabilities\x18\x06 \x03(\t\x12\x11\n\tparent_id\x18\x07 \x01(\t\x12\x35\n\x12heartbeat_interval\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x1a/\n\rMetadataEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"#\n\x11\x41ttachUnsubscribe\x12\x0e\n\x06topics\x18\x01 \x03(\t\"\x98\x02\n\x10\x41ttachToolResult\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0f\n\x07success\x18\x02 \x01(\x08\x12(\n\x06output\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x15\n\x0boutput_json\x18\x04 \x01(\tH\x00\x12\x15\n\x0boutput_text\x18\x07 \x01(\tH\x00\x12\x32\n\x0coutput_bytes\x18\x08 \x01(\x0b\x32\x1a.loombridge.v1.ResultBytesH\x00\x12\x15\n\rerror_message\x18\x05 \x01(\t\x12\x30\n\nerror_code\x18\x06 \x01(\x0e\x32\x1c.loombridge.v1.ToolErrorCodeB\r\n\x0boutput_form\"9\n\x0f\x41ttachHeartbeat\x12&\n\x07signals\x18\x01 \x03(\x0b\x32\x15.loombridge.v1.Signal\"\xe6\x01\n\x0e\x41ttachResponse\x12\x31\n\x05ready\x18\x01 \x01(\x0b\x32 .loombridge.v1.SubscriptionReadyH\x00\x12%\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.loombridge.v1.EventH\x00\x12-\n\x06\x61nswer\x18\x04 \x01(\x0b\x32\x1b.loombridge.v1.AttachAnswerH\x00\x12\x32\n\ttool_call\x18\x05 \x01(\x0b\x32\x1d.loombridge.v1.AttachToolCallH\x00\x12\x0f\n\x07\x64ropped\x18\x03 \x01(\x03\x42\x06\n\x04item\"\xc2\x01\n\x0c\x41ttachAnswer\x12\x0b\n\x03ref\x18\x01 \x01(\x03\x12)\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x1a.loombridge.v1.AttachError\x12,\n\x07\x65mitted\x18\x03 \x01(\x0b\x32\x1b.loombridge.v1.EmitResponse\x12/\n\x05ready\x18\x04 \x01(\x0b\x32 .loombridge.v1.SubscriptionReady\x12\x1b\n\x13interrupt_requested\x18\x06 \x01(\x08\"\xb1\x01\n\x0b\x41ttachError\x12*\n\x06reason\x18\x01 \x01(\x0e\x32\x1a.loombridge.v1.ErrorReason\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x36\n\x06\x66ields\x18\x03 \x03(\x0b\x32&.loombridge.v1.AttachError.FieldsEntry\x1a-\n\x0b\x46ieldsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xb5\x02\n\x0e\x41ttachToolCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12,\n\targuments\x18\x03 \x01(\x0b\x32\x17.google.protobuf.StructH\x00\x12\x18\n\x0e\x61rguments_json\x18\x04 \x01(\tH\x00\x12\x11\n\tcaller_id\x18\x05 \x01(\t\x12*\n\x07timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12;\n\x07headers\x18\x07 \x03(\x0b\x32*.loombridge.v1.AttachToolCall.HeadersEntry\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x10\n\x0e\x61rguments_formB^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,32 +42,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._serialized_options = b'\n\021com.loombridge.v1P\001ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1'
   _globals['_ATTACHHELLO_METADATAENTRY']._loaded_options = None
   _globals['_ATTACHHELLO_METADATAENTRY']._serialized_options = b'8\001'
+  _globals['_ATTACHERROR_FIELDSENTRY']._loaded_options = None
+  _globals['_ATTACHERROR_FIELDSENTRY']._serialized_options = b'8\001'
   _globals['_ATTACHTOOLCALL_HEADERSENTRY']._loaded_options = None
   _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_options = b'8\001'
-  _globals['_ATTACHREQUEST']._serialized_start=310
-  _globals['_ATTACHREQUEST']._serialized_end=658
-  _globals['_ATTACHHELLO']._serialized_start=661
-  _globals['_ATTACHHELLO']._serialized_end=1009
-  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_start=962
-  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_end=1009
-  _globals['_ATTACHUNSUBSCRIBE']._serialized_start=1011
-  _globals['_ATTACHUNSUBSCRIBE']._serialized_end=1046
-  _globals['_ATTACHTOOLRESULT']._serialized_start=1049
-  _globals['_ATTACHTOOLRESULT']._serialized_end=1329
-  _globals['_ATTACHHEARTBEAT']._serialized_start=1331
-  _globals['_ATTACHHEARTBEAT']._serialized_end=1388
-  _globals['_ATTACHRESPONSE']._serialized_start=1391
-  _globals['_ATTACHRESPONSE']._serialized_end=1615
-  _globals['_ATTACHREADY']._serialized_start=1618
-  _globals['_ATTACHREADY']._serialized_end=1784
-  _globals['_ATTACHANSWER']._serialized_start=1787
-  _globals['_ATTACHANSWER']._serialized_end=2030
-  _globals['_ATTACHERROR']._serialized_start=2032
-  _globals['_ATTACHERROR']._serialized_end=2159
-  _globals['_ATTACHFIELDVIOLATION']._serialized_start=2161
-  _globals['_ATTACHFIELDVIOLATION']._serialized_end=2219
-  _globals['_ATTACHTOOLCALL']._serialized_start=2222
-  _globals['_ATTACHTOOLCALL']._serialized_end=2531
-  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_start=2467
-  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_end=2513
+  _globals['_ATTACHREQUEST']._serialized_start=277
+  _globals['_ATTACHREQUEST']._serialized_end=625
+  _globals['_ATTACHHELLO']._serialized_start=628
+  _globals['_ATTACHHELLO']._serialized_end=976
+  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_start=929
+  _globals['_ATTACHHELLO_METADATAENTRY']._serialized_end=976
+  _globals['_ATTACHUNSUBSCRIBE']._serialized_start=978
+  _globals['_ATTACHUNSUBSCRIBE']._serialized_end=1013
+  _globals['_ATTACHTOOLRESULT']._serialized_start=1016
+  _globals['_ATTACHTOOLRESULT']._serialized_end=1296
+  _globals['_ATTACHHEARTBEAT']._serialized_start=1298
+  _globals['_ATTACHHEARTBEAT']._serialized_end=1355
+  _globals['_ATTACHRESPONSE']._serialized_start=1358
+  _globals['_ATTACHRESPONSE']._serialized_end=1588
+  _globals['_ATTACHANSWER']._serialized_start=1591
+  _globals['_ATTACHANSWER']._serialized_end=1785
+  _globals['_ATTACHERROR']._serialized_start=1788
+  _globals['_ATTACHERROR']._serialized_end=1965
+  _globals['_ATTACHERROR_FIELDSENTRY']._serialized_start=1920
+  _globals['_ATTACHERROR_FIELDSENTRY']._serialized_end=1965
+  _globals['_ATTACHTOOLCALL']._serialized_start=1968
+  _globals['_ATTACHTOOLCALL']._serialized_end=2277
+  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_start=2213
+  _globals['_ATTACHTOOLCALL_HEADERSENTRY']._serialized_end=2259
 # @@protoc_insertion_point(module_scope)

@@ -2,7 +2,6 @@ import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
-from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import context_pb2 as _context_pb2
 from loombridge.v1 import errors_pb2 as _errors_pb2
 from loombridge.v1 import events_pb2 as _events_pb2
@@ -101,56 +100,43 @@ class AttachResponse(_message.Message):
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     TOOL_CALL_FIELD_NUMBER: _ClassVar[int]
     DROPPED_FIELD_NUMBER: _ClassVar[int]
-    ready: AttachReady
+    ready: _events_pb2.SubscriptionReady
     event: _events_pb2.Event
     answer: AttachAnswer
     tool_call: AttachToolCall
     dropped: int
-    def __init__(self, ready: _Optional[_Union[AttachReady, _Mapping]] = ..., event: _Optional[_Union[_events_pb2.Event, _Mapping]] = ..., answer: _Optional[_Union[AttachAnswer, _Mapping]] = ..., tool_call: _Optional[_Union[AttachToolCall, _Mapping]] = ..., dropped: _Optional[int] = ...) -> None: ...
-
-class AttachReady(_message.Message):
-    __slots__ = ("positions", "heartbeat_interval", "server_time")
-    POSITIONS_FIELD_NUMBER: _ClassVar[int]
-    HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
-    SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
-    positions: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
-    heartbeat_interval: _duration_pb2.Duration
-    server_time: _timestamp_pb2.Timestamp
-    def __init__(self, positions: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    def __init__(self, ready: _Optional[_Union[_events_pb2.SubscriptionReady, _Mapping]] = ..., event: _Optional[_Union[_events_pb2.Event, _Mapping]] = ..., answer: _Optional[_Union[AttachAnswer, _Mapping]] = ..., tool_call: _Optional[_Union[AttachToolCall, _Mapping]] = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class AttachAnswer(_message.Message):
-    __slots__ = ("ref", "error", "emitted", "positions", "server_time", "interrupt_requested")
+    __slots__ = ("ref", "error", "emitted", "ready", "interrupt_requested")
     REF_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     EMITTED_FIELD_NUMBER: _ClassVar[int]
-    POSITIONS_FIELD_NUMBER: _ClassVar[int]
-    SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
     INTERRUPT_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     ref: int
     error: AttachError
     emitted: _events_pb2.EmitResponse
-    positions: _containers.RepeatedCompositeFieldContainer[_events_pb2.TopicPosition]
-    server_time: _timestamp_pb2.Timestamp
+    ready: _events_pb2.SubscriptionReady
     interrupt_requested: bool
-    def __init__(self, ref: _Optional[int] = ..., error: _Optional[_Union[AttachError, _Mapping]] = ..., emitted: _Optional[_Union[_events_pb2.EmitResponse, _Mapping]] = ..., positions: _Optional[_Iterable[_Union[_events_pb2.TopicPosition, _Mapping]]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., interrupt_requested: bool = ...) -> None: ...
+    def __init__(self, ref: _Optional[int] = ..., error: _Optional[_Union[AttachError, _Mapping]] = ..., emitted: _Optional[_Union[_events_pb2.EmitResponse, _Mapping]] = ..., ready: _Optional[_Union[_events_pb2.SubscriptionReady, _Mapping]] = ..., interrupt_requested: bool = ...) -> None: ...
 
 class AttachError(_message.Message):
     __slots__ = ("reason", "message", "fields")
+    class FieldsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     REASON_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     FIELDS_FIELD_NUMBER: _ClassVar[int]
     reason: _errors_pb2.ErrorReason
     message: str
-    fields: _containers.RepeatedCompositeFieldContainer[AttachFieldViolation]
-    def __init__(self, reason: _Optional[_Union[_errors_pb2.ErrorReason, str]] = ..., message: _Optional[str] = ..., fields: _Optional[_Iterable[_Union[AttachFieldViolation, _Mapping]]] = ...) -> None: ...
-
-class AttachFieldViolation(_message.Message):
-    __slots__ = ("field", "description")
-    FIELD_FIELD_NUMBER: _ClassVar[int]
-    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
-    field: str
-    description: str
-    def __init__(self, field: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
+    fields: _containers.ScalarMap[str, str]
+    def __init__(self, reason: _Optional[_Union[_errors_pb2.ErrorReason, str]] = ..., message: _Optional[str] = ..., fields: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class AttachToolCall(_message.Message):
     __slots__ = ("call_id", "name", "arguments", "arguments_json", "caller_id", "timeout", "headers")

@@ -62,17 +62,11 @@ class SpawnAgentRequest(_message.Message):
     limits: ChildLimits
     grants: _containers.RepeatedScalarFieldContainer[str]
     request_id: str
-    fork_from: ForkPoint
-    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., child_id: _Optional[str] = ..., goal: _Optional[str] = ..., child_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., without_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., grants: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., fork_from: _Optional[_Union[ForkPoint, _Mapping]] = ...) -> None: ...
-
-class ForkPoint(_message.Message):
-    __slots__ = ("prompt_id",)
-    PROMPT_ID_FIELD_NUMBER: _ClassVar[int]
-    prompt_id: str
-    def __init__(self, prompt_id: _Optional[str] = ...) -> None: ...
+    fork_from: str
+    def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., child_id: _Optional[str] = ..., goal: _Optional[str] = ..., child_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., without_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., grants: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., fork_from: _Optional[str] = ...) -> None: ...
 
 class ChildAgent(_message.Message):
-    __slots__ = ("child_id", "parent_id", "goal", "session_id", "tools", "limits", "depth", "step_id", "status", "result", "error", "result_step_id", "fork")
+    __slots__ = ("child_id", "parent_id", "goal", "session_id", "tools", "limits", "depth", "step_id", "status", "result", "error", "result_step_id")
     CHILD_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_ID_FIELD_NUMBER: _ClassVar[int]
     GOAL_FIELD_NUMBER: _ClassVar[int]
@@ -85,7 +79,6 @@ class ChildAgent(_message.Message):
     RESULT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     RESULT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
-    FORK_FIELD_NUMBER: _ClassVar[int]
     child_id: str
     parent_id: str
     goal: str
@@ -98,8 +91,7 @@ class ChildAgent(_message.Message):
     result: str
     error: str
     result_step_id: str
-    fork: bool
-    def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., result_step_id: _Optional[str] = ..., fork: bool = ...) -> None: ...
+    def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., result_step_id: _Optional[str] = ...) -> None: ...
 
 class CompleteTaskRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "task_id", "conclusion", "failed", "error", "grants", "step_ids")
@@ -144,15 +136,13 @@ class WaitAgentsRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., child_ids: _Optional[_Iterable[str]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class WaitAgentsResponse(_message.Message):
-    __slots__ = ("children", "complete", "pending", "outcome", "cut")
+    __slots__ = ("children", "pending", "outcome", "cut")
     CHILDREN_FIELD_NUMBER: _ClassVar[int]
-    COMPLETE_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     CUT_FIELD_NUMBER: _ClassVar[int]
     children: _containers.RepeatedCompositeFieldContainer[ChildAgent]
-    complete: bool
     pending: _containers.RepeatedScalarFieldContainer[str]
     outcome: str
     cut: bool
-    def __init__(self, children: _Optional[_Iterable[_Union[ChildAgent, _Mapping]]] = ..., complete: bool = ..., pending: _Optional[_Iterable[str]] = ..., outcome: _Optional[str] = ..., cut: bool = ...) -> None: ...
+    def __init__(self, children: _Optional[_Iterable[_Union[ChildAgent, _Mapping]]] = ..., pending: _Optional[_Iterable[str]] = ..., outcome: _Optional[str] = ..., cut: bool = ...) -> None: ...

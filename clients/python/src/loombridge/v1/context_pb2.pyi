@@ -398,14 +398,7 @@ class TokenPrices(_message.Message):
     def __init__(self, input: _Optional[float] = ..., cached_input: _Optional[float] = ..., cache_write: _Optional[float] = ...) -> None: ...
 
 class Receipt(_message.Message):
-    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "cost", "append_only_cost", "pressure", "layout", "sections", "sequences", "difference", "expected_cached_tokens", "calls", "faults", "reused", "partitions", "sprint")
-    class SequencesEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    __slots__ = ("prompt_id", "policy", "folds", "batch", "stable_tokens", "cost", "append_only_cost", "pressure", "layout", "sections", "difference", "expected_cached_tokens", "calls", "faults", "reused", "partitions", "sprint")
     class PartitionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -423,7 +416,6 @@ class Receipt(_message.Message):
     PRESSURE_FIELD_NUMBER: _ClassVar[int]
     LAYOUT_FIELD_NUMBER: _ClassVar[int]
     SECTIONS_FIELD_NUMBER: _ClassVar[int]
-    SEQUENCES_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCE_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
@@ -441,7 +433,6 @@ class Receipt(_message.Message):
     pressure: float
     layout: _prompt_pb2.PromptLayout
     sections: _containers.RepeatedCompositeFieldContainer[_prompt_pb2.SectionInfo]
-    sequences: _containers.ScalarMap[str, int]
     difference: _prompt_pb2.PromptDifference
     expected_cached_tokens: int
     calls: int
@@ -449,21 +440,17 @@ class Receipt(_message.Message):
     reused: bool
     partitions: _containers.ScalarMap[str, int]
     sprint: int
-    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[_prompt_pb2.FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., sequences: _Optional[_Mapping[str, int]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Mapping[str, int]] = ..., sprint: _Optional[int] = ...) -> None: ...
+    def __init__(self, prompt_id: _Optional[str] = ..., policy: _Optional[str] = ..., folds: _Optional[_Iterable[_Union[FoldInfo, _Mapping]]] = ..., batch: _Optional[_Union[_prompt_pb2.FoldBatch, _Mapping]] = ..., stable_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., pressure: _Optional[float] = ..., layout: _Optional[_Union[_prompt_pb2.PromptLayout, str]] = ..., sections: _Optional[_Iterable[_Union[_prompt_pb2.SectionInfo, _Mapping]]] = ..., difference: _Optional[_Union[_prompt_pb2.PromptDifference, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., calls: _Optional[int] = ..., faults: _Optional[int] = ..., reused: bool = ..., partitions: _Optional[_Mapping[str, int]] = ..., sprint: _Optional[int] = ...) -> None: ...
 
 class FoldInfo(_message.Message):
-    __slots__ = ("refs", "first_position", "last_position", "tokens", "before_tokens")
+    __slots__ = ("refs", "tokens", "before_tokens")
     REFS_FIELD_NUMBER: _ClassVar[int]
-    FIRST_POSITION_FIELD_NUMBER: _ClassVar[int]
-    LAST_POSITION_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     BEFORE_TOKENS_FIELD_NUMBER: _ClassVar[int]
     refs: _containers.RepeatedScalarFieldContainer[str]
-    first_position: int
-    last_position: int
     tokens: int
     before_tokens: int
-    def __init__(self, refs: _Optional[_Iterable[str]] = ..., first_position: _Optional[int] = ..., last_position: _Optional[int] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ...) -> None: ...
+    def __init__(self, refs: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., before_tokens: _Optional[int] = ...) -> None: ...
 
 class ConfigureSessionRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "history", "model", "max_tokens", "reset", "request_id", "prompt")
@@ -510,12 +497,10 @@ class EndSessionRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., reward: _Optional[float] = ..., task_type: _Optional[str] = ...) -> None: ...
 
 class EndSessionResponse(_message.Message):
-    __slots__ = ("last_position", "playbook_id")
+    __slots__ = ("last_position",)
     LAST_POSITION_FIELD_NUMBER: _ClassVar[int]
-    PLAYBOOK_ID_FIELD_NUMBER: _ClassVar[int]
     last_position: int
-    playbook_id: str
-    def __init__(self, last_position: _Optional[int] = ..., playbook_id: _Optional[str] = ...) -> None: ...
+    def __init__(self, last_position: _Optional[int] = ...) -> None: ...
 
 class CompactHistoryRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "style", "keep_recent", "model", "max_tokens", "dry_run", "summary", "step_ids")
@@ -566,12 +551,10 @@ class UndoRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., batch: _Optional[int] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class UndoResponse(_message.Message):
-    __slots__ = ("batch", "refs")
-    BATCH_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("refs",)
     REFS_FIELD_NUMBER: _ClassVar[int]
-    batch: int
     refs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, batch: _Optional[int] = ..., refs: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, refs: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReportUsageRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "prompt_id", "prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens", "overflow", "turn_id")
@@ -596,16 +579,14 @@ class ReportUsageRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., prompt_id: _Optional[str] = ..., prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., reasoning_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., overflow: bool = ..., turn_id: _Optional[str] = ...) -> None: ...
 
 class ReportUsageResponse(_message.Message):
-    __slots__ = ("counted_tokens", "ratio", "missed_tokens", "level")
-    COUNTED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("ratio", "missed_tokens", "level")
     RATIO_FIELD_NUMBER: _ClassVar[int]
     MISSED_TOKENS_FIELD_NUMBER: _ClassVar[int]
     LEVEL_FIELD_NUMBER: _ClassVar[int]
-    counted_tokens: int
     ratio: float
     missed_tokens: int
     level: _prompt_pb2.PressureLevel
-    def __init__(self, counted_tokens: _Optional[int] = ..., ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ..., level: _Optional[_Union[_prompt_pb2.PressureLevel, str]] = ...) -> None: ...
+    def __init__(self, ratio: _Optional[float] = ..., missed_tokens: _Optional[int] = ..., level: _Optional[_Union[_prompt_pb2.PressureLevel, str]] = ...) -> None: ...
 
 class CompressResultRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "tool_name", "tool_call_id", "content", "result_kind", "hint", "failed", "threshold_chars", "path", "exit_code", "compressed")
@@ -636,18 +617,16 @@ class CompressResultRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., tool_name: _Optional[str] = ..., tool_call_id: _Optional[str] = ..., content: _Optional[str] = ..., result_kind: _Optional[str] = ..., hint: _Optional[_Union[CompressHint, str]] = ..., failed: bool = ..., threshold_chars: _Optional[int] = ..., path: _Optional[str] = ..., exit_code: _Optional[int] = ..., compressed: bool = ...) -> None: ...
 
 class CompressResultResponse(_message.Message):
-    __slots__ = ("content", "compressed", "blob", "strategy", "original_chars")
+    __slots__ = ("content", "compressed", "blob", "strategy")
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     COMPRESSED_FIELD_NUMBER: _ClassVar[int]
     BLOB_FIELD_NUMBER: _ClassVar[int]
     STRATEGY_FIELD_NUMBER: _ClassVar[int]
-    ORIGINAL_CHARS_FIELD_NUMBER: _ClassVar[int]
     content: str
     compressed: bool
     blob: BlobInfo
     strategy: str
-    original_chars: int
-    def __init__(self, content: _Optional[str] = ..., compressed: bool = ..., blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., strategy: _Optional[str] = ..., original_chars: _Optional[int] = ...) -> None: ...
+    def __init__(self, content: _Optional[str] = ..., compressed: bool = ..., blob: _Optional[_Union[BlobInfo, _Mapping]] = ..., strategy: _Optional[str] = ...) -> None: ...
 
 class TokenCount(_message.Message):
     __slots__ = ("tokens", "counter", "certainty")
@@ -672,7 +651,7 @@ class CountTokensRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., text: _Optional[str] = ..., model: _Optional[str] = ..., messages: _Optional[_Iterable[_Union[Message, _Mapping]]] = ...) -> None: ...
 
 class BlobInfo(_message.Message):
-    __slots__ = ("ref", "path", "size", "kind", "step_id", "session_id", "create_time", "agent_id", "category", "media_type", "ttl", "expire_time", "expired", "tier", "important", "archive", "aliases")
+    __slots__ = ("ref", "path", "size", "kind", "step_id", "session_id", "create_time", "agent_id", "category", "media_type", "ttl", "expire_time", "tier", "important", "archive", "aliases")
     REF_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
     SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -685,7 +664,6 @@ class BlobInfo(_message.Message):
     MEDIA_TYPE_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     EXPIRE_TIME_FIELD_NUMBER: _ClassVar[int]
-    EXPIRED_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
     IMPORTANT_FIELD_NUMBER: _ClassVar[int]
     ARCHIVE_FIELD_NUMBER: _ClassVar[int]
@@ -702,12 +680,11 @@ class BlobInfo(_message.Message):
     media_type: str
     ttl: _duration_pb2.Duration
     expire_time: _timestamp_pb2.Timestamp
-    expired: bool
     tier: BlobTier
     important: bool
     archive: BlobArchive
     aliases: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, ref: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent_id: _Optional[str] = ..., category: _Optional[str] = ..., media_type: _Optional[str] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expired: bool = ..., tier: _Optional[_Union[BlobTier, str]] = ..., important: bool = ..., archive: _Optional[_Union[BlobArchive, _Mapping]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, ref: _Optional[str] = ..., path: _Optional[str] = ..., size: _Optional[int] = ..., kind: _Optional[str] = ..., step_id: _Optional[str] = ..., session_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., agent_id: _Optional[str] = ..., category: _Optional[str] = ..., media_type: _Optional[str] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., expire_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., tier: _Optional[_Union[BlobTier, str]] = ..., important: bool = ..., archive: _Optional[_Union[BlobArchive, _Mapping]] = ..., aliases: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class BlobArchive(_message.Message):
     __slots__ = ("category", "tags")
@@ -975,7 +952,7 @@ class CollectGarbageRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., dry_run: bool = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class CollectGarbageResponse(_message.Message):
-    __slots__ = ("deleted_count", "freed_bytes", "deleted_refs", "orphan_chunks", "kept", "more")
+    __slots__ = ("deleted_count", "freed_bytes", "deleted_refs", "kept", "more")
     class KeptEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -986,16 +963,14 @@ class CollectGarbageResponse(_message.Message):
     DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
     DELETED_REFS_FIELD_NUMBER: _ClassVar[int]
-    ORPHAN_CHUNKS_FIELD_NUMBER: _ClassVar[int]
     KEPT_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
     deleted_count: int
     freed_bytes: int
     deleted_refs: _containers.RepeatedScalarFieldContainer[str]
-    orphan_chunks: int
     kept: _containers.ScalarMap[str, int]
     more: bool
-    def __init__(self, deleted_count: _Optional[int] = ..., freed_bytes: _Optional[int] = ..., deleted_refs: _Optional[_Iterable[str]] = ..., orphan_chunks: _Optional[int] = ..., kept: _Optional[_Mapping[str, int]] = ..., more: bool = ...) -> None: ...
+    def __init__(self, deleted_count: _Optional[int] = ..., freed_bytes: _Optional[int] = ..., deleted_refs: _Optional[_Iterable[str]] = ..., kept: _Optional[_Mapping[str, int]] = ..., more: bool = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
     __slots__ = ("agent_id", "page_size", "page_token", "include_closed")

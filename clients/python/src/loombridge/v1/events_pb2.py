@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from loombridge.v1 import messages_pb2 as loombridge_dot_v1_dot_messages__pb2
 from loombridge.v1 import options_pb2 as loombridge_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/messages.proto\x1a\x1bloombridge/v1/options.proto\"\xf5\x02\n\x05\x45vent\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x03\x12\x0e\n\x06source\x18\x04 \x01(\t\x12\x12\n\nsession_id\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x07payload\x18\x07 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x16\n\x0cpayload_json\x18\x08 \x01(\tH\x00\x12\x17\n\rpayload_bytes\x18\t \x01(\x0cH\x00\x12\x32\n\x07headers\x18\n \x03(\x0b\x32!.loombridge.v1.Event.HeadersEntry\x12\x0c\n\x04type\x18\x0b \x01(\t\x12\x0c\n\x04tags\x18\x0c \x03(\t\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0e\n\x0cpayload_form\"\x9d\x03\n\x0b\x45mitRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12)\n\x07payload\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x16\n\x0cpayload_json\x18\x04 \x01(\tH\x00\x12\x17\n\rpayload_bytes\x18\x05 \x01(\x0cH\x00\x12\x38\n\x07headers\x18\x06 \x03(\x0b\x32\'.loombridge.v1.EmitRequest.HeadersEntry\x12)\n\x08\x64\x65livery\x18\x07 \x01(\x0e\x32\x17.loombridge.v1.Delivery\x12\x12\n\nsession_id\x18\x08 \x01(\t\x12\x10\n\x08\x65vent_id\x18\t \x01(\t\x12\x12\n\nrequest_id\x18\n \x01(\t\x12\x0c\n\x04type\x18\x0b \x01(\t\x12\x0c\n\x04tags\x18\x0c \x03(\t\x12\x16\n\x0eneeds_listener\x18\r \x01(\x08\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0e\n\x0cpayload_form\"c\n\x0c\x45mitResponse\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xcb\x02\n\rTopicPosition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x1b\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12)\n\x05since\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12;\n\x12quality_of_service\x18\x04 \x01(\x0e\x32\x1f.loombridge.v1.QualityOfService\x12\x13\n\x0b\x65vent_types\x18\x05 \x03(\t\x12:\n\x07headers\x18\x06 \x03(\x0b\x32).loombridge.v1.TopicPosition.HeadersEntry\x12\x12\n\nsession_id\x18\x07 \x01(\t\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x11\n\x0f_after_sequence\"R\n\x10SubscribeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12,\n\x06topics\x18\x02 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\"\x8f\x01\n\x11SubscribeResponse\x12\x31\n\x05ready\x18\x01 \x01(\x0b\x32 .loombridge.v1.SubscriptionReadyH\x00\x12%\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.loombridge.v1.EventH\x00\x12\x18\n\x10\x64ropped_volatile\x18\x03 \x01(\x03\x42\x06\n\x04item\"u\n\x11SubscriptionReady\x12/\n\tpositions\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12/\n\x0bserver_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*Q\n\x08\x44\x65livery\x12\x18\n\x14\x44\x45LIVERY_UNSPECIFIED\x10\x00\x12\x14\n\x10\x44\x45LIVERY_DURABLE\x10\x01\x12\x15\n\x11\x44\x45LIVERY_VOLATILE\x10\x02*\x9a\x01\n\x10QualityOfService\x12\"\n\x1eQUALITY_OF_SERVICE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bQUALITY_OF_SERVICE_REALTIME\x10\x01\x12\x1e\n\x1aQUALITY_OF_SERVICE_BATCHED\x10\x02\x12!\n\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x03\x32\x98\x03\n\x0c\x45ventService\x12[\n\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\t\x90\x02\x01\x9a\xa8\x19\x02\x08\x01\x30\x01\x12\\\n\x0bSendMessage\x12!.loombridge.v1.SendMessageRequest\x1a\".loombridge.v1.SendMessageResponse\"\x06\x9a\xa8\x19\x02\x08\x02\x12\x64\n\x0cListMessages\x12\".loombridge.v1.ListMessagesRequest\x1a#.loombridge.v1.ListMessagesResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12g\n\x0e\x44\x65leteMessages\x12$.loombridge.v1.DeleteMessagesRequest\x1a%.loombridge.v1.DeleteMessagesResponse\"\x08\x9a\xa8\x19\x04\x08\x03\x18\x01\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aloombridge/v1/events.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cloombridge/v1/messages.proto\x1a\x1bloombridge/v1/options.proto\"\xf5\x02\n\x05\x45vent\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12\x10\n\x08sequence\x18\x03 \x01(\x03\x12\x0e\n\x06source\x18\x04 \x01(\t\x12\x12\n\nsession_id\x18\x05 \x01(\t\x12/\n\x0b\x63reate_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x07payload\x18\x07 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x16\n\x0cpayload_json\x18\x08 \x01(\tH\x00\x12\x17\n\rpayload_bytes\x18\t \x01(\x0cH\x00\x12\x32\n\x07headers\x18\n \x03(\x0b\x32!.loombridge.v1.Event.HeadersEntry\x12\x0c\n\x04type\x18\x0b \x01(\t\x12\x0c\n\x04tags\x18\x0c \x03(\t\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0e\n\x0cpayload_form\"\x9d\x03\n\x0b\x45mitRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\r\n\x05topic\x18\x02 \x01(\t\x12)\n\x07payload\x18\x03 \x01(\x0b\x32\x16.google.protobuf.ValueH\x00\x12\x16\n\x0cpayload_json\x18\x04 \x01(\tH\x00\x12\x17\n\rpayload_bytes\x18\x05 \x01(\x0cH\x00\x12\x38\n\x07headers\x18\x06 \x03(\x0b\x32\'.loombridge.v1.EmitRequest.HeadersEntry\x12)\n\x08\x64\x65livery\x18\x07 \x01(\x0e\x32\x17.loombridge.v1.Delivery\x12\x12\n\nsession_id\x18\x08 \x01(\t\x12\x10\n\x08\x65vent_id\x18\t \x01(\t\x12\x12\n\nrequest_id\x18\n \x01(\t\x12\x0c\n\x04type\x18\x0b \x01(\t\x12\x0c\n\x04tags\x18\x0c \x03(\t\x12\x16\n\x0eneeds_listener\x18\r \x01(\x08\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x0e\n\x0cpayload_form\"c\n\x0c\x45mitResponse\x12\x10\n\x08\x65vent_id\x18\x01 \x01(\t\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12/\n\x0b\x63reate_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xcb\x02\n\rTopicPosition\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x1b\n\x0e\x61\x66ter_sequence\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12)\n\x05since\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12;\n\x12quality_of_service\x18\x04 \x01(\x0e\x32\x1f.loombridge.v1.QualityOfService\x12\x13\n\x0b\x65vent_types\x18\x05 \x03(\t\x12:\n\x07headers\x18\x06 \x03(\x0b\x32).loombridge.v1.TopicPosition.HeadersEntry\x12\x12\n\nsession_id\x18\x07 \x01(\t\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\x11\n\x0f_after_sequence\"R\n\x10SubscribeRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12,\n\x06topics\x18\x02 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\"\x8f\x01\n\x11SubscribeResponse\x12\x31\n\x05ready\x18\x01 \x01(\x0b\x32 .loombridge.v1.SubscriptionReadyH\x00\x12%\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x14.loombridge.v1.EventH\x00\x12\x18\n\x10\x64ropped_volatile\x18\x03 \x01(\x03\x42\x06\n\x04item\"\xac\x01\n\x11SubscriptionReady\x12/\n\tpositions\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.TopicPosition\x12/\n\x0bserver_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x35\n\x12heartbeat_interval\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration*Q\n\x08\x44\x65livery\x12\x18\n\x14\x44\x45LIVERY_UNSPECIFIED\x10\x00\x12\x14\n\x10\x44\x45LIVERY_DURABLE\x10\x01\x12\x15\n\x11\x44\x45LIVERY_VOLATILE\x10\x02*\x9a\x01\n\x10QualityOfService\x12\"\n\x1eQUALITY_OF_SERVICE_UNSPECIFIED\x10\x00\x12\x1f\n\x1bQUALITY_OF_SERVICE_REALTIME\x10\x01\x12\x1e\n\x1aQUALITY_OF_SERVICE_BATCHED\x10\x02\x12!\n\x1dQUALITY_OF_SERVICE_BACKGROUND\x10\x03\x32\x98\x03\n\x0c\x45ventService\x12[\n\tSubscribe\x12\x1f.loombridge.v1.SubscribeRequest\x1a .loombridge.v1.SubscribeResponse\"\t\x90\x02\x01\x9a\xa8\x19\x02\x08\x01\x30\x01\x12\\\n\x0bSendMessage\x12!.loombridge.v1.SendMessageRequest\x1a\".loombridge.v1.SendMessageResponse\"\x06\x9a\xa8\x19\x02\x08\x02\x12\x64\n\x0cListMessages\x12\".loombridge.v1.ListMessagesRequest\x1a#.loombridge.v1.ListMessagesResponse\"\x0b\x90\x02\x01\x9a\xa8\x19\x04\x08\x01(\x01\x12g\n\x0e\x44\x65leteMessages\x12$.loombridge.v1.DeleteMessagesRequest\x1a%.loombridge.v1.DeleteMessagesResponse\"\x08\x9a\xa8\x19\x04\x08\x03\x18\x01\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,30 +51,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EVENTSERVICE'].methods_by_name['ListMessages']._serialized_options = b'\220\002\001\232\250\031\004\010\001(\001'
   _globals['_EVENTSERVICE'].methods_by_name['DeleteMessages']._loaded_options = None
   _globals['_EVENTSERVICE'].methods_by_name['DeleteMessages']._serialized_options = b'\232\250\031\004\010\003\030\001'
-  _globals['_DELIVERY']._serialized_start=1743
-  _globals['_DELIVERY']._serialized_end=1824
-  _globals['_QUALITYOFSERVICE']._serialized_start=1827
-  _globals['_QUALITYOFSERVICE']._serialized_end=1981
-  _globals['_EVENT']._serialized_start=168
-  _globals['_EVENT']._serialized_end=541
-  _globals['_EVENT_HEADERSENTRY']._serialized_start=479
-  _globals['_EVENT_HEADERSENTRY']._serialized_end=525
-  _globals['_EMITREQUEST']._serialized_start=544
-  _globals['_EMITREQUEST']._serialized_end=957
-  _globals['_EMITREQUEST_HEADERSENTRY']._serialized_start=479
-  _globals['_EMITREQUEST_HEADERSENTRY']._serialized_end=525
-  _globals['_EMITRESPONSE']._serialized_start=959
-  _globals['_EMITRESPONSE']._serialized_end=1058
-  _globals['_TOPICPOSITION']._serialized_start=1061
-  _globals['_TOPICPOSITION']._serialized_end=1392
-  _globals['_TOPICPOSITION_HEADERSENTRY']._serialized_start=479
-  _globals['_TOPICPOSITION_HEADERSENTRY']._serialized_end=525
-  _globals['_SUBSCRIBEREQUEST']._serialized_start=1394
-  _globals['_SUBSCRIBEREQUEST']._serialized_end=1476
-  _globals['_SUBSCRIBERESPONSE']._serialized_start=1479
-  _globals['_SUBSCRIBERESPONSE']._serialized_end=1622
-  _globals['_SUBSCRIPTIONREADY']._serialized_start=1624
-  _globals['_SUBSCRIPTIONREADY']._serialized_end=1741
-  _globals['_EVENTSERVICE']._serialized_start=1984
-  _globals['_EVENTSERVICE']._serialized_end=2392
+  _globals['_DELIVERY']._serialized_start=1831
+  _globals['_DELIVERY']._serialized_end=1912
+  _globals['_QUALITYOFSERVICE']._serialized_start=1915
+  _globals['_QUALITYOFSERVICE']._serialized_end=2069
+  _globals['_EVENT']._serialized_start=200
+  _globals['_EVENT']._serialized_end=573
+  _globals['_EVENT_HEADERSENTRY']._serialized_start=511
+  _globals['_EVENT_HEADERSENTRY']._serialized_end=557
+  _globals['_EMITREQUEST']._serialized_start=576
+  _globals['_EMITREQUEST']._serialized_end=989
+  _globals['_EMITREQUEST_HEADERSENTRY']._serialized_start=511
+  _globals['_EMITREQUEST_HEADERSENTRY']._serialized_end=557
+  _globals['_EMITRESPONSE']._serialized_start=991
+  _globals['_EMITRESPONSE']._serialized_end=1090
+  _globals['_TOPICPOSITION']._serialized_start=1093
+  _globals['_TOPICPOSITION']._serialized_end=1424
+  _globals['_TOPICPOSITION_HEADERSENTRY']._serialized_start=511
+  _globals['_TOPICPOSITION_HEADERSENTRY']._serialized_end=557
+  _globals['_SUBSCRIBEREQUEST']._serialized_start=1426
+  _globals['_SUBSCRIBEREQUEST']._serialized_end=1508
+  _globals['_SUBSCRIBERESPONSE']._serialized_start=1511
+  _globals['_SUBSCRIBERESPONSE']._serialized_end=1654
+  _globals['_SUBSCRIPTIONREADY']._serialized_start=1657
+  _globals['_SUBSCRIPTIONREADY']._serialized_end=1829
+  _globals['_EVENTSERVICE']._serialized_start=2072
+  _globals['_EVENTSERVICE']._serialized_end=2480
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 import datetime
 
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import messages_pb2 as _messages_pb2
@@ -159,9 +160,11 @@ class SubscribeResponse(_message.Message):
     def __init__(self, ready: _Optional[_Union[SubscriptionReady, _Mapping]] = ..., event: _Optional[_Union[Event, _Mapping]] = ..., dropped_volatile: _Optional[int] = ...) -> None: ...
 
 class SubscriptionReady(_message.Message):
-    __slots__ = ("positions", "server_time")
+    __slots__ = ("positions", "server_time", "heartbeat_interval")
     POSITIONS_FIELD_NUMBER: _ClassVar[int]
     SERVER_TIME_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
     positions: _containers.RepeatedCompositeFieldContainer[TopicPosition]
     server_time: _timestamp_pb2.Timestamp
-    def __init__(self, positions: _Optional[_Iterable[_Union[TopicPosition, _Mapping]]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    heartbeat_interval: _duration_pb2.Duration
+    def __init__(self, positions: _Optional[_Iterable[_Union[TopicPosition, _Mapping]]] = ..., server_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...

@@ -161,22 +161,8 @@ class EraseScopeResponse(_message.Message):
     def __init__(self, step: _Optional[_Union[EraseStep, str]] = ..., entries: _Optional[int] = ..., result: _Optional[_Union[EraseResult, _Mapping]] = ...) -> None: ...
 
 class EraseResult(_message.Message):
-    __slots__ = ("counts", "entries", "bytes", "sequences", "bytes_state", "outstanding_backups", "resumed", "quoted", "certificate")
+    __slots__ = ("counts", "entries", "bytes", "bytes_state", "resumed", "certificate")
     class CountsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-    class SequencesEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: int
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
-    class QuotedEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -186,22 +172,16 @@ class EraseResult(_message.Message):
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     ENTRIES_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
-    SEQUENCES_FIELD_NUMBER: _ClassVar[int]
     BYTES_STATE_FIELD_NUMBER: _ClassVar[int]
-    OUTSTANDING_BACKUPS_FIELD_NUMBER: _ClassVar[int]
     RESUMED_FIELD_NUMBER: _ClassVar[int]
-    QUOTED_FIELD_NUMBER: _ClassVar[int]
     CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
     counts: _containers.ScalarMap[str, int]
     entries: int
     bytes: int
-    sequences: _containers.ScalarMap[str, int]
     bytes_state: EraseBytesState
-    outstanding_backups: _containers.RepeatedScalarFieldContainer[str]
     resumed: bool
-    quoted: _containers.ScalarMap[str, int]
     certificate: str
-    def __init__(self, counts: _Optional[_Mapping[str, int]] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ..., sequences: _Optional[_Mapping[str, int]] = ..., bytes_state: _Optional[_Union[EraseBytesState, str]] = ..., outstanding_backups: _Optional[_Iterable[str]] = ..., resumed: bool = ..., quoted: _Optional[_Mapping[str, int]] = ..., certificate: _Optional[str] = ...) -> None: ...
+    def __init__(self, counts: _Optional[_Mapping[str, int]] = ..., entries: _Optional[int] = ..., bytes: _Optional[int] = ..., bytes_state: _Optional[_Union[EraseBytesState, str]] = ..., resumed: bool = ..., certificate: _Optional[str] = ...) -> None: ...
 
 class Record(_message.Message):
     __slots__ = ("id", "text", "key", "kind", "session_id", "author", "event_time", "create_time", "expire_time", "metadata", "metadata_json", "tags", "importance", "supersedes", "superseded_by", "derived_from", "origin", "tier", "embedding", "embedding_space", "version", "update_time", "pinned", "sliding_ttl", "agent_id", "archived", "archive_time", "repeats", "last_repeat_time", "review", "writer", "import_id", "valid_until", "relations")
@@ -557,14 +537,13 @@ class MemoryQueryResponse(_message.Message):
     def __init__(self, hits: _Optional[_Iterable[_Union[MemoryHit, _Mapping]]] = ..., receipt: _Optional[_Union[QueryReceipt, _Mapping]] = ...) -> None: ...
 
 class MemoryHit(_message.Message):
-    __slots__ = ("record", "score", "owner", "explanation", "older_ids", "passages", "text_tokens", "through")
+    __slots__ = ("record", "score", "owner", "explanation", "older_ids", "passages", "through")
     RECORD_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     EXPLANATION_FIELD_NUMBER: _ClassVar[int]
     OLDER_IDS_FIELD_NUMBER: _ClassVar[int]
     PASSAGES_FIELD_NUMBER: _ClassVar[int]
-    TEXT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     THROUGH_FIELD_NUMBER: _ClassVar[int]
     record: Record
     score: float
@@ -572,19 +551,16 @@ class MemoryHit(_message.Message):
     explanation: HitExplanation
     older_ids: _containers.RepeatedScalarFieldContainer[str]
     passages: _containers.RepeatedCompositeFieldContainer[Passage]
-    text_tokens: int
     through: HitRelation
-    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ..., older_ids: _Optional[_Iterable[str]] = ..., passages: _Optional[_Iterable[_Union[Passage, _Mapping]]] = ..., text_tokens: _Optional[int] = ..., through: _Optional[_Union[HitRelation, _Mapping]] = ...) -> None: ...
+    def __init__(self, record: _Optional[_Union[Record, _Mapping]] = ..., score: _Optional[float] = ..., owner: _Optional[_Union[MemoryOwner, _Mapping]] = ..., explanation: _Optional[_Union[HitExplanation, _Mapping]] = ..., older_ids: _Optional[_Iterable[str]] = ..., passages: _Optional[_Iterable[_Union[Passage, _Mapping]]] = ..., through: _Optional[_Union[HitRelation, _Mapping]] = ...) -> None: ...
 
 class Passage(_message.Message):
-    __slots__ = ("text", "start", "end")
+    __slots__ = ("text", "start")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
-    END_FIELD_NUMBER: _ClassVar[int]
     text: str
     start: int
-    end: int
-    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
+    def __init__(self, text: _Optional[str] = ..., start: _Optional[int] = ...) -> None: ...
 
 class HitExplanation(_message.Message):
     __slots__ = ("signals", "matched_words")
@@ -605,7 +581,7 @@ class SignalScore(_message.Message):
     def __init__(self, name: _Optional[str] = ..., raw: _Optional[float] = ..., share: _Optional[float] = ...) -> None: ...
 
 class QueryReceipt(_message.Message):
-    __slots__ = ("left_out", "records", "degraded", "vectors_rescored", "tokens", "empty_reason", "embedding_spaces", "in_part", "as_of", "valid_at", "reread", "lost", "related")
+    __slots__ = ("left_out", "records", "degraded", "tokens", "empty_reason", "embedding_spaces", "reread", "lost")
     class LeftOutEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -616,30 +592,20 @@ class QueryReceipt(_message.Message):
     LEFT_OUT_FIELD_NUMBER: _ClassVar[int]
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     DEGRADED_FIELD_NUMBER: _ClassVar[int]
-    VECTORS_RESCORED_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     EMPTY_REASON_FIELD_NUMBER: _ClassVar[int]
     EMBEDDING_SPACES_FIELD_NUMBER: _ClassVar[int]
-    IN_PART_FIELD_NUMBER: _ClassVar[int]
-    AS_OF_FIELD_NUMBER: _ClassVar[int]
-    VALID_AT_FIELD_NUMBER: _ClassVar[int]
     REREAD_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
-    RELATED_FIELD_NUMBER: _ClassVar[int]
     left_out: _containers.ScalarMap[str, int]
     records: int
     degraded: _containers.RepeatedScalarFieldContainer[str]
-    vectors_rescored: int
     tokens: int
     empty_reason: EmptyReason
     embedding_spaces: _containers.RepeatedScalarFieldContainer[str]
-    in_part: int
-    as_of: _timestamp_pb2.Timestamp
-    valid_at: _timestamp_pb2.Timestamp
     reread: int
     lost: int
-    related: int
-    def __init__(self, left_out: _Optional[_Mapping[str, int]] = ..., records: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., vectors_rescored: _Optional[int] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., in_part: _Optional[int] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., valid_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ..., related: _Optional[int] = ...) -> None: ...
+    def __init__(self, left_out: _Optional[_Mapping[str, int]] = ..., records: _Optional[int] = ..., degraded: _Optional[_Iterable[str]] = ..., tokens: _Optional[int] = ..., empty_reason: _Optional[_Union[EmptyReason, str]] = ..., embedding_spaces: _Optional[_Iterable[str]] = ..., reread: _Optional[int] = ..., lost: _Optional[int] = ...) -> None: ...
 
 class GetRecordRequest(_message.Message):
     __slots__ = ("agent_id", "user_id", "space_id", "id", "key", "include_embeddings", "as_of", "peek")
@@ -812,7 +778,7 @@ class ReembedResponse(_message.Message):
     def __init__(self, embedding_space: _Optional[str] = ..., done: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class MemoryStats(_message.Message):
-    __slots__ = ("records", "unpacked", "segments", "spaces", "embedder_space", "pending", "archived", "record_limit", "archive_limit")
+    __slots__ = ("records", "unpacked", "segments", "spaces", "embedder_space", "pending", "archived")
     RECORDS_FIELD_NUMBER: _ClassVar[int]
     UNPACKED_FIELD_NUMBER: _ClassVar[int]
     SEGMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -820,8 +786,6 @@ class MemoryStats(_message.Message):
     EMBEDDER_SPACE_FIELD_NUMBER: _ClassVar[int]
     PENDING_FIELD_NUMBER: _ClassVar[int]
     ARCHIVED_FIELD_NUMBER: _ClassVar[int]
-    RECORD_LIMIT_FIELD_NUMBER: _ClassVar[int]
-    ARCHIVE_LIMIT_FIELD_NUMBER: _ClassVar[int]
     records: int
     unpacked: int
     segments: int
@@ -829,9 +793,7 @@ class MemoryStats(_message.Message):
     embedder_space: str
     pending: int
     archived: int
-    record_limit: int
-    archive_limit: int
-    def __init__(self, records: _Optional[int] = ..., unpacked: _Optional[int] = ..., segments: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[EmbeddingSpaceStats, _Mapping]]] = ..., embedder_space: _Optional[str] = ..., pending: _Optional[int] = ..., archived: _Optional[int] = ..., record_limit: _Optional[int] = ..., archive_limit: _Optional[int] = ...) -> None: ...
+    def __init__(self, records: _Optional[int] = ..., unpacked: _Optional[int] = ..., segments: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[EmbeddingSpaceStats, _Mapping]]] = ..., embedder_space: _Optional[str] = ..., pending: _Optional[int] = ..., archived: _Optional[int] = ...) -> None: ...
 
 class EmbeddingSpaceStats(_message.Message):
     __slots__ = ("name", "dimension", "vectors")

@@ -28,7 +28,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from loombridge.v1 import options_pb2 as loombridge_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cloombridge/v1/messages.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"\xe5\x02\n\rDirectMessage\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x17\n\x0fsource_agent_id\x18\x02 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x03 \x01(\t\x12\x16\n\x0etarget_node_id\x18\x04 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x05 \x01(\t\x12\x14\n\x0c\x63ontext_role\x18\x06 \x01(\t\x12\x15\n\x08priority\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12&\n\x03ttl\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0eparent_task_id\x18\t \x01(\t\x12)\n\x08metadata\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x12\n\nsession_id\x18\x0b \x01(\t\x12/\n\x0b\x63reate_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x0b\n\t_priority\"U\n\x12SendMessageRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12-\n\x07message\x18\x02 \x01(\x0b\x32\x1c.loombridge.v1.DirectMessage\"h\n\x13SendMessageResponse\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12/\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07warning\x18\x03 \x01(\t\"\x80\x01\n\x13ListMessagesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x18\n\nsession_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01\x12\x16\n\x0eparent_task_id\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"_\n\x14ListMessagesResponse\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.DirectMessage\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n\x15\x44\x65leteMessagesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08task_ids\x18\x02 \x03(\t\")\n\x16\x44\x65leteMessagesResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x05\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cloombridge/v1/messages.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\"\xe5\x02\n\rDirectMessage\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x17\n\x0fsource_agent_id\x18\x02 \x01(\t\x12\x17\n\x0ftarget_agent_id\x18\x03 \x01(\t\x12\x16\n\x0etarget_node_id\x18\x04 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x05 \x01(\t\x12\x14\n\x0c\x63ontext_role\x18\x06 \x01(\t\x12\x15\n\x08priority\x18\x07 \x01(\x01H\x00\x88\x01\x01\x12&\n\x03ttl\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0eparent_task_id\x18\t \x01(\t\x12)\n\x08metadata\x18\n \x01(\x0b\x32\x17.google.protobuf.Struct\x12\x12\n\nsession_id\x18\x0b \x01(\t\x12/\n\x0b\x63reate_time\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x0b\n\t_priority\"U\n\x12SendMessageRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12-\n\x07message\x18\x02 \x01(\x0b\x32\x1c.loombridge.v1.DirectMessage\"7\n\x13SendMessageResponse\x12\x0f\n\x07task_id\x18\x01 \x01(\t\x12\x0f\n\x07warning\x18\x03 \x01(\t\"\x80\x01\n\x13ListMessagesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x18\n\nsession_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01\x12\x16\n\x0eparent_task_id\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"_\n\x14ListMessagesResponse\x12.\n\x08messages\x18\x01 \x03(\x0b\x32\x1c.loombridge.v1.DirectMessage\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\";\n\x15\x44\x65leteMessagesRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x10\n\x08task_ids\x18\x02 \x03(\t\")\n\x16\x44\x65leteMessagesResponse\x12\x0f\n\x07\x64\x65leted\x18\x01 \x01(\x05\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,13 +43,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SENDMESSAGEREQUEST']._serialized_start=531
   _globals['_SENDMESSAGEREQUEST']._serialized_end=616
   _globals['_SENDMESSAGERESPONSE']._serialized_start=618
-  _globals['_SENDMESSAGERESPONSE']._serialized_end=722
-  _globals['_LISTMESSAGESREQUEST']._serialized_start=725
-  _globals['_LISTMESSAGESREQUEST']._serialized_end=853
-  _globals['_LISTMESSAGESRESPONSE']._serialized_start=855
-  _globals['_LISTMESSAGESRESPONSE']._serialized_end=950
-  _globals['_DELETEMESSAGESREQUEST']._serialized_start=952
-  _globals['_DELETEMESSAGESREQUEST']._serialized_end=1011
-  _globals['_DELETEMESSAGESRESPONSE']._serialized_start=1013
-  _globals['_DELETEMESSAGESRESPONSE']._serialized_end=1054
+  _globals['_SENDMESSAGERESPONSE']._serialized_end=673
+  _globals['_LISTMESSAGESREQUEST']._serialized_start=676
+  _globals['_LISTMESSAGESREQUEST']._serialized_end=804
+  _globals['_LISTMESSAGESRESPONSE']._serialized_start=806
+  _globals['_LISTMESSAGESRESPONSE']._serialized_end=901
+  _globals['_DELETEMESSAGESREQUEST']._serialized_start=903
+  _globals['_DELETEMESSAGESREQUEST']._serialized_end=962
+  _globals['_DELETEMESSAGESRESPONSE']._serialized_start=964
+  _globals['_DELETEMESSAGESRESPONSE']._serialized_end=1005
 # @@protoc_insertion_point(module_scope)

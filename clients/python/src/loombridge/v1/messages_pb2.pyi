@@ -49,14 +49,12 @@ class SendMessageRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., message: _Optional[_Union[DirectMessage, _Mapping]] = ...) -> None: ...
 
 class SendMessageResponse(_message.Message):
-    __slots__ = ("task_id", "create_time", "warning")
+    __slots__ = ("task_id", "warning")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
-    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
     WARNING_FIELD_NUMBER: _ClassVar[int]
     task_id: str
-    create_time: _timestamp_pb2.Timestamp
     warning: str
-    def __init__(self, task_id: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., warning: _Optional[str] = ...) -> None: ...
+    def __init__(self, task_id: _Optional[str] = ..., warning: _Optional[str] = ...) -> None: ...
 
 class ListMessagesRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "parent_task_id", "page_size", "page_token")

@@ -149,10 +149,10 @@ class PromptSettings(_message.Message):
     agents_md: str
     user_id: str
     limits: InjectionLimits
-    variation: VariationSettings
+    variation: float
     injections: _containers.RepeatedCompositeFieldContainer[Injection]
     max_output_tokens: int
-    def __init__(self, layout: _Optional[_Union[PromptLayout, str]] = ..., system: _Optional[str] = ..., tool_rendering: _Optional[_Union[ToolRendering, str]] = ..., tools: _Optional[_Union[ToolSelection, _Mapping]] = ..., runtime_position: _Optional[_Union[RuntimePosition, str]] = ..., sources: _Optional[_Union[SourceSettings, _Mapping]] = ..., few_shot: _Optional[_Iterable[_Union[Example, _Mapping]]] = ..., skills: _Optional[_Iterable[_Union[Skill, _Mapping]]] = ..., agents_md: _Optional[str] = ..., user_id: _Optional[str] = ..., limits: _Optional[_Union[InjectionLimits, _Mapping]] = ..., variation: _Optional[_Union[VariationSettings, _Mapping]] = ..., injections: _Optional[_Iterable[_Union[Injection, _Mapping]]] = ..., max_output_tokens: _Optional[int] = ...) -> None: ...
+    def __init__(self, layout: _Optional[_Union[PromptLayout, str]] = ..., system: _Optional[str] = ..., tool_rendering: _Optional[_Union[ToolRendering, str]] = ..., tools: _Optional[_Union[ToolSelection, _Mapping]] = ..., runtime_position: _Optional[_Union[RuntimePosition, str]] = ..., sources: _Optional[_Union[SourceSettings, _Mapping]] = ..., few_shot: _Optional[_Iterable[_Union[Example, _Mapping]]] = ..., skills: _Optional[_Iterable[_Union[Skill, _Mapping]]] = ..., agents_md: _Optional[str] = ..., user_id: _Optional[str] = ..., limits: _Optional[_Union[InjectionLimits, _Mapping]] = ..., variation: _Optional[float] = ..., injections: _Optional[_Iterable[_Union[Injection, _Mapping]]] = ..., max_output_tokens: _Optional[int] = ...) -> None: ...
 
 class ToolSelection(_message.Message):
     __slots__ = ("none", "levels", "names")
@@ -218,14 +218,6 @@ class InjectionLimits(_message.Message):
     total: int
     sections: _containers.ScalarMap[str, int]
     def __init__(self, total: _Optional[int] = ..., sections: _Optional[_Mapping[str, int]] = ...) -> None: ...
-
-class VariationSettings(_message.Message):
-    __slots__ = ("disabled", "level")
-    DISABLED_FIELD_NUMBER: _ClassVar[int]
-    LEVEL_FIELD_NUMBER: _ClassVar[int]
-    disabled: bool
-    level: float
-    def __init__(self, disabled: bool = ..., level: _Optional[float] = ...) -> None: ...
 
 class Injection(_message.Message):
     __slots__ = ("name", "phase", "cache", "priority", "max_tokens", "xml_tag", "content")

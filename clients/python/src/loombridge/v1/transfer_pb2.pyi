@@ -46,7 +46,7 @@ class ImportRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., sessions: bool = ..., skip_existing: bool = ..., import_id: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ImportResponse(_message.Message):
-    __slots__ = ("saved", "unchanged", "skipped", "expired", "archived_count", "deleted_count", "import_id", "results", "result_bytes")
+    __slots__ = ("saved", "unchanged", "skipped", "expired", "archived_count", "deleted_count", "import_id", "results")
     SAVED_FIELD_NUMBER: _ClassVar[int]
     UNCHANGED_FIELD_NUMBER: _ClassVar[int]
     SKIPPED_FIELD_NUMBER: _ClassVar[int]
@@ -55,7 +55,6 @@ class ImportResponse(_message.Message):
     DELETED_COUNT_FIELD_NUMBER: _ClassVar[int]
     IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
-    RESULT_BYTES_FIELD_NUMBER: _ClassVar[int]
     saved: int
     unchanged: int
     skipped: int
@@ -64,5 +63,4 @@ class ImportResponse(_message.Message):
     deleted_count: int
     import_id: str
     results: int
-    result_bytes: int
-    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., skipped: _Optional[int] = ..., expired: _Optional[int] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ..., import_id: _Optional[str] = ..., results: _Optional[int] = ..., result_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, saved: _Optional[int] = ..., unchanged: _Optional[int] = ..., skipped: _Optional[int] = ..., expired: _Optional[int] = ..., archived_count: _Optional[int] = ..., deleted_count: _Optional[int] = ..., import_id: _Optional[str] = ..., results: _Optional[int] = ...) -> None: ...
