@@ -1,8 +1,8 @@
 package server_test
 
 import (
-	"maps"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
