@@ -3,6 +3,7 @@
 LOOM_BRIDGE_SERVER is the server, CHROMIUM the browser, AXE the file of axe-core.
 """
 
+import asyncio
 import json
 import os
 import re
@@ -16,6 +17,7 @@ import fill
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
 
+import loombridge
 from loombridge import testing
 
 AXE = Path(os.environ["AXE"]).read_text()
@@ -89,10 +91,14 @@ class Seen:
 
 
 @pytest.fixture(scope="module")
-async def server() -> AsyncGenerator[tuple[testing.Server, str], None]:
+async def server(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncGenerator[tuple[testing.Server, str], None]:
     """A filled server, and where it serves HTTP."""
     port = free_port()
-    args = ["--http-addr", f"127.0.0.1:{port}"]
+    settings = tmp_path_factory.mktemp("settings") / "loom.toml"
+    settings.write_text('[[bind]]\ntool = "fs:list_dir"\napproval = "always"\n')
+    args = ["--http-addr", f"127.0.0.1:{port}", "--config", str(settings)]
     async with testing.server(args=args) as srv:
         await fill.fill(srv.address)
         yield srv, f"http://127.0.0.1:{port}"
@@ -133,7 +139,9 @@ def screens(base: str) -> tuple[list[str], list[str]]:
     older, prompt = prompts(base, fill.SESSION)[-2:]
     hostile = "a/" + urllib.request.quote(PAYLOAD_AGENT, safe="")
     different = [
+        "",
         "a",
+        "hand?call=1",
         f"{me}/m",
         f"{me}/m?q=bitcoin&sel={record}&limit=50",
         f"{me}/m/{record}?v=2",
@@ -296,6 +304,44 @@ async def test_prompts(seen: Seen) -> None:
     await expect(page.get_by_role("heading", name="Prompt 13 of market")).to_be_visible()
     await page.go_back()
     await expect(page.get_by_role("heading", name="Prompt 14 of market")).to_be_visible()
+
+
+async def test_approval(seen: Seen, server: tuple[testing.Server, str]) -> None:
+    """A call waits for the person at the page, who sees what it would do, and says yes."""
+    page = await seen.open("hand")
+    inbox = page.get_by_role("region", name="Calls that wait")
+    async with loombridge.connect(server[0].address, agent_id="worker", session_id="s1") as ctx:
+
+        async def call() -> loombridge.ToolResult:
+            while True:  # until the server knows that somebody watches
+                answer = await ctx.tool("fs:list_dir", {"path": "."})
+                if answer.success:
+                    return answer
+
+        waiting = asyncio.create_task(call())
+        one = inbox.get_by_role("article", name="fs:list_dir of worker")
+        await expect(one).to_contain_text('{"path":"."}')
+        await expect(one.get_by_role("button", name="yes")).to_have_count(0)
+        await one.get_by_role("button", name="unlock this tab to answer").click()
+        await one.get_by_role("button", name="yes, once").click()
+        assert (await waiting).success
+        await expect(one).to_have_count(0)
+    calls = ask(seen.base, "/v1/audit?agent_id=console&caller_id=worker&page_size=1")
+    assert calls["records"][0]["outcome"] == "AUDIT_OUTCOME_OK"
+    row = page.get_by_role("region", name="Calls, the last first").locator(".row").first
+    await expect(row).to_contain_text("worker")
+    await expect(row).to_contain_text("ok")
+
+
+async def test_now(seen: Seen) -> None:
+    """How many calls there were, and how many failed."""
+    page = await seen.open("")
+    found = ask(seen.base, "/v1/audit?agent_id=console&page_size=1000")["records"]
+    failed = [
+        r for r in found if r["outcome"] not in ("AUDIT_OUTCOME_OK", "AUDIT_OUTCOME_REPLAYED")
+    ]
+    await expect(page.get_by_text(f"{len(found)} calls, {len(failed)} of them")).to_be_visible()
+    await expect(page.get_by_role("link", name="market")).to_be_visible()
 
 
 async def test_lost_connection(seen: Seen, server: tuple[testing.Server, str]) -> None:

@@ -22,9 +22,11 @@ function Rail() {
   const a = agent.value;
   const is = (name: string) => (name === (first === "a" ? { s: "sessions", m: "memory", w: "wires" }[room ?? ""] ?? "agents" : first ?? "now") ? "page" : undefined);
   const rooms: [string, string, string][] = [
+    ["now", "Now", to([])],
     ["agents", "Agents", to(["a"])],
     ["sessions", "Sessions", a ? to(["a", a, "s"]) : to(["a"])],
     ["memory", "Memory", a ? to(["a", a, "m"]) : to(["a"])],
+    ["hand", "Hand", to(["hand"])],
   ];
   return (
     <nav class="rail" aria-label="Rooms">

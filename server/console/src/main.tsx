@@ -2,7 +2,9 @@
 import "./style.css";
 import { options, render } from "preact";
 import { Agents, Frame } from "./frame";
+import { Hand } from "./hand";
 import { Memory } from "./memory";
+import { Now } from "./now";
 import { Prompt } from "./prompt";
 import { RecordPage } from "./record";
 import { path } from "./route";
@@ -27,7 +29,9 @@ function Room() {
   const [first, name, room, id, part, prompt] = path.value;
   switch (first) {
     case undefined:
-      return <Agents />;
+      return <Now />;
+    case "hand":
+      return <Hand />;
     case "a":
       if (!name) return <Agents />;
       if (room === "s") return !id ? <Sessions key={name} agent={name} /> : part === "p" && prompt ? <Prompt key={name + "/" + id} agent={name} session={id} id={prompt} /> : <Session key={name + "/" + id} agent={name} session={id} />;

@@ -1,0 +1,176 @@
+// Now: what goes on, and what is wrong.
+import { useState } from "preact/hooks";
+import { type Call, useCall } from "./api";
+import { count, lasting, words } from "./format";
+import { FirstVisit, agents } from "./frame";
+import { type Audit, good, Inbox, lastCalls } from "./hand";
+import { Shown, Time } from "./parts";
+import { to } from "./route";
+
+export interface Status {
+  version?: string;
+  startTime?: string;
+  durability?: string;
+  storeFormat?: number;
+  authentication?: boolean;
+  tools?: number;
+  store?: { writable?: boolean; problem?: string; damage?: string[]; scrubTime?: string };
+  sandbox?: { setting?: string; tier?: string; layers?: string[]; gaps?: string[]; problems?: string[] };
+  backups?: { last?: { name?: string; createTime?: string; bytes?: string }; failing?: boolean };
+  toolCalls?: Record<string, string>;
+  redacted?: Record<string, string>;
+  bridges?: { name?: string; address?: string; answering?: boolean; away?: boolean }[];
+  retention?: { deletedRecords?: string; deletedSessions?: string; sweepTime?: string; failing?: boolean };
+}
+
+export const statusCall: Call = { method: "GET", path: "/v1/status" };
+
+/** What does not go as it should, in words. */
+export function troubles(s: Status): string[] {
+  return [
+    ...(s.store?.writable === false ? [`The store takes no writes: ${s.store.problem ?? ""}`] : []),
+    ...(s.store?.damage ?? []).map((d) => `Damaged: ${d}`),
+    ...(s.sandbox?.problems ?? []).map((p) => `Sandbox: ${p}`),
+    ...(s.backups?.failing ? ["The last backup failed."] : []),
+    ...(s.retention?.failing ? ["Deleting what is too old fails."] : []),
+    ...(s.bridges ?? []).filter((b) => !b.answering && !b.away).map((b) => `The server ${b.name} at ${b.address} does not answer.`),
+  ];
+}
+
+export function Now() {
+  const status = useCall<Status>(statusCall, 5);
+  return (
+    <>
+      <h1>Now</h1>
+      <Shown from={status}>
+        {(s) => {
+          const wrong = troubles(s);
+          return (
+            <>
+              {wrong.length ? wrong.map((t) => <p key={t} class="trouble" role="alert">{t}</p>) : <p>All is well. Running {s.startTime && lasting((Date.now() - Date.parse(s.startTime)) / 1000 + "s")}, version <span class="name">{s.version}</span>.</p>}
+              {!agents.value.length && <FirstVisit />}
+            </>
+          );
+        }}
+      </Shown>
+      <Inbox />
+      <Hour />
+      <Recent />
+    </>
+  );
+}
+
+/** The calls of the last hour, by the minute. */
+function Hour() {
+  const [call, setCall] = useState(lastCalls);
+  const found = useCall<{ records?: Audit[]; nextPageToken?: string }>(call, 5);
+  const minute = Math.floor(Date.now() / 60_000);
+  if (call.query?.start_time !== lastCalls().query?.start_time) setCall(lastCalls);
+  return (
+    <section>
+      <h2>Calls of tools in the last hour, by the minute</h2>
+      <Shown from={found}>
+        {(data) => {
+          const records = data.records ?? [];
+          const sums = Array.from({ length: 60 }, () => [0, 0] as [number, number]);
+          for (const r of records) {
+            const at = 59 - (minute - Math.floor(Date.parse(r.createTime ?? "") / 60_000));
+            if (sums[at]) sums[at][good(r.outcome) ? 0 : 1]++;
+          }
+          const most = Math.max(1, ...sums.map(([a, b]) => a + b));
+          const failed = records.filter((r) => !good(r.outcome));
+          return (
+            <>
+              <p class="figures">
+                <b>{count(records.length)}</b>{data.nextPageToken && " or more"} calls, <b class={failed.length ? "failed" : ""}>{count(failed.length)}</b> of them failed or were refused
+              </p>
+              <div class="chart">
+                <div class="axis muted" aria-hidden="true">
+                  <span>{most}</span>
+                  <span>0</span>
+                </div>
+                <svg viewBox="0 0 600 60" preserveAspectRatio="none" class="hour" role="img" aria-label={`${records.length} calls in the last hour`}>
+                  {sums.map(([ok, not], i) => (
+                    <g key={i}>
+                      <title>{`${59 - i} min ago: ${ok} ok, ${not} not`}</title>
+                      <rect x={i * 10} width="10" height="60" class="hit" />
+                      <rect class="k-accent" x={i * 10 + 1} width="8" y={60 - (60 * ok) / most} height={(60 * ok) / most} />
+                      <rect class="k-failed" x={i * 10 + 1} width="8" y={60 - (60 * (ok + not)) / most} height={(60 * not) / most} />
+                    </g>
+                  ))}
+                </svg>
+              </div>
+              {failed.slice(0, 5).map((r) => (
+                <p key={r.number} class="cut">
+                  <Time at={r.createTime} /> <a href={to(["hand"], { call: r.number })}>{r.tool}</a> <span class="failed">{words(r.outcome, "AUDIT_OUTCOME")}</span> {r.code} <span class="name">{r.agentId}</span>
+                </p>
+              ))}
+            </>
+          );
+        }}
+      </Shown>
+    </section>
+  );
+}
+
+interface Info {
+  sessionId: string;
+  lastPosition?: string;
+  updateTime?: string;
+}
+
+/** The open sessions of the first agents. */
+function Recent() {
+  const first = agents.value.slice(0, 8);
+  if (!first.length) return null;
+  return (
+    <section>
+      <h2>Open sessions</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Open sessions">
+        <table>
+          <thead>
+            <tr>
+              <th>agent</th>
+              <th>session</th>
+              <th class="n">entries</th>
+              <th>last used</th>
+            </tr>
+          </thead>
+          <tbody>
+            {first.map((a) => (
+              <Of key={a} agent={a} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {agents.value.length > 8 && (
+        <p>
+          <a href={to(["a"])}>{agents.value.length - 8} more agents</a>
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Of({ agent }: { agent: string }) {
+  const found = useCall<{ sessions?: Info[] }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent } }, 5);
+  const rows = [...(found.data?.sessions ?? [])].sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? "")).slice(0, 4);
+  return (
+    <>
+      {rows.map((s) => (
+        <tr key={s.sessionId}>
+          <td class="name">{agent}</td>
+          <td>
+            <a class="name" href={to(["a", agent, "s", s.sessionId])}>
+              {s.sessionId}
+            </a>
+          </td>
+          <td class="n">{count(s.lastPosition)}</td>
+          <td>
+            <Time at={s.updateTime} />
+          </td>
+        </tr>
+      ))}
+    </>
+  );
+}
