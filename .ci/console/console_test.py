@@ -22,6 +22,8 @@ from loombridge import testing
 
 AXE = Path(os.environ["AXE"]).read_text()
 PAYLOAD_AGENT = fill.PAYLOADS[0]
+# What a busy machine may take for what is done in a moment.
+expect.set_options(timeout=30_000)
 CREDENTIALS = """
 [[credential]]
 token = "{}"
@@ -142,6 +144,8 @@ def screens(base: str) -> tuple[list[str], list[str]]:
         "",
         "a",
         "hand?call=1",
+        f"{me}/w",
+        "house",
         f"{me}/m",
         f"{me}/m?q=bitcoin&sel={record}&limit=50",
         f"{me}/m/{record}?v=2",
@@ -333,6 +337,34 @@ async def test_approval(seen: Seen, server: tuple[testing.Server, str]) -> None:
     await expect(row).to_contain_text("ok")
 
 
+async def test_wires(seen: Seen, server: tuple[testing.Server, str]) -> None:
+    """Events of before and those that come, messages, spawned agents."""
+    page = await seen.open("a/analyst/w?topic=market.closed")
+    events = page.get_by_role("region", name="Events, the last first").locator(".row")
+    await expect(events).to_have_count(3)
+    async with loombridge.connect(server[0].address, agent_id="clerk") as ctx:
+        await ctx.emit("market.closed", {"day": "the next", "note": fill.PAYLOADS[2]})
+    await expect(events).to_have_count(4)
+    await expect(events.first).to_contain_text("the next")
+    await events.first.click()
+    await expect(page.get_by_role("complementary")).to_contain_text("the 4. of its topic")
+    await expect(page.get_by_role("region", name="Spawned agents")).to_contain_text("checker")
+    await expect(page.get_by_role("region", name="Messages")).to_contain_text("The report is filed")
+
+
+async def test_house(seen: Seen) -> None:
+    """What the server says of itself, and how much each memory holds."""
+    page = await seen.open("house")
+    status = ask(seen.base, "/v1/status")
+    await expect(page.locator(".facts").first).to_contain_text(status["version"])
+    held = page.get_by_role("region", name="What memories hold")
+    for scope in ask(seen.base, "/v1/scopes")["scopes"]:
+        name = next(iter(scope["owner"].values()))
+        row = held.get_by_role("row").filter(has=page.get_by_role("cell", name=name, exact=True))
+        await expect(row).to_contain_text(scope["records"])
+    await expect(page.get_by_text("makes no backups")).to_be_visible()
+
+
 async def test_now(seen: Seen) -> None:
     """How many calls there were, and how many failed."""
     page = await seen.open("")
@@ -349,10 +381,10 @@ async def test_lost_connection(seen: Seen, server: tuple[testing.Server, str]) -
     page = await seen.open("a/analyst/s")
     await expect(page.get_by_role("link", name="market")).to_be_visible()
     await server[0].kill9()
-    await expect(page.get_by_role("status")).to_contain_text("does not answer", timeout=20_000)
+    await expect(page.get_by_role("status")).to_contain_text("does not answer")
     await expect(page.get_by_role("link", name="market")).to_be_visible()
     await server[0].start()
-    await expect(page.get_by_role("status")).to_have_text("live", timeout=20_000)
+    await expect(page.get_by_role("status")).to_have_text("live")
     seen.wrong.clear()  # the browser may tell of connections that were refused
 
 

@@ -143,6 +143,7 @@ async def work(ctx: loombridge.Client) -> None:
     await ctx.tool("fs:read_file", {"path": "notes.md"})
     await ctx.tool("fs:list_dir", {"path": "."})
     await ctx.tool("fs:read_file", {"path": "missing.md"})
+    await ctx.spawn("checker", goal=f"Check the candles. {PAYLOADS[2]}")
     for n in range(3):
         await ctx.emit("market.closed", {"day": n, "note": PAYLOADS[n]})
 
@@ -163,6 +164,7 @@ async def fill(address: str, rounds: int = 14, fillers: int = 40) -> None:
     async with loombridge.connect(address, agent_id="clerk", session_id="inbox") as ctx:
         await ctx.memory_save("The clerk files what the analyst writes.")
         await ctx.context.append({"role": "user", "content": "File the report."})
+        await ctx.send(AGENT, f"The report is filed. {PAYLOADS[0]}")
 
 
 if __name__ == "__main__":

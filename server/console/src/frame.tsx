@@ -27,6 +27,8 @@ function Rail() {
     ["sessions", "Sessions", a ? to(["a", a, "s"]) : to(["a"])],
     ["memory", "Memory", a ? to(["a", a, "m"]) : to(["a"])],
     ["hand", "Hand", to(["hand"])],
+    ["wires", "Wires", a ? to(["a", a, "w"]) : to(["a"])],
+    ["house", "House", to(["house"])],
   ];
   return (
     <nav class="rail" aria-label="Rooms">

@@ -3,6 +3,7 @@ import "./style.css";
 import { options, render } from "preact";
 import { Agents, Frame } from "./frame";
 import { Hand } from "./hand";
+import { House } from "./house";
 import { Memory } from "./memory";
 import { Now } from "./now";
 import { Prompt } from "./prompt";
@@ -10,6 +11,7 @@ import { RecordPage } from "./record";
 import { path } from "./route";
 import { Session, Sessions, StepPage } from "./sessions";
 import { BlobPage } from "./step";
+import { Wires } from "./wires";
 
 // Characters that have no shape, or turn others around, are written as code points in every
 // text: what a page shows is what is there.
@@ -32,9 +34,12 @@ function Room() {
       return <Now />;
     case "hand":
       return <Hand />;
+    case "house":
+      return <House />;
     case "a":
       if (!name) return <Agents />;
       if (room === "s") return !id ? <Sessions key={name} agent={name} /> : part === "p" && prompt ? <Prompt key={name + "/" + id} agent={name} session={id} id={prompt} /> : <Session key={name + "/" + id} agent={name} session={id} />;
+      if (room === "w") return <Wires key={name} agent={name} />;
       if (room === "step" && id) return <StepPage agent={name} id={id} />;
       if (room === "blob" && id) return <BlobPage agent={name} name={id} />;
       if (room === "m") return id ? <RecordPage key={name + "/" + id} agent={name} id={id} /> : <Memory key={name} agent={name} />;

@@ -1,0 +1,215 @@
+// House: whether the server is well, what fills it, and its copies.
+import { useState } from "preact/hooks";
+import { type Call, Failure, listen, useCall } from "./api";
+import { bytes, count, lasting } from "./format";
+import { agent } from "./route";
+import { Bar, editing, Line, question, Shown, Time, Trouble } from "./parts";
+import { type Status, statusCall, troubles } from "./now";
+
+interface Scope {
+  owner: { agentId?: string; userId?: string; spaceId?: string };
+  records?: string;
+  archived?: string;
+  bytes?: string;
+}
+
+interface Backup {
+  name: string;
+  createTime?: string;
+  bytes?: string;
+  newBytes?: string;
+}
+
+export function House() {
+  const status = useCall<Status>(statusCall, 5);
+  return (
+    <>
+      <h1>House</h1>
+      <Shown from={status}>
+        {(s) => (
+          <>
+            {troubles(s).map((t) => (
+              <p key={t} class="trouble" role="alert">
+                {t}
+              </p>
+            ))}
+            <Facts of={s} />
+          </>
+        )}
+      </Shown>
+      <Backups />
+      <Disk />
+      <Blobs />
+    </>
+  );
+}
+
+function Facts({ of }: { of: Status }) {
+  const sums = (map: Record<string, string> | undefined) =>
+    Object.entries(map ?? {})
+      .map(([name, n]) => `${name} ${count(n)}`)
+      .join(", ");
+  const rows: [string, unknown][] = [
+    ["version", of.version],
+    ["running", of.startTime && lasting((Date.now() - Date.parse(of.startTime)) / 1000 + "s")],
+    ["durability", of.durability],
+    ["store", of.store?.writable === false ? "takes no writes" : `takes writes, format ${of.storeFormat}`],
+    ["read back", of.store?.scrubTime ? <Time at={of.store.scrubTime} /> : "not since it was started"],
+    ["callers", of.authentication ? "need credentials" : "need none: whoever reaches the address may do everything"],
+    ["sandbox", `${of.sandbox?.tier ?? "off"}: ${(of.sandbox?.layers ?? []).join(", ")}`],
+    ["not walled", (of.sandbox?.gaps ?? []).join("; ")],
+    ["tools", count(of.tools)],
+    ["calls", sums(of.toolCalls)],
+    ["secrets", sums(of.redacted)],
+    ["deleted", of.retention && `${count(of.retention.deletedRecords)} records, ${count(of.retention.deletedSessions)} sessions by their age`],
+    ["servers", (of.bridges ?? []).map((b) => `${b.name} at ${b.address}: ${b.answering ? "answers" : b.away ? "away" : "does not answer"}`).join("; ")],
+  ];
+  return (
+    <dl class="facts">
+      {rows
+        .filter(([, v]) => v)
+        .map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value as string}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
+/** The copies of the store, and a button that makes one. */
+function Backups() {
+  const list = useCall<{ backups?: Backup[] }>({ method: "GET", path: "/v1/backups", query: { page_size: 100 } }, 10);
+  const [progress, setProgress] = useState("");
+  const [problem, setProblem] = useState<Failure>();
+  const off = list.error?.reason === "NO_BACKUP_FOLDER";
+  const call: Call = { method: "POST", path: "/v1/backups", body: {} };
+  const make = () =>
+    (question.value = {
+      title: "Make a backup now?", what: <p>It copies what has changed since the last one into the server's folder of backups, while calls go on.</p>, yes: "make it",
+      then: async () => {
+        setProblem(undefined);
+        listen<{ bytesDone?: string; bytesTotal?: string; backup?: Backup }>(call, new AbortController().signal, (m) => {
+          setProgress(m.backup ? `${m.backup.name} is made` : `${bytes(m.bytesDone)} of ${bytes(m.bytesTotal)}`);
+          if (m.backup) list.reload();
+        }).catch(setProblem);
+      },
+    });
+  return (
+    <section>
+      <div class="head">
+        <h2>Backups</h2>
+        {editing.value && !off && <button onClick={make}>make one now</button>}
+      </div>
+      <p role="status">{progress}</p>
+      {problem && <Trouble of={problem} />}
+      {off ? (
+        <>
+          <p class="note">This server makes no backups. It does when it is started with a folder for them:</p>
+          <Line text="loom-bridge-server --backup-dir /var/backups/loom" />
+        </>
+      ) : (
+        <Shown from={list}>
+          {(data) =>
+            data.backups?.length ? (
+              <div class="scroll" tabIndex={0} role="region" aria-label="Backups">
+                <table>
+                  <thead>
+                    <tr>
+                      <th>backup</th>
+                      <th>made</th>
+                      <th class="n">bytes</th>
+                      <th class="n">new</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {data.backups.map((b) => (
+                      <tr key={b.name}>
+                        <td class="name">{b.name}</td>
+                        <td>
+                          <Time at={b.createTime} />
+                        </td>
+                        <td class="n">{bytes(b.bytes)}</td>
+                        <td class="n">{bytes(b.newBytes)}</td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </div>
+            ) : (
+              <p class="note">There is no backup yet.</p>
+            )
+          }
+        </Shown>
+      )}
+    </section>
+  );
+}
+
+/** Whose memories there are, the largest first. */
+function Disk() {
+  const found = useCall<{ scopes?: Scope[]; nextPageToken?: string }>({ method: "GET", path: "/v1/scopes", query: { page_size: 1000 } }, 10);
+  return (
+    <section>
+      <h2>What memories hold</h2>
+      <Shown from={found}>
+        {(data) => {
+          const size = (s: Scope) => Number(s.bytes ?? 0) || Number(s.records ?? 0);
+          const rows = [...(data.scopes ?? [])].sort((a, b) => size(b) - size(a));
+          const most = Math.max(1, ...rows.map(size));
+          return (
+            <div class="scroll" tabIndex={0} role="region" aria-label="What memories hold">
+              <table>
+                <thead>
+                  <tr>
+                    <th>whose</th>
+                    <th class="n">records</th>
+                    <th class="n">archived</th>
+                    <th class="n">bytes</th>
+                    <th>share</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {rows.slice(0, 100).map((s) => {
+                    const name = s.owner.agentId ?? s.owner.userId ?? s.owner.spaceId ?? "";
+                    return (
+                      <tr key={JSON.stringify(s.owner)}>
+                        <td class="name">{name}</td>
+                        <td class="n">{count(s.records)}</td>
+                        <td class="n">{count(s.archived)}</td>
+                        <td class="n">{s.bytes ? bytes(s.bytes) : "–"}</td>
+                        <td class="wide">
+                          <Bar part={size(s)} of={most} kind="accent" />
+                        </td>
+                      </tr>
+                    );
+                  })}
+                </tbody>
+              </table>
+            </div>
+          );
+        }}
+      </Shown>
+    </section>
+  );
+}
+
+/** The long results of the agent that is looked at. */
+function Blobs() {
+  const name = agent.value;
+  const found = useCall<{ usage?: { count?: string; bytes?: string; maxBytes?: string } }>(name ? { method: "GET", path: "/v1/blobs", query: { agent_id: name, page_size: 1 } } : undefined);
+  const usage = found.data?.usage;
+  if (!usage) return null;
+  return (
+    <section>
+      <h2>
+        Long results of <span class="name">{name}</span>
+      </h2>
+      <p class="figures">
+        <b>{count(usage.count)}</b> results of <b>{bytes(usage.bytes)}</b>
+        {usage.maxBytes && `, at most ${bytes(usage.maxBytes)}`}
+      </p>
+    </section>
+  );
+}
