@@ -164,6 +164,14 @@ wheels: build-static $(RUN_STAMP) ## Make dist/, from which pip installs the Pyt
 wheel-test: wheels ## Install dist/ with pip in a new environment, and run the README's program
 	$(PYTHON) -B .ci/wheel_test.py $(DIST)
 
+.PHONY: npm
+npm: build-static ts-build ## Add to dist/ what npm installs: the TypeScript client and the server
+	@$(PYTHON) -B .ci/npm.py $(DIST) $(SERVER) $(wildcard $(MODEL) $(MODEL:.model=.NOTICE))
+
+.PHONY: npm-test
+npm-test: npm ## Install dist/ with npm in a new folder, and run the program of the TypeScript client's page
+	$(VENV)/bin/python -B .ci/npm_test.py $(DIST)
+
 .PHONY: install
 install: build-static ## Put the server and its model on the PATH: PREFIX=/usr/local, DESTDIR=
 	install -D -m 0755 $(SERVER) '$(DESTDIR)$(PREFIX)/bin/loom-bridge-server'

@@ -1,8 +1,10 @@
-"""Makes the packages for npm: the client with its command, and the server of one platform.
+"""Writes the packages for npm: the client with its command, and the server of one platform.
 
 The client is what clients/typescript/run has built. It names the packages of all platforms as
-optional dependencies, of which npm installs the one that fits. The same files give the same
-bytes.
+optional dependencies, of which npm installs the one that fits. The server's package has the binary
+of `make build-static` with the model of embeddings beside it. The same files give the same bytes.
+
+Usage: npm.py FOLDER BINARY FILE...
 """
 
 import json
@@ -15,18 +17,13 @@ import wheel
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "clients/typescript"
-CPUS = {"amd64": "x64", "arm64": "arm64"}
+CPUS = {"x86_64": "x64", "aarch64": "arm64"}
+"""As npm calls them."""
+WHEN = 499162500
+"""The time of all files, as `npm pack` has it."""
 
 
-def manifest() -> dict[str, object]:
-    """Return the package.json of the client's tree."""
-    made = json.loads((CLIENT / "package.json").read_text())
-    if made["version"] != wheel.version():
-        sys.exit(f"clients/typescript has version {made['version']}, clients/python another one")
-    return made
-
-
-def pack(folder: Path, about: dict[str, object], files: dict[str, Path], when: int) -> Path:
+def pack(folder: Path, about: dict[str, object], files: dict[str, Path]) -> Path:
     """Write a package as `npm pack` names it, and return its path."""
     name = str(about["name"]).removeprefix("@").replace("/", "-")
     target = folder / f"{name}-{about['version']}.tgz"
@@ -34,37 +31,42 @@ def pack(folder: Path, about: dict[str, object], files: dict[str, Path], when: i
         described = Path(scratch, "package.json")
         described.write_text(json.dumps(about, indent=2) + "\n")
         inside = files | {"package.json": described, "LICENSE": ROOT / "LICENSE"}
-        archive = image.layer({f"package/{name}": file for name, file in inside.items()}, when)
+        archive = image.layer({f"package/{name}": file for name, file in inside.items()}, WHEN)
     target.write_bytes(image.packed(archive))
     return target
 
 
-def client(folder: Path, when: int) -> Path:
-    """Write the client."""
-    about = manifest()
-    about.pop("devDependencies")
-    about["optionalDependencies"] = {
-        f"@loom-bridge/linux-{cpu}": about["version"] for cpu in CPUS.values()
-    }
-    kept = [CLIENT / "README.md"]
-    for part in about["files"]:
-        kept += [file for file in CLIENT.glob(f"{part}/**/*") if file.is_file()]
+def write(folder: Path, binary: Path, beside: list[Path]) -> list[Path]:
+    """Write both packages, and return their paths."""
+    client = json.loads((CLIENT / "package.json").read_text())
+    version = client["version"]
+    if version != wheel.version():
+        sys.exit(f"clients/typescript has version {version}, clients/python {wheel.version()}")
     if not (CLIENT / "build/index.js").exists():
         sys.exit("clients/typescript is not built: run make ts-build")
-    return pack(folder, about, {str(file.relative_to(CLIENT)): file for file in kept}, when)
-
-
-def server(folder: Path, arch: str, files: dict[str, Path], when: int) -> Path:
-    """Write the server's package: the binary with the model beside it, and what belongs to them."""
-    cpu = CPUS[arch]
-    about = {
-        "name": f"@loom-bridge/linux-{cpu}",
-        "version": manifest()["version"],
+    cpu = wheel.platform(binary).split("_", 3)[3]
+    client["optionalDependencies"] = {f"@loom-bridge/linux-{one}": version for one in CPUS.values()}
+    del client["devDependencies"]
+    kept = [file for part in client["files"] for file in CLIENT.glob(f"{part}/**/*")]
+    kept = [CLIENT / "README.md", *(file for file in kept if file.is_file())]
+    server = {
+        "name": f"@loom-bridge/linux-{CPUS[cpu]}",
+        "version": version,
         "description": f"The server of Loom Bridge for Linux on {cpu}: loom-bridge starts it",
         "license": "Apache-2.0",
         "os": ["linux"],
-        "cpu": [cpu],
+        "cpu": [CPUS[cpu]],
         "libc": ["glibc"],
     }
-    places = {name if name == "NOTICE" else f"bin/{name}": file for name, file in files.items()}
-    return pack(folder, about, places, when)
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        pack(folder, client, {str(file.relative_to(CLIENT)): file for file in kept}),
+        pack(folder, server, {f"bin/{file.name}": file for file in (binary, *beside)}),
+    ]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    for made in write(Path(sys.argv[1]), Path(sys.argv[2]), [Path(file) for file in sys.argv[3:]]):
+        print(f"{made} ({made.stat().st_size >> 10} KiB)")

@@ -167,8 +167,7 @@ def main(
         packed = image.layer({f"{base}/{name}": file for name, file in unpacked.items()}, when)
         (folder / f"{base}.tar.gz").write_bytes(image.packed(packed))
 
-        npm.client(folder, when)
-        npm.server(folder, arch, {file.name: file for file in (binary, beside, notice)}, when)
+        npm.write(folder, binary, [beside, notice])
 
         variables = {"VERSION": version, "ARCH": arch, "LIBC": f"{major}.{minor}"}
         packages(folder, variables | {"SOURCE_DATE_EPOCH": str(when)}, files | about)
