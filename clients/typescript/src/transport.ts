@@ -80,6 +80,8 @@ export class Wire implements Transport {
     this.#headers = { "loom-json": "text" };
     for (const [name, value] of [
       ["loom-agent-id", named("agentId", options.agentId)],
+      // By this a balancer sends the calls of one agent to one server, whatever client makes them.
+      ["loom-agent", options.agentId && quoted(options.agentId)],
       ["loom-session-id", named("sessionId", options.sessionId)],
       ["authorization", token && `Bearer ${named("token", token)}`],
     ] as const) {
@@ -245,6 +247,12 @@ function named(what: string, value: string | undefined): string | undefined {
     throw new TypeError(`${what} must be printable ASCII without blanks around it, since it travels as metadata`);
   }
   return value;
+}
+
+/** Returns an id as clients in Python write it, too. */
+function quoted(id: string): string {
+  const hex = (char: string): string => `%${char.charCodeAt(0).toString(16).toUpperCase()}`;
+  return encodeURIComponent(id).replaceAll("%2F", "/").replace(/[!'()*]/g, hex);
 }
 
 function files(tls: Tls): ConnectionOptions {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer as createHttp2Server, type IncomingHttpHeaders } from "node:http2";
 import { createServer, connect as netConnect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -356,6 +357,22 @@ test("a broken connection: what only reads, or has a request id, is repeated", a
     }
   }
   assert.equal(broken, 3);
+});
+
+test("a call says who calls, also to a balancer", async () => {
+  const told: IncomingHttpHeaders[] = [];
+  const balancer = createHttp2Server().on("stream", (stream, headers) => {
+    told.push(headers);
+    stream.respond({ "content-type": "application/grpc+proto", "grpc-status": "14" }, { endStream: true });
+  });
+  await new Promise<void>((resolve) => balancer.listen(0, "127.0.0.1", () => resolve()));
+  after(() => balancer.close());
+  const address = `127.0.0.1:${(balancer.address() as { port: number }).port}`;
+  await using loom = connect({ address, agentId: "it's a/b (1)", sessionId: "s", token: "t" });
+  await refusal(ServerUnreachableError, loom.memorySave("x", { timeoutMs: 20_000 }));
+  const said = ["loom-agent-id", "loom-agent", "loom-session-id", "authorization"].map((name) => told[0]![name]);
+  assert.deepEqual(said, ["it's a/b (1)", "it%27s%20a/b%20%281%29", "s", "Bearer t"]);
+  assert.match(String(told[0]!["grpc-timeout"]), /^\d+m$/);
 });
 
 test("a server with tokens", async () => {
