@@ -1,12 +1,9 @@
 """The store itself: LangGraph's operations, embedded here and carried out on the server."""
 
 import asyncio
-import functools
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, cast
 
 from langgraph.store.base import (
     BaseStore,
@@ -26,13 +23,12 @@ from langgraph.store.base import (
 )
 
 import loombridge
-from loombridge import _values
+from loombridge import _loops, _values
 from loombridge.langgraph import (
     _coalescer,
     _collection,
     _items,
     _leases,
-    _loops,
     _measures,
     _search,
     _turns,
@@ -45,7 +41,7 @@ _WHOLE = "$"
 """The path of a whole value."""
 
 
-class LoomBridgeStore(BaseStore):
+class LoomBridgeStore(_loops.Adapter, BaseStore):
     """A LangGraph store whose items are records of long-term memory.
 
     Any thread and any event loop may use it; `close` it, or use it in a `with` or `async
@@ -117,23 +113,7 @@ class LoomBridgeStore(BaseStore):
         self._coalescer = _coalescer.ReadCoalescer()
         self._space = embedding_space or self._default_space()
         self._user_id = user_id
-        self._loop: _loops.OwnLoop | _loops.ClientLoop
-        if isinstance(server, loombridge.Client):
-            if agent_id not in (None, server.agent_id):
-                raise ValueError("a client brings its own agent_id")
-            self._loop = _loops.ClientLoop(server)
-        else:
-            connect = functools.partial(
-                loombridge.connect,
-                server,
-                agent_id=agent_id or AGENT,
-                token=token,
-                tls=tls,
-                timeout=timeout,
-            )
-            connect()  # Wrong arguments are reported now; it connects when awaited.
-            self._loop = _loops.OwnLoop(connect)
-        self._end = weakref.finalize(self, self._loop.close)
+        self._open(server, agent_id, AGENT, {"token": token, "tls": tls, "timeout": timeout})
 
     def _default_space(self) -> str:
         if self.index_config is None or self.embeddings is None:
@@ -255,40 +235,6 @@ class LoomBridgeStore(BaseStore):
             space=self._space,
             ttl=None if op.ttl is None else timedelta(minutes=op.ttl),
         )
-
-    def close(self) -> None:
-        """End the connection, unless it is that of a client; twice is fine."""
-        self._end()
-
-    async def aclose(self) -> None:
-        """End the connection, unless it is that of a client; twice is fine."""
-        await asyncio.to_thread(self._end)
-
-    def __enter__(self) -> Self:
-        """Return the store itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the store."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Return the store itself."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the store."""
-        await self.aclose()
 
 
 class _Work:
