@@ -1,0 +1,147 @@
+"""The session for the OpenAI Agents SDK, on the real server."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+import pytest
+
+pytest.importorskip("agents", reason="the SDK is not part of the lowest environment")
+
+from agents import Agent, RunConfig, Runner, SessionSettings
+from agents.testing import ScriptedModel, assistant_message
+
+import loombridge
+from loombridge import testing
+from loombridge.openai_agents import LoomBridgeSession
+
+QUIET = RunConfig(tracing_disabled=True)
+
+
+def said(text: str) -> Any:
+    return {"role": "user", "content": text}
+
+
+def texts(items: object) -> list[str]:
+    return [item["content"] for item in cast("list[dict[str, str]]", items)]
+
+
+@pytest.fixture
+async def session(srv: testing.Server) -> AsyncGenerator[LoomBridgeSession, None]:
+    async with LoomBridgeSession("ann", srv.address) as session:
+        yield session
+
+
+async def test_items_come_back_in_order(session: LoomBridgeSession, srv: testing.Server) -> None:
+    await session.add_items([said("a"), said("b")])
+    await session.add_items([])
+    await session.add_items([said("c")])
+    assert texts(await session.get_items()) == ["a", "b", "c"]
+    assert texts(await session.get_items(2)) == ["b", "c"]
+    assert await session.get_items(0) == []
+    assert await session.pop_item() == said("c")
+    async with LoomBridgeSession("bob", srv.address) as other:
+        assert await other.get_items() == []
+        assert await other.pop_item() is None
+    async with LoomBridgeSession("ann", srv.address, session_settings={"limit": 1}) as again:
+        assert texts(await again.get_items()) == ["b"]
+        assert again.session_settings == SessionSettings(limit=1)
+    await session.clear_session()
+    assert await session.get_items() == []
+
+
+async def test_an_item_is_exact_and_may_be_long(
+    session: LoomBridgeSession, srv: testing.Server
+) -> None:
+    long = said("é*\x00" * 300_000)
+    odd = {"content": "\ud800 half", "type": "x", "deep": [[{"n": 0.1}]]}
+    await session.add_items([said("a"), long, cast("Any", odd)])
+    assert await session.get_items() == [said("a"), long, odd]
+    assert await session.get_items(2) == [long, odd]
+    await session.pop_item()
+    assert await session.pop_item() == long
+    assert await session.get_items() == [said("a")]
+    async with loombridge.connect(srv.address, agent_id="openai-agents") as ctx:
+        assert len(await ctx.memory.list()) == 1
+
+
+async def test_two_who_pop_get_different_items(session: LoomBridgeSession) -> None:
+    await session.add_items([said(str(n)) for n in range(8)])
+    popped = await asyncio.gather(*(session.pop_item() for _ in range(8)))
+    assert sorted(texts(popped)) == [str(n) for n in range(8)]
+    assert await session.pop_item() is None
+
+
+async def test_a_history_is_replaced_in_one_commit(
+    session: LoomBridgeSession, srv: testing.Server
+) -> None:
+    async with loombridge.connect(srv.address, agent_id="openai-agents") as ctx:
+        await session.add_items([said(str(n)) for n in range(5)])
+        old = await ctx.memory.list()
+        replaced = session._atomic_replace_items([said("sum")])  # pyright: ignore[reportPrivateUsage]  the SDK calls it
+        assert await replaced
+        await session.add_items([said("after")])
+        assert texts(await session.get_items()) == ["sum", "after"]
+        assert texts(await session.get_items(1)) == ["after"]
+        left = await ctx.memory.list()
+        assert not {record.id for record in old} & {record.id for record in left}
+        assert len(left) == 3
+        await session.clear_session()
+        assert await ctx.memory.list() == []
+
+
+# As if a process had been killed behind the commit, and another had added meanwhile.
+async def test_what_a_replacement_left_is_not_seen(
+    session: LoomBridgeSession, srv: testing.Server
+) -> None:
+    async with loombridge.connect(srv.address, agent_id="openai-agents") as ctx:
+        await session.add_items([said("old"), said("older")])
+        first, last = await ctx.memory.list()
+        await session.add_items([said("meanwhile")])
+
+        def draft(text: str, **about: object) -> loombridge.RecordDraft:
+            return loombridge.RecordDraft(
+                text=text, kind=first.kind, session_id="ann", metadata={"openai": about}
+            )
+
+        drafts = [draft('{"content":"sum"}', batch="b"), draft("-", batch="b", through=last.id)]
+        await ctx.memory.save_many(drafts[:1])
+        assert texts(await session.get_items()) == ["old", "older", "meanwhile"]
+        await ctx.memory.save_many(drafts)
+        assert texts(await session.get_items())[-1:] == ["meanwhile"]
+        assert "old" not in texts(await session.get_items())
+        await session.clear_session()
+        assert await session.get_items() == []
+
+
+async def test_an_agent_goes_on_where_a_killed_server_stopped(srv: testing.Server) -> None:
+    model = ScriptedModel()
+    agent = Agent(name="desk", model=model)
+    async with LoomBridgeSession("ann", srv.address) as session:
+        model.enqueue([assistant_message("Noted.")])
+        await Runner.run(agent, "I like pears", session=session, run_config=QUIET)
+    await srv.kill9()
+    await srv.start()
+    async with LoomBridgeSession("ann", srv.address) as session:
+        model.enqueue([assistant_message("Pears.")])
+        result = await Runner.run(agent, "What do I like?", session=session, run_config=QUIET)
+        assert result.final_output == "Pears."
+        assert texts(await session.get_items())[0] == "I like pears"
+    async with loombridge.connect(srv.address, agent_id="openai-agents") as ctx:
+        assert "I like pears" in (await ctx.memory_query("who likes pears"))[0].text
+
+
+async def test_other_event_loops_and_threads_may_use_it(session: LoomBridgeSession) -> None:
+    def elsewhere() -> None:
+        asyncio.run(session.add_items([said("there")]))
+
+    await asyncio.to_thread(elsewhere)
+    await asyncio.to_thread(elsewhere)
+    assert texts(await session.get_items()) == ["there", "there"]
+
+
+def test_wrong_settings_are_refused(srv: testing.Server) -> None:
+    with pytest.raises(ValueError, match="session_id"):
+        LoomBridgeSession("", srv.address)
+    with pytest.raises(TypeError, match="limitt"):
+        LoomBridgeSession("ann", srv.address, session_settings={"limitt": 1})
