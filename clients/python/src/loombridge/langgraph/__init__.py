@@ -1,18 +1,20 @@
-"""LangGraph's store on Loom Bridge: what graphs remember, in long-term memory.
+"""LangGraph's store and checkpointer on Loom Bridge: what graphs remember, and where they are.
 
-    from loombridge.langgraph import LoomBridgeStore
+    from loombridge.langgraph import LoomBridgeSaver, LoomBridgeStore
 
-    with LoomBridgeStore("127.0.0.1:50051", agent_id="assistant") as store:
+    server = "127.0.0.1:50051"
+    with LoomBridgeStore(server) as store, LoomBridgeSaver(server) as saver:
         store.put(("users", "ann"), "food", {"text": "Ann likes pears"})
         store.search(("users",), query="what does Ann eat")
-        graph = builder.compile(store=store)
+        graph = builder.compile(store=store, checkpointer=saver)
 
-It keeps the contract of `langgraph.store.base.BaseStore` as LangGraph's own
-`InMemoryStore` does, and needs no index to search by words. Install it with
-`pip install "loombridge[langgraph]"`.
+The store keeps the contract of `langgraph.store.base.BaseStore` as LangGraph's own
+`InMemoryStore` does, and needs no index to search by words; the checkpointer keeps that of
+`BaseCheckpointSaver`. Install both with `pip install "loombridge[langgraph]"`.
 """
 
 try:
+    from loombridge.langgraph._saver import LoomBridgeSaver
     from loombridge.langgraph._store import LoomBridgeStore
 except ModuleNotFoundError as err:
     if (err.name or "").partition(".")[0] not in ("langgraph", "langchain_core"):
@@ -21,4 +23,4 @@ except ModuleNotFoundError as err:
         'loombridge.langgraph needs LangGraph\'s stores: pip install "loombridge[langgraph]"'
     ) from err
 
-__all__ = ["LoomBridgeStore"]
+__all__ = ["LoomBridgeSaver", "LoomBridgeStore"]

@@ -4,7 +4,7 @@
 
     with Memory("127.0.0.1:50051") as memory:
         memory.add("Ann likes pears", user_id="ann")
-        memory.search("what does Ann like", filters={"user_id": "ann"})["results"]
+        found = memory.search("pears", filters={"user_id": "ann"})["results"]
 
 Methods, arguments and results are as in mem0ai 2.2.1, and the ids of `search` and
 `get_all` may also be given as before 2.0, `user_id="ann"`. No model is called, so `infer` is
