@@ -1,11 +1,13 @@
 """Every example runs: against the real binary, in an interpreter of its own."""
 
 import asyncio
+import importlib
 import json
 import os
 import re
 import signal
 import sys
+import textwrap
 import threading
 import urllib.request
 from collections.abc import Generator
@@ -49,12 +51,15 @@ def tree(root: Path) -> dict[str, bytes]:
 
 def test_every_example_is_tested_here() -> None:
     assert MAIN == [
+        "agents_session.py",
         "chat_anthropic.py",
         "chat_gemini.py",
         "chat_openai.py",
         "chat_responses.py",
+        "claude_memory.py",
         "explore_repo.py",
         "extract_facts.py",
+        "graph_checkpoints.py",
         "graph_store.py",
         "long_run.py",
         "quickstart.py",
@@ -181,6 +186,34 @@ async def test_the_task_loop_ends_when_no_tools_are_asked_for(live: loombridge.C
 
 def asked(call_id: str, name: str) -> dict[str, Any]:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+
+KILLED = {
+    "agents_session.py": (
+        "agents",
+        ["I like pears. Noted. (known: [])", "What do I like? Pears. (known: ['I like pears.'])"],
+    ),
+    "claude_memory.py": (
+        "anthropic",
+        ["     1\tAnn likes pears.", "     2\t", "Successfully deleted /memories/ann.md"],
+    ),
+    "graph_checkpoints.py": (
+        "langgraph.graph",
+        ["next: ()", "next: ('answer',)", "{'steps': ['read by 1', 'answered by 2']}"],
+    ),
+}
+"""By example what it needs, and its last lines."""
+
+
+@pytest.mark.parametrize("name", KILLED)
+async def test_what_is_known_after_a_kill(name: str, srv: testing.Server) -> None:
+    needed, lines = KILLED[name]
+    pytest.importorskip(needed, reason=f"{name} needs {needed}")
+    code, output = await run(EXAMPLES / name, LOOM_BRIDGE_ADDR=srv.address)
+    assert code == 0, output
+    for number, pid in enumerate(re.findall(r"by (\d+)", output), 1):
+        output = output.replace(f"by {pid}", f"by {number}")
+    assert output.splitlines()[-len(lines) :] == lines
 
 
 async def test_remember(srv: testing.Server) -> None:
@@ -330,23 +363,30 @@ async def test_the_shared_memories_of_the_readme(live: loombridge.Client) -> Non
     assert [hit.text for hit in found["hits"]] == ["The release is on Friday"]
 
 
-def test_the_mem0_of_the_readme(srv: testing.Server) -> None:
+def docstring_code(name: str, srv: testing.Server) -> str:
+    """Return the program in a module's docstring, for a server of the test's."""
+    doc = importlib.import_module(name).__doc__ or ""
+    lines = [line for line in doc.splitlines() if not line or line.startswith("    ")]
+    return textwrap.dedent("\n".join(lines)).replace("127.0.0.1:50051", srv.address)
+
+
+def test_the_mem0_of_its_docstring(srv: testing.Server) -> None:
     scope: dict[str, Any] = {}
-    exec(chapter_code("By mem0's names").replace("127.0.0.1:50051", srv.address), scope)  # noqa: S102  our own text
+    exec(docstring_code("loombridge.mem0", srv), scope)  # noqa: S102  our own text
     assert [each["memory"] for each in scope["found"]] == ["Ann likes pears"]
 
 
-def test_the_graph_of_the_readme(srv: testing.Server) -> None:
+def test_the_graph_of_its_docstring(srv: testing.Server) -> None:
     pytest.importorskip(
         "langgraph.store.base", reason="LangGraph is not part of the lowest environment"
     )
-    code = chapter_code("LangGraph").replace("127.0.0.1:50051", srv.address)
 
-    def compiled(*, store: Any) -> Any:
+    def compiled(*, store: Any, checkpointer: Any) -> Any:
+        assert checkpointer.get_tuple({"configurable": {"thread_id": "t"}}) is None
         return store.search((), query="pears")[0]
 
     scope: dict[str, Any] = {"builder": SimpleNamespace(compile=compiled)}
-    exec(code, scope)  # noqa: S102  our own text
+    exec(docstring_code("loombridge.langgraph", srv), scope)  # noqa: S102  our own text
     assert scope["graph"].value == {"text": "Ann likes pears"}
 
 
