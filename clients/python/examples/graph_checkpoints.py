@@ -1,5 +1,8 @@
 """LangGraph's checkpointer: pip install "loombridge[langgraph]" langgraph."""
 
+# pyright: basic
+# LangGraph's graphs are typed in part.
+
 import os
 import signal
 from typing import TypedDict

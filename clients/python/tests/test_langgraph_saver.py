@@ -31,18 +31,23 @@ def at(thread: str, checkpoint_id: str | None = None, ns: str = "") -> RunnableC
     return {"configurable": said | ({"checkpoint_id": checkpoint_id} if checkpoint_id else {})}
 
 
+def id_of(config: RunnableConfig) -> str:
+    said: Mapping[str, Any] = config.get("configurable", {})
+    return said.get("checkpoint_id", "")
+
+
 async def put(
     saver: LoomBridgeSaver, config: RunnableConfig, number: int, run: str = "r", **values: Any
 ) -> RunnableConfig:
     """Put a checkpoint that sets some channels; a channel of None is kept as it was."""
-    before = await saver.aget_tuple(config) if "checkpoint_id" in config["configurable"] else None
+    before = await saver.aget_tuple(config) if id_of(config) else None
     checkpoint = empty_checkpoint()
     checkpoint["id"] = f"{number:08}"
     known: Mapping[str, Any] = before.checkpoint["channel_values"] if before else {}
     versions = before.checkpoint["channel_versions"] if before else {}
     checkpoint["channel_values"] = {**known, **values}
     checkpoint["channel_versions"] = {**versions, **dict.fromkeys(values, number)}
-    new = dict.fromkeys(values, number)
+    new: dict[str, str | int | float] = dict.fromkeys(values, number)
     return await saver.aput(config, checkpoint, {"step": number, "run_id": run}, new)
 
 
@@ -84,7 +89,7 @@ async def test_checkpoints_share_what_does_not_change(
         assert await got(other, at("t")) == {"state": state, "large": large}
         assert len((await got(other, at("t", "00000030")))["state"]) == 542
         listed = [each async for each in other.alist(at("t"), limit=3)]
-        assert [each.config["configurable"]["checkpoint_id"][-2:] for each in listed] == [
+        assert [id_of(each.config)[-2:] for each in listed] == [
             "59",
             "58",
             "57",
@@ -109,7 +114,7 @@ async def test_what_others_need_outlives_what_is_deleted(
     await saver.adelete_for_runs(["r0", "r1"])
     await saver.acopy_thread("t", "copy")
     async with LoomBridgeSaver(srv.address) as other:
-        ids = {each.config["configurable"]["checkpoint_id"] async for each in other.alist(at("t"))}
+        ids = {id_of(each.config) async for each in other.alist(at("t"))}
         assert ids == {"00000006", "00000007", "00000009"}
         for number in (6, 7):
             assert await got(other, at("t", f"{number:08}")) == {
@@ -154,7 +159,11 @@ async def test_another_process_may_delete_what_one_remembers(
 
 async def test_names_and_values_may_be_anything(saver: LoomBridgeSaver) -> None:
     odd = 'a"*\\\n é' + "x" * 300
-    values = {"a.b*": b"\x00\xff", "large": random.Random(2).randbytes(5 << 20), "none": None}  # noqa: S311
+    values: dict[str, Any] = {
+        "a.b*": b"\x00\xff",
+        "large": random.Random(2).randbytes(5 << 20),  # noqa: S311  no secret
+        "none": None,
+    }
     config = await put(saver, at(odd, ns="n|*:1"), 1, **values)
     await put(saver, at("a*"), 1, it=1)
     assert await got(saver, config) == values
