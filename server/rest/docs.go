@@ -144,7 +144,7 @@ func (s schemas) Curl(o operation) (string, error) {
 		line = strings.Replace(line, "curl", "curl -X "+o.Verb, 1)
 	}
 	if o.Body() == nil {
-		return line, nil
+		return s.withQuery(line, o)
 	}
 	var given []string
 	for _, p := range o.Parameters {
@@ -152,6 +152,39 @@ func (s schemas) Curl(o operation) (string, error) {
 	}
 	body, err := json.Marshal(s.example("", o.Body(), given...))
 	return line + " -H 'Content-Type: application/json' -d '" + string(body) + "'", err
+}
+
+// withQuery adds to a call what it needs in its query.
+func (s schemas) withQuery(line string, o operation) (string, error) {
+	groups, in := map[string]bool{"": true}, ""
+	for _, p := range o.Parameters {
+		if p.In == "path" {
+			groups[group(&schema{Description: p.Description})] = true
+		}
+	}
+	for _, p := range o.Parameters {
+		g := group(&schema{Description: p.Description})
+		if p.In != "query" || p.Name == "agent_id" || groups[g] && !strings.Contains(p.Description, "Required.") {
+			continue
+		}
+		groups[g] = true
+		value, of := p.Name, p.Schema
+		if of.Items != nil { // it is repeated
+			of = of.Items
+		}
+		if of.Content != nil {
+			text, err := json.Marshal(s.example(p.Name, of.Content))
+			if err != nil {
+				return "", err
+			}
+			value = string(text)
+		}
+		in += " --data-urlencode '" + p.Name + "=" + value + "'"
+	}
+	if in != "" {
+		line += " -G" + in
+	}
+	return line, nil
 }
 
 func jsonName(field string) string {

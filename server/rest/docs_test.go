@@ -2,6 +2,7 @@ package rest
 
 import (
 	"encoding/json"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -27,7 +28,7 @@ func TestDescription(t *testing.T) {
 	}
 	answer := httptest.NewRecorder()
 	Docs(answer, httptest.NewRequest(http.MethodGet, "/docs", nil))
-	html := answer.Body.String()
+	page := answer.Body.String()
 	described := 0
 	for _, verbs := range d.Paths {
 		described += len(verbs)
@@ -42,7 +43,7 @@ func TestDescription(t *testing.T) {
 			t.Errorf("%s %s is described as %+v", b.verb, b.path, o)
 		case b.streaming != o.Streams() || b.body != (o.Body() != nil):
 			t.Errorf("%s %s: streams %v, body %v", b.verb, b.path, o.Streams(), o.Body())
-		case !strings.Contains(html, `id="`+o.ID+`"`):
+		case !strings.Contains(page, `id="`+o.ID+`"`):
 			t.Errorf("the page lacks %s", o.ID)
 		}
 	}
@@ -52,13 +53,29 @@ func TestDescription(t *testing.T) {
 				t.Errorf("%s.%s has no text", name, field)
 			}
 		}
-		if !strings.Contains(html, `id="schema-`+name+`"`) {
+		if !strings.Contains(page, `id="schema-`+name+`"`) {
 			t.Errorf("the page lacks %s", name)
 		}
 	}
 	for _, foreign := range []string{"<script", "//cdn", "style=", "src="} {
-		if strings.Contains(html, foreign) {
+		if strings.Contains(page, foreign) {
 			t.Errorf("the page has %q", foreign)
+		}
+	}
+}
+
+// A command of the page has what its call needs in the query, as JSON where it is a message.
+func TestCommandsHaveTheirQueries(t *testing.T) {
+	answer := httptest.NewRecorder()
+	Docs(answer, httptest.NewRequest(http.MethodGet, "/docs", nil))
+	page := html.UnescapeString(answer.Body.String())
+	for _, want := range []string{
+		`/v1/events:subscribe' -G --data-urlencode 'topics={"topic":"topic"}'`,
+		`/v1/memories:get' -G --data-urlencode 'id=id'`,
+		`/v1/memories/{id}'` + "\n", `/v1/grants' -G --data-urlencode 'space_id=space_id'` + "\n",
+	} {
+		if !strings.Contains(strings.ReplaceAll(page, "<", "\n<"), want) {
+			t.Errorf("no command has %q", want)
 		}
 	}
 }
