@@ -35,6 +35,8 @@ machine and are not copied: workspaces, credentials, backups.`
 type Options struct {
 	// Refuse is the error that says what is wrong with the value of a flag.
 	Refuse func(flag, value, problem string) error
+	// Held adds to the error about a store in use which process has it.
+	Held func(err error, dir string) error
 	// Out gets the summary of the copy, Progress the progress if it is a terminal.
 	Out, Progress io.Writer
 }
@@ -66,12 +68,12 @@ func (o Options) run(ctx context.Context, from, to string) (err error) {
 	}
 	reader, err := source.OpenSource(ctx)
 	if err != nil {
-		return fmt.Errorf("--from %s: %w", source, err)
+		return fmt.Errorf("--from %s: %w", source, o.Held(err, source.Dir))
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	writer, err := target.OpenTarget(ctx, source)
 	if err != nil {
-		return fmt.Errorf("--to %s: %w", target, err)
+		return fmt.Errorf("--to %s: %w", target, o.Held(err, target.Dir))
 	}
 	defer func() { err = errors.Join(err, writer.Close()) }()
 	line, failed := progress.New(o.Progress), error(nil)
