@@ -30,6 +30,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/scopes"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/transfers"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/views"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/workspaces"
 )
 
@@ -340,7 +341,32 @@ func recordsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 
 // sessionsCommand moves sessions between agents of servers that run.
 func sessionsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
-	return transferCommand(transfers.Sessions, "lines", env, stdout, stderr)
+	command := transferCommand(transfers.Sessions, "lines", env, stdout, stderr)
+	command.Short = "List, show, export and import the sessions of an agent"
+	command.AddCommand(views.Sessions(viewOptions(&shim{env: env}, command.PersistentFlags, stdout, stderr))...)
+	return command
+}
+
+// viewCommands show what a server that runs knows.
+func viewCommands(env environment, stdout, stderr io.Writer) (all []*cobra.Command) {
+	for _, of := range []func(views.Options) *cobra.Command{views.Memory, views.Prompt, views.Agents, views.Events, views.Tools, views.Jobs, views.Top} {
+		s := &shim{env: env}
+		var command *cobra.Command
+		command = of(viewOptions(s, func() *pflag.FlagSet { return command.PersistentFlags() }, stdout, stderr))
+		s.ask(command.PersistentFlags())
+		all = append(all, command)
+	}
+	return all
+}
+
+// viewOptions are those of commands with the flags of s.
+func viewOptions(s *shim, flags func() *pflag.FlagSet, stdout, stderr io.Writer) views.Options {
+	return views.Options{
+		In: os.Stdin, Out: stdout, Console: stderr, Getenv: s.env.get, Refuse: refuse,
+		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
+			return s.connect(ctx, func() (Config, error) { return loadConfig(flags(), s.env.get) })
+		},
+	}
 }
 
 func transferCommand(of func(transfers.Options) *cobra.Command, what string, env environment, stdout, stderr io.Writer) *cobra.Command {

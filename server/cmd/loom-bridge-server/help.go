@@ -116,7 +116,13 @@ func addHelp(root *cobra.Command) {
 		}
 		usual(cmd, args)
 	})
-	root.AddCommand(helpTopics()...)
+	c := NewConfig()
+	groups := c.groups()
+	for _, topic := range helpTopics() {
+		if named, _, err := root.Find([]string{topic.Name()}); err != nil || named == root {
+			root.AddCommand(topic)
+		}
+	}
 	root.SetHelpCommand(&cobra.Command{
 		Use: "help [command]", Short: "Help about a command or a group of settings",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -131,7 +137,15 @@ func addHelp(root *cobra.Command) {
 				}
 				return fmt.Errorf("there is no help about %q; %s", rest[0], near)
 			}
-			return of.Help()
+			if err := of.Help(); err != nil || of.Parent() != root || !of.Runnable() {
+				return err
+			}
+			for _, g := range groups { // a command and a group may have one name
+				if g.name == of.Name() {
+					printGroup(of.OutOrStdout(), g)
+				}
+			}
+			return nil
 		},
 	})
 }
@@ -155,7 +169,7 @@ func helpTopics() []*cobra.Command {
 }
 
 // deleting are the commands that delete; a word is taken for one only if it is one letter off.
-var deleting = []string{"erase", "prune", "undo", "unrelate", "uninstall"}
+var deleting = []string{"erase", "forget", "prune", "undo", "unrelate", "uninstall"}
 
 // nearestCommand says which sub-command of a command, as it is typed with what is behind, a
 // wrong name most likely means, or where they are listed; it is empty where there is none.

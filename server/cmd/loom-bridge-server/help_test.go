@@ -24,6 +24,7 @@ func TestVersionAndHelp(t *testing.T) {
 		{[]string{"--help"}, `(?s)loom-bridge-server --addr 127\.0\.0\.1:0.*Where it serves.*--data-dir directory  .*\(\./\.loom/store\)\n.*memory +\d+  Long-term memory`},
 		{[]string{"help", "mcp", "install"}, `Write a host's own configuration`},
 		{[]string{"help"}, `(?s)Examples:.*check`},
+		{[]string{"help", "memory"}, `(?s)Search, list.*forget.*\nLong-term memory:\n.*--max-versions`},
 		{[]string{"help", "limits"}, `^\nLimits on calls and connections:\n  --max-receive-bytes bytes +largest request message \(4MiB\)\n`},
 		{[]string{"help", "all"}, `(?s)--addr host.*--max-versions versions +earlier versions kept [^\n]* \(1000\)\n.*--blob-ttl`},
 		{[]string{"check", "--help"}, `No server may be`},
