@@ -150,7 +150,8 @@ def main(
     arch, when = ARCH[machine], epoch()
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     root = Path(os.environ.get("LINKED_IN", "/"))
-    parts = sbom.modules(binary) + sbom.libraries(Path(f"{binary}.map"), arch, root)
+    parts = sbom.modules(binary) + sbom.bundled(ROOT)
+    parts += sbom.libraries(Path(f"{binary}.map"), arch, root)
     name, number = model.PACKAGE.split("==")
     parts.append(sbom.Part(name, number, f"pkg:pypi/{name}@{number}", "beside", (beside.name,), ()))
     base = f"{NAME}-{version}-linux-{arch}"

@@ -4,6 +4,7 @@ Modules come from the binary itself, libraries of the system from the linker's m
 counts if a member of it was linked in. Debian's packages say whose it is, and its version.
 """
 
+import json
 import os
 import re
 import subprocess
@@ -22,7 +23,7 @@ class Part:
     version: str
     purl: str
     linked: str
-    """How: "go", "static", "dynamic", or "beside" the binary."""
+    """How: "go", "static", "dynamic", "bundled" by the console, or "beside" the binary."""
     files: tuple[str, ...]
     licences: tuple[Path, ...]
     """Files with its licence."""
@@ -49,6 +50,17 @@ def modules(binary: Path) -> list[Part]:
         )
         parts.append(Part(path, version, f"pkg:golang/{path}@{version}", "go", (), licences))
     return parts
+
+
+def bundled(root: Path) -> list[Part]:
+    """Return the packages of npm that the console of a tree holds."""
+    terms = root / "server/console/built/LICENSES.txt"
+    named = json.loads((root / ".ci/console/packages.json").read_text())
+    return [
+        Part(name, (v := package["version"]), f"pkg:npm/{quote(name)}@{v}", "bundled", (), (terms,))
+        for name, package in named.items()
+        if f"\n{name}\n" in terms.read_text()
+    ]
 
 
 def libraries(link_map: Path, arch: str, root: Path) -> list[Part]:
