@@ -30,8 +30,6 @@ type Stats struct {
 	Pending int64
 	// Archived is how many records lie in the archive.
 	Archived int64
-	// MaxRecords and MaxArchived are the limits from Options.
-	MaxRecords, MaxArchived int
 	// IndexSequence is the commit that the counts reflect.
 	IndexSequence uint64
 }
@@ -72,8 +70,6 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 		Records:       int64(counts.Documents),
 		Versions:      kept.versions,
 		Archived:      kept.archived,
-		MaxRecords:    s.limits.records,
-		MaxArchived:   s.limits.archived,
 		Tail:          counts.Tail(),
 		Segments:      segments,
 		Spaces:        spaces,

@@ -9,12 +9,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/places"
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
-	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/jobs"
-	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/retention"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
@@ -42,20 +38,14 @@ type adminService struct {
 	store          *kv.Health
 	scrubbed       func() time.Time
 	sandbox        sandbox.Confinement
-	prepared       func() int
-	jobs           *jobs.Jobs
-	profiles       Profiles
-	hand           *hand.Hand
 	backups        *backup.Keeper
 	outcomes       *observe.Outcomes
-	servers        *mcp.Clients
 	bridges        *registry.Registry
 	memory         Memory
 	grants         *grants.Store
 	places         *places.Places
 	redact         *redact.Redactor
 	retention      *retention.Sweeper
-	audit          *audit.Log
 }
 
 // errNoBackups: the server has no folder for backups.

@@ -7,7 +7,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/bridge/topics"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -35,7 +34,6 @@ type contextService struct {
 	reads         *readback.Reader
 	tokens        *tokens.Counter
 	assembler     *assemble.Assembler
-	tools         *tools.Catalogue
 	hand          *hand.Hand
 	children      *children.Spawner
 	tasks         *tiers.Tiers

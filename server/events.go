@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -29,7 +28,6 @@ type eventService struct {
 	sender   topics.Sender
 	children *children.Spawner
 	limits   Limits
-	now      func() time.Time
 	log      *slog.Logger
 }
 

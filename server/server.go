@@ -25,7 +25,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
 	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
-	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
 	"github.com/loom-bridge/loom-bridge/bridge/messages"
 	"github.com/loom-bridge/loom-bridge/bridge/recall"
@@ -108,8 +107,6 @@ type Options struct {
 	Store *kv.Health
 	// Sandbox is how programs that tools run are confined. Default: none are run.
 	Sandbox sandbox.Confinement
-	// PreparedStarts returns for how many programs the start is prepared. Default: none.
-	PreparedStarts func() int
 	// Scrubbed returns when the store had last been read back whole, zero for never.
 	// Default nil: never.
 	Scrubbed func() time.Time
@@ -153,7 +150,6 @@ type Server struct {
 	forwards     *forward.Forwarder // nil where all calls run here
 	redact       *redact.Redactor
 	sandbox      sandbox.Confinement
-	prepared     func() int
 	following    sync.Once // the start of followHealth
 	now          func() time.Time
 
@@ -199,7 +195,6 @@ func New(services Services, opts *Options) *Server {
 		places:       o.Places,
 		redact:       o.Redact,
 		sandbox:      o.Sandbox,
-		prepared:     o.PreparedStarts,
 		now:          o.Now,
 		health:       health.NewServer(),
 		observer:     observe.Observer{Log: o.Logger, Metrics: o.Metrics, Outcomes: &observe.Outcomes{}, OwnTool: ownTools(services, o.Loom)},
@@ -263,9 +258,6 @@ func withDefaults(opts *Options) Options {
 	if o.Store == nil {
 		o.Store = new(kv.Health)
 	}
-	if o.PreparedStarts == nil {
-		o.PreparedStarts = func() int { return 0 }
-	}
 	if o.Scrubbed == nil {
 		o.Scrubbed = func() time.Time { return time.Time{} }
 	}
@@ -312,7 +304,7 @@ func (s *Server) registerNative() {
 	loombridgev1.RegisterTransferServiceServer(s.grpc, &transferService{memory: d.Memory, grants: d.Grants, mover: d.Mover, limits: s.limits})
 	loombridgev1.RegisterSharingServiceServer(s.grpc, &sharing.Service{Grants: d.Grants, MaxSendBytes: s.limits.MaxSendBytes})
 	contexts := &contextService{
-		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler, tools: d.Tools,
+		log: d.Log, memory: d.Memory, blobs: d.Blobs, reads: d.Reads, tokens: d.Tokens, assembler: d.Assembler,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
 		hand:    d.Hand, children: d.Children, tasks: d.Tasks, conversations: d.Conversations, lessons: d.Lessons, limits: s.limits,
 		metrics: s.metrics,
@@ -335,12 +327,12 @@ func (s *Server) registerNative() {
 		}))
 	}
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{
-		events: d.Events, messages: d.Messages, sender: d.Sender, children: d.Children, limits: s.limits, now: s.now, log: s.observer.Log,
+		events: d.Events, messages: d.Messages, sender: d.Sender, children: d.Children, limits: s.limits, log: s.observer.Log,
 	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, limits: s.limits, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
-		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, prepared: s.prepared, profiles: d.Profiles, jobs: d.Jobs, hand: d.Hand, backups: s.backups,
-		outcomes: s.observer.Outcomes, servers: d.ToolServers, bridges: s.bridges, places: s.places, redact: s.redact, memory: d.Memory, grants: d.Grants, retention: d.Retention, audit: d.Audit,
+		store: s.store, scrubbed: s.scrubbed, sandbox: s.sandbox, backups: s.backups,
+		outcomes: s.observer.Outcomes, bridges: s.bridges, places: s.places, redact: s.redact, memory: d.Memory, grants: d.Grants, retention: d.Retention,
 	})
 }
 
@@ -461,8 +453,6 @@ type Services struct {
 	Tools *tools.Catalogue
 	// ToolServers are the servers of the Model Context Protocol.
 	ToolServers *mcp.Clients
-	// Jobs are the programs that run in the background.
-	Jobs *jobs.Jobs
 	// Log holds steps and messages.
 	Log *session.Log
 	// Conversations reads back what Log holds.

@@ -186,7 +186,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 func (d *Domain) openErasures(engine kv.Engine, writer *kv.Writer, o Options) (err error) {
 	parts := live.Parts{
 		Engine: engine, Writer: writer, Gate: new(live.Gate), Memory: d.Memory, Log: d.Log, Prompts: d.Assembler, Past: d.past,
-		Events: d.Events, Messages: d.Messages, Audit: d.Audit, Agents: d.Agents, Children: d.Children, Jobs: d.Jobs,
+		Events: d.Events, Messages: d.Messages, Audit: d.Audit, Agents: d.Agents, Children: d.Children,
 	}
 	if r := lease.Of(engine); r != nil {
 		parts.Others = func(ctx context.Context) (bool, error) {
@@ -475,7 +475,7 @@ func (d *Domain) Close() error {
 // Services are the parts as the face takes them.
 func (d *Domain) Services() server.Services {
 	return server.Services{
-		Memory: d.Memory, Grants: d.Grants, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, ToolServers: d.MCP, Jobs: d.Jobs, Log: d.Log, Conversations: conversation.New(d.Log), Mover: d.mover,
+		Memory: d.Memory, Grants: d.Grants, Hand: d.Hand, Audit: d.Audit, Approvals: d.Approvals, Profiles: profiles{d.Policies, d.places}, Tasks: d.Tiers, Tools: d.Tools, ToolServers: d.MCP, Log: d.Log, Conversations: conversation.New(d.Log), Mover: d.mover,
 		Lessons: &recall.Drafts{Log: d.Log, Store: d.Memory, Now: d.now},
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,

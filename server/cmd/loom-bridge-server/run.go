@@ -223,7 +223,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport, Redact: config.Redact,
 		Logger: logger, Metrics: metrics.Calls(),
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
-		Sandbox: confinement, PreparedStarts: runner.Prepared, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
+		Sandbox: confinement, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
 	options.Bridges, options.Places = registry.Of(engine), parts.Places
 	if copies != nil {
