@@ -94,21 +94,24 @@ func label(s string) string {
 
 // records finds records of the kind.
 func (k *Knowledge) records(ctx context.Context, view memory.View, a *gather.Ask, limit int) ([]piece, string, error) {
-	found, err := search(ctx, view, a, query{
+	type noted struct {
+		pieces []piece
+		note   string
+	}
+	all, err := search(ctx, view, a, query{
 		scopes: scopesOf(a), filter: knowledgeFilter, limit: limit, minScore: inject.MinKnowledgeScore, minShare: minShare,
+	}, func(found *results) (noted, int) {
+		pieces := make([]piece, len(found.hits))
+		for i, hit := range found.hits {
+			pieces[i] = pieceOf(&hit.Record)
+			pieces[i].Writers = writersOf(a.Scope, hit.Scope, &hit.Record)
+			pieces[i].Content = partOf(hit.Record.Text, hit.Record.ID, found.words, k.Terms)
+			pieces[i].Score = hit.Score
+			pieces[i].ref = refOf(hit.Scope, hit.Record.ID)
+		}
+		return noted{pieces, found.note}, found.bytes()
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	pieces := make([]piece, len(found.hits))
-	for i, hit := range found.hits {
-		pieces[i] = pieceOf(&hit.Record)
-		pieces[i].Writers = writersOf(a.Scope, hit.Scope, &hit.Record)
-		pieces[i].Content = partOf(hit.Record.Text, hit.Record.ID, found.words, k.Terms)
-		pieces[i].Score = hit.Score
-		pieces[i].ref = refOf(hit.Scope, hit.Record.ID)
-	}
-	return pieces, found.note, nil
+	return all.pieces, all.note, err
 }
 
 // pieceOf is a record of the kind, without its content: metadata say title, type and

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"fmt"
+	"encoding/binary"
 	"math"
 	"strconv"
 	"strings"
@@ -45,7 +45,7 @@ func (m *UserMemory) Remembered(ctx context.Context, a *gather.Ask) (gather.Foun
 func (m *UserMemory) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
 	limit := cmp.Or(a.Settings.Sources.UserMemories, settings.MaxShown)
 	scopes := scopesOf(a)
-	found, err := search(ctx, view, a, query{scopes: scopes, filter: "NOT " + ownKinds, limit: limit})
+	found, err := search(ctx, view, a, query{scopes: scopes, filter: "NOT " + ownKinds, limit: limit}, asFound)
 	if err != nil {
 		return gather.Found{}, err
 	}
@@ -69,16 +69,20 @@ func (m *UserMemory) collect(ctx context.Context, view memory.View, a *gather.As
 
 // packs is a digest of all that says how memories are packed.
 func packs(a *gather.Ask, found *results, shown func(ref string) bool) string {
-	sum := sha256.New()
-	for _, said := range []string{a.Newest, a.Goal, a.Before, a.Answer} {
-		fmt.Fprintf(sum, "%q ", said)
+	var said []byte
+	add := func(s string) { said = append(binary.AppendUvarint(said, uint64(len(s))), s...) }
+	for _, s := range []string{a.Newest, a.Goal, a.Before, a.Answer} {
+		add(s)
 	}
 	for i := range found.hits {
 		hit := &found.hits[i]
 		ref := refOf(hit.Scope, hit.Record.ID)
-		fmt.Fprintf(sum, "%q %s %x %t ", ref, versionOf(&hit.Record), math.Float64bits(hit.Score), shown(ref))
+		add(ref)
+		add(versionOf(&hit.Record))
+		said = strconv.AppendBool(binary.BigEndian.AppendUint64(said, math.Float64bits(hit.Score)), shown(ref))
 	}
-	return string(sum.Sum(nil))
+	sum := sha256.Sum256(said)
+	return string(sum[:])
 }
 
 // partHint ends the first line that says a part of a memory. Names of records would take more

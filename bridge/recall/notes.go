@@ -118,20 +118,56 @@ const maxNamed = 4
 // noteFilter finds notes, and what is pinned and has no section of its own.
 const noteFilter = `kind = "` + KindNote + `" OR (pinned = true AND NOT ` + ownKinds + `)`
 
-// notes adds the notes: the most important first, and of equal ones the newest.
+// notes adds the notes.
 func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limit int, found *gather.Found) error {
+	all, err := memory.Whole(ctx, view, scopesOf(a), []string{settings.Notes}, func(view memory.View) (all listedNotes, bytes int, err error) {
+		all, err = n.listed(ctx, view, a)
+		for i := range all.items {
+			bytes += noteBytes + len(all.items[i].Text)
+		}
+		return all, bytes, err
+	})
+	if err != nil {
+		return err
+	}
+	b := &gather.Block{
+		Frame: inject.Injection{
+			Name: settings.Notes, Phase: inject.UserContext, Cache: inject.Session, Priority: notesPriority, MaxTokens: limit,
+			Tag: guard.TagNotes, Framed: true, Source: "notes",
+		},
+		Items:   all.items,
+		NewName: settings.Notes + newSuffix,
+		Rest:    "More notes were saved than fit here: search your memory for them.",
+		More:    all.more,
+		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
+	}
+	b.Stale, err = changed(ctx, view, a)
+	found.Block = b
+	return err
+}
+
+// listedNotes are notes as they are shown; more says that there are others.
+type listedNotes struct {
+	items []gather.Item
+	more  bool
+}
+
+// noteBytes is about what a note takes in memory beside its text.
+const noteBytes = 256
+
+// listed are the notes: the most important first, and of equal ones the newest.
+func (n *Notes) listed(ctx context.Context, view memory.View, a *gather.Ask) (listed listedNotes, err error) {
 	type note struct {
 		scope  kv.Scope
 		record *record.Record
 	}
 	var all []note
-	more := false
 	for _, scope := range scopesOf(a) {
 		page, err := view.List(ctx, scope, memory.Listing{Filter: noteFilter, PageSize: maxNotes, NewestFirst: true})
 		if err != nil {
-			return err
+			return listed, err
 		}
-		more = more || page.NextPageToken != ""
+		listed.more = listed.more || page.NextPageToken != ""
 		for i := range page.Records {
 			if r := &page.Records[i]; !r.Archived && r.SupersededBy == "" && !r.Review.Hides() {
 				all = append(all, note{scope, r})
@@ -141,24 +177,11 @@ func (n *Notes) notes(ctx context.Context, view memory.View, a *gather.Ask, limi
 	slices.SortStableFunc(all, func(a, b note) int {
 		return cmp.Or(cmp.Compare(b.record.Importance, a.record.Importance), b.record.CreateTime.Compare(a.record.CreateTime))
 	})
-	b := &gather.Block{
-		Frame: inject.Injection{
-			Name: settings.Notes, Phase: inject.UserContext, Cache: inject.Session, Priority: notesPriority, MaxTokens: limit,
-			Tag: guard.TagNotes, Framed: true, Source: "notes",
-		},
-		NewName: settings.Notes + newSuffix,
-		Rest:    "More notes were saved than fit here: search your memory for them.",
-		More:    more,
-		Input:   a.Settings.UserID + "\x00" + strconv.Itoa(limit),
-	}
 	for i := range all {
 		r := all[i].record
-		b.Items = append(b.Items, gather.Item{
+		listed.items = append(listed.items, gather.Item{
 			Ref: refOf(all[i].scope, r.ID), Version: versionOf(r), Text: guard.Text("- " + text.OneLine(partOf(r.Text, r.ID, nil, n.Terms))),
 		})
 	}
-	var err error
-	b.Stale, err = changed(ctx, view, a)
-	found.Block = b
-	return err
+	return listed, nil
 }

@@ -102,7 +102,7 @@ func (p *Playbooks) Remembered(ctx context.Context, a *gather.Ask) (gather.Found
 func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
 	hits, err := search(ctx, view, a, query{
 		scopes: scopesOf(a), filter: playbookFilter, limit: playbookCandidates, minScore: playbook.MinScore, minShare: minShare,
-	})
+	}, candidatesOf)
 	if err != nil {
 		return gather.Found{}, err
 	}
@@ -110,10 +110,9 @@ func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask
 	b := &gather.Block{Frame: playbook.Hint(playbook.Found{}, limit), NewName: settings.Playbook + newSuffix, Input: a.Settings.UserID + "\x00" + a.TaskType}
 	b.Frame.Text, b.Frame.Attributes, b.Frame.Source, b.Rest = "", "", "playbooks", b.Frame.Rest
 	found := gather.Found{Block: b, Note: hits.note}
-	candidates, scopes := candidatesOf(hits.hits)
-	if best, ok := playbook.Match(candidates, a.TaskType, a.Now); ok {
+	if best, ok := playbook.Match(hits.all, a.TaskType, a.Now); ok {
 		hint := playbook.Hint(best, limit)
-		scope := scopes[best.RecordID]
+		scope := hits.scopes[best.RecordID]
 		ref := refOf(scope, best.RecordID)
 		b.Items = []gather.Item{{Ref: ref, Version: hintVersion(best), Text: hint.Text, Attributes: hint.Attributes}}
 		at, stood := playbookPlace{a.Scope, a.SessionID}, shows(a.Shown, ref)
@@ -123,21 +122,29 @@ func (p *Playbooks) collect(ctx context.Context, view memory.View, a *gather.Ask
 	return found, err
 }
 
-// candidatesOf are the playbooks among hits, and whose each is. A record that is no
-// playbook, or that no program or person vouches for, is passed over, and so is one of the user's with the id of one of the agent's.
-func candidatesOf(hits []memory.Hit) ([]playbook.Found, map[string]kv.Scope) {
-	var all []playbook.Found
-	scopes := make(map[string]kv.Scope, len(hits))
-	for i := range hits {
-		r := &hits[i].Record
+// candidates are the playbooks among hits, and whose each is.
+type candidates struct {
+	all    []playbook.Found
+	scopes map[string]kv.Scope
+	note   string
+}
+
+// candidatesOf are the playbooks that a search found. A record that is no playbook, or that
+// no program or person vouches for, is passed over, and so is one of the user's with the id
+// of one of the agent's.
+func candidatesOf(found *results) (candidates, int) {
+	c := candidates{scopes: make(map[string]kv.Scope, len(found.hits)), note: found.note}
+	for i := range found.hits {
+		hit := &found.hits[i]
+		r := &hit.Record
 		entry, err := playbook.Parse(r.Text, r.Metadata)
-		if _, there := scopes[r.ID]; there || err != nil || !r.Vouched() {
+		if _, there := c.scopes[r.ID]; there || err != nil || !r.Vouched() {
 			continue
 		}
-		scopes[r.ID] = hits[i].Scope
-		all = append(all, playbook.Found{Entry: entry, RecordID: r.ID, Score: hits[i].Score, ChangeTime: changeTime(r)})
+		c.scopes[r.ID] = hit.Scope
+		c.all = append(c.all, playbook.Found{Entry: entry, RecordID: r.ID, Score: hit.Score, ChangeTime: changeTime(r)})
 	}
-	return all, scopes
+	return c, found.bytes()
 }
 
 // changeTime is when a record was changed last.

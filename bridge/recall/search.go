@@ -93,14 +93,24 @@ type results struct {
 	note string
 }
 
-// search asks for what fits the newest message, what that refers to, and the goal.
-func search(ctx context.Context, view memory.View, a *gather.Ask, q query) (results, error) {
-	parts := []string{a.Newest, a.Before, a.Answer, a.Goal, q.filter, fmt.Sprint(q.limit, q.minScore, q.minShare)}
-	return memory.Whole(ctx, view, q.scopes, parts, func(view memory.View) (results, int, error) {
+// search asks for what fits the newest message, what that refers to, and the goal. It returns
+// what of makes of that, and of nothing else, which takes so many bytes and is for reading
+// only.
+func search[T any](ctx context.Context, view memory.View, a *gather.Ask, q query, of func(*results) (T, int)) (T, error) {
+	var none T
+	parts := []string{fmt.Sprintf("%T", none), a.Newest, a.Before, a.Answer, a.Goal, q.filter, fmt.Sprint(q.limit, q.minScore, q.minShare)}
+	return memory.Whole(ctx, view, q.scopes, parts, func(view memory.View) (T, int, error) {
 		found, err := q.search(ctx, view, a)
-		return found, found.bytes(), err
+		if err != nil {
+			return none, 0, err
+		}
+		made, bytes := of(&found)
+		return made, bytes, nil
 	})
 }
+
+// asFound is what a search found, as it is.
+func asFound(r *results) (results, int) { return *r, r.bytes() }
 
 // bytes is about what they take in memory.
 func (r *results) bytes() int {

@@ -19,7 +19,16 @@ func (s *Skills) Name() string { return settings.SkillTexts }
 
 // Collect returns the skills that the settings do not declare themselves.
 func (s *Skills) Collect(ctx context.Context, a *gather.Ask) (gather.Found, error) {
-	all, err := SkillsOf(ctx, s.Store.At(a.View), a.Scope)
+	return s.collect(ctx, s.Store.At(a.View), a)
+}
+
+// Remembered is Collect without a search.
+func (s *Skills) Remembered(ctx context.Context, a *gather.Ask) (gather.Found, bool, error) {
+	return remembered(s.Store, a, func(view memory.View) (gather.Found, error) { return s.collect(ctx, view, a) })
+}
+
+func (s *Skills) collect(ctx context.Context, view memory.View, a *gather.Ask) (gather.Found, error) {
+	all, err := SkillsOf(ctx, view, a.Scope)
 	if err != nil {
 		return gather.Found{}, err
 	}
