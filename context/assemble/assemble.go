@@ -193,7 +193,7 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 	if t.a.kept == nil {
 		return t.made(ctx)
 	}
-	key, err := t.key(ctx)
+	key, err := t.key()
 	if err != nil {
 		return Prompt{}, err
 	}
@@ -211,18 +211,14 @@ func (t *task) assemble(ctx context.Context) (Prompt, error) {
 }
 
 // key stands for all that the prompt is made of.
-func (t *task) key(ctx context.Context) (reuse.Key, error) {
-	life, err := t.moment.Life(ctx)
-	if err != nil {
-		return reuse.Key{}, err
-	}
+func (t *task) key() (reuse.Key, error) {
 	request := t.r
 	request.Settings, request.History.Prompt = &t.frame.Settings, nil
 	request.Goal, request.Tools = t.frame.Goal, nil
 	offered := frame.ToolsKey(t.r.Model, t.r.Format, t.frame.Offered)
 	last := t.a.Known.Last(t.r.Scope, t.r.SessionID).Of(record.CacheKind{Model: t.r.Model, Format: t.r.Format})
 	return reuse.KeyOf(request, offered[:], t.rules.Policy, t.rules.Name, t.rules.Literal, t.rules.Preset, t.rules.Prices, t.rules.Turns, t.window, t.rules.ResultTokens, t.frame.Working,
-		t.frame.Gathered, t.frame.Back, t.moment.End.Through, life, t.moment.Folds.Version, t.moment.Folds.Batch, t.frame.Set.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.Basis())
+		t.frame.Gathered, t.frame.Back, t.moment.End.Through, t.moment.End.At.UnixNano(), t.moment.Folds.Version, t.moment.Folds.Batch, t.frame.Set.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.Basis())
 }
 
 // made makes the prompt.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
@@ -31,8 +32,10 @@ const (
 
 // End is what the end of a session's log says. It is never changed.
 type End struct {
-	// Through is the place of the last entry.
+	// Through is the place of the last entry, At its time: another log of that name, which
+	// may be as long, has another.
 	Through uint64
+	At      time.Time
 	// Newest is the beginning of the newest message of the user; empty for none among those
 	// that were looked at.
 	Newest string
@@ -82,17 +85,20 @@ func (e *End) Turn() string { return strconv.FormatUint(e.asked, 10) }
 func (m *Moment) loadEnd(ctx context.Context) error {
 	key := sessionKey{m.Scope, m.SessionID}
 	before, _ := m.source.ends.Get(key)
+	m.End = before
 	var found []session.Entry
 	for e, err := range m.log.Before(ctx, m.Scope, m.SessionID, 0) {
 		if err != nil {
 			return fmt.Errorf("assemble: read the end of the log: %w", err)
+		}
+		if len(found) == 0 {
+			m.End.At = e.Time
 		}
 		if e.Position <= before.Through || len(found) > 0 && e.Position+maxLooked <= found[0].Position {
 			break
 		}
 		found = append(found, e)
 	}
-	m.End = before
 	if len(found) == 0 {
 		return nil
 	}

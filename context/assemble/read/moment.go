@@ -190,22 +190,3 @@ func (m *Moment) loadFolds(ctx context.Context) (err error) {
 	}
 	return nil
 }
-
-// Life are the times of the first and of the last entry: the log only grows, but one that was
-// erased may grow to the same length again.
-func (m *Moment) Life(ctx context.Context) ([]int64, error) {
-	var times []int64
-	for e, err := range m.log.Range(ctx, m.Scope, m.SessionID, 1, 1) {
-		if err != nil {
-			return nil, fmt.Errorf("assemble: read the log: %w", err)
-		}
-		times = append(times, e.Time.UnixNano())
-	}
-	for e, err := range m.log.Before(ctx, m.Scope, m.SessionID, 0) {
-		if err != nil {
-			return nil, fmt.Errorf("assemble: read the log: %w", err)
-		}
-		return append(times, e.Time.UnixNano()), nil
-	}
-	return times, nil
-}

@@ -169,14 +169,17 @@ func TestTakenUp(t *testing.T) {
 	}
 }
 
-func TestLifeDistinguishesLogs(t *testing.T) {
+// A log of the same name and length that is another has another time.
+func TestEndDistinguishesLogs(t *testing.T) {
 	w := newWorld(t, 0)
-	if life, err := w.open().Life(t.Context()); err != nil || len(life) != 0 {
-		t.Errorf("an empty log: %v, %v", life, err)
+	if end := w.open().End; end.Through != 0 || !end.At.IsZero() {
+		t.Errorf("an empty log: %+v", end)
 	}
 	w.say(session.User, "a")
+	first := w.open().End
+	again := w.open().End
 	w.say(session.User, "b")
-	if life, err := w.open().Life(t.Context()); err != nil || len(life) != 2 || life[0] > life[1] {
-		t.Errorf("%v, %v", life, err)
+	if second := w.open().End; first.At.IsZero() || !again.At.Equal(first.At) || !second.At.After(first.At) {
+		t.Errorf("%v, again %v, then %v", first.At, again.At, second.At)
 	}
 }

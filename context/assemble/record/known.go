@@ -1,6 +1,8 @@
 package record
 
 import (
+	"encoding/binary"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -178,7 +180,22 @@ func NewMeter(models *tokens.Models) *tokens.Meter {
 }
 
 // Basis is what of it decides how another prompt is accounted for.
-func (p Last) Basis() []any { return []any{p.places, p.settled, p.marks} }
+func (p Last) Basis() []byte {
+	size := func(n int) uint64 { return uint64(n) } //nolint:gosec // none is negative
+	to := binary.AppendUvarint(make([]byte, 0, basisBytes*(1+len(p.places)+len(p.marks))), size(len(p.places)))
+	for i := range p.places {
+		end := &p.places[i]
+		to = append(to, end.Sum[:]...)
+		for _, n := range []int{end.Tokens, int(end.Bytes), end.Blocks} {
+			to = binary.AppendUvarint(to, size(n))
+		}
+	}
+	to = binary.AppendUvarint(to, size(p.settled))
+	return fmt.Appendf(to, "%v", p.marks)
+}
+
+// basisBytes is about what an end takes in a basis.
+const basisBytes = 20
 
 // Trail returns what the session's last prompt began with, nil where it is not known.
 func (k *Known) Trail(scope kv.Scope, session string) *render.Trail {
