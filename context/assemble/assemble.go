@@ -215,9 +215,8 @@ func (t *task) key() (reuse.Key, error) {
 	request := t.r
 	request.Settings, request.History.Prompt = &t.frame.Settings, nil
 	request.Goal, request.Tools = t.frame.Goal, nil
-	offered := frame.ToolsKey(t.r.Model, t.r.Format, t.frame.Offered)
 	last := t.a.Known.Last(t.r.Scope, t.r.SessionID).Of(record.CacheKind{Model: t.r.Model, Format: t.r.Format})
-	return reuse.KeyOf(request, offered[:], t.rules.Policy, t.rules.Name, t.rules.Literal, t.rules.Preset, t.rules.Prices, t.rules.Turns, t.window, t.rules.ResultTokens, t.frame.Working,
+	return reuse.KeyOf(request, t.frame.OfferedKey[:], t.rules.Policy, t.rules.Name, t.rules.Literal, t.rules.Preset, t.rules.Prices, t.rules.Turns, t.window, t.rules.ResultTokens, t.frame.Working,
 		t.frame.Gathered, t.frame.Back, t.moment.End.Through, t.moment.End.At.UnixNano(), t.moment.Folds.Version, t.moment.Folds.Batch, t.frame.Set.JSON, t.moment.Anchor, t.probe(t.moment.Anchor), last.Basis())
 }
 

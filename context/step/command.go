@@ -1,6 +1,7 @@
 package step
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -286,6 +287,9 @@ func (r *Reducer) complain(c Call, rule *rule, rd *finding, out *Reduced) {
 
 // Exit returns the exit code of a step that has one.
 func (s Step) Exit() (int, bool) {
+	if !bytes.Contains(s.Metadata, []byte(`"exit_code"`)) {
+		return 0, false // most have none, and every prompt asks
+	}
 	decoded, err := text.DecodeJSON(s.Metadata)
 	if err != nil {
 		return 0, false
@@ -300,7 +304,10 @@ func (s Step) Exit() (int, bool) {
 func (s Step) Output() string {
 	first, rest, more := strings.Cut(s.Inline, "\n")
 	code, ok := strings.CutPrefix(first, exitLine)
-	if exit, known := s.Exit(); !ok || !known || code != plainText(int64(exit)) {
+	if !ok {
+		return s.Inline
+	}
+	if exit, known := s.Exit(); !known || code != plainText(int64(exit)) {
 		return s.Inline
 	}
 	if !more {

@@ -111,9 +111,11 @@ type Framing struct {
 	Back     inject.Injection
 	Working  working.Working
 	Figures  working.Figures
-	// Offered are the tools that the prompt offers, Set the ones that it has as a parameter.
-	Offered []Tool
-	Set     Toolset
+	// Offered are the tools that the prompt offers, with the key that distinguishes them, Set
+	// the ones that it has as a parameter.
+	Offered    []Tool
+	OfferedKey [sha256.Size]byte
+	Set        Toolset
 	// Memory, Evicting and Swapped are as in a fold.Window.
 	Memory   int
 	Evicting bool

@@ -42,9 +42,8 @@ type Tool struct {
 // tools with every prompt.
 const maxToolsets = 64
 
-// toolset returns tools in their form, made anew only if they are.
-func (s *Stage) toolset(model string, format provider.Format, tools []Tool) (Toolset, error) {
-	key := ToolsKey(model, format, tools)
+// toolset returns tools in their form, made anew only if they are. key is theirs.
+func (s *Stage) toolset(key [sha256.Size]byte, model string, format provider.Format, tools []Tool) (Toolset, error) {
 	if set, ok := s.sets.Get(key); ok {
 		return set, nil
 	}
@@ -82,8 +81,8 @@ func (s *Stage) count(model string, set *Toolset) (err error) {
 	return nil
 }
 
-// ToolsKey distinguishes toolsets, with what they are for.
-func ToolsKey(model string, format provider.Format, tools []Tool) (key [sha256.Size]byte) {
+// toolsKey distinguishes toolsets, with what they are for.
+func toolsKey(model string, format provider.Format, tools []Tool) (key [sha256.Size]byte) {
 	h := sha256.New()
 	var room []byte // used again
 	text := func(s string) {
@@ -227,12 +226,13 @@ func noSlashes(s string) string {
 // offer finds the tools of the prompt in their form: as a parameter, or as texts.
 func (f *Framing) offer() (err error) {
 	f.Offered, f.text, f.others = f.offered(), nil, nil
+	f.OfferedKey = toolsKey(f.Model, f.Format, f.Offered)
 	if f.Settings.Rendering == settings.AsText {
 		f.text, f.others = asText(f.Offered, f.served, f.Tools)
-		f.Set, err = f.stage.toolset(f.Model, f.Format, nil)
+		f.Set, err = f.stage.toolset(toolsKey(f.Model, f.Format, nil), f.Model, f.Format, nil)
 		return err
 	}
-	f.Set, err = f.stage.toolset(f.Model, f.Format, f.Offered)
+	f.Set, err = f.stage.toolset(f.OfferedKey, f.Model, f.Format, f.Offered)
 	return err
 }
 
