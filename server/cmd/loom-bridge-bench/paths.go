@@ -7,9 +7,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -40,6 +42,7 @@ const pathBook = "server/cmd/loom-bridge-bench/paths.json"
 type pathRun struct {
 	steps, records, calls, colds int
 	others                       int
+	model                        bool
 	only                         string
 	profile                      string
 
@@ -48,49 +51,58 @@ type pathRun struct {
 	store  *paths.Store
 	meter  *paths.Meter
 	book   paths.Book
-	table  *tabwriter.Writer
+	out    io.Writer
+	table  *tabwriter.Writer // on out
 	domain *compose.Domain
 	reopen func() error // the server on the store
 	close  []func() error
 	conn   *grpc.ClientConn
 }
 
+// newPathRun returns a run as it is compared.
+func newPathRun(out io.Writer) *pathRun {
+	return &pathRun{
+		steps: 1000, records: 250, calls: 100, colds: 5,
+		book: paths.Book{}, pool: texts(3, 4096), table: tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight), out: out,
+	}
+}
+
 // runPaths prints the figures, and fails for what takes more than the book says. With
 // -update the book gets them.
 func runPaths(ctx context.Context, args []string) error {
-	p := &pathRun{book: paths.Book{}, pool: texts(3, 4096), table: tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)}
+	p := newPathRun(os.Stdout)
 	var update bool
 	flags := flag.NewFlagSet("loom-bridge-bench paths", flag.ExitOnError)
-	flags.IntVar(&p.steps, "steps", 1000, "steps of the session that prompts are made of")
-	flags.IntVar(&p.records, "records", 250, "records of the user whose memory prompts show; the model embeds them, which takes most of the run")
-	flags.IntVar(&p.others, "others", 0, "records of other agents in the store of the prompts, which goes without the model then")
-	flags.IntVar(&p.calls, "calls", 100, "calls of each path")
-	flags.IntVar(&p.colds, "colds", 5, "starts of the server")
+	flags.IntVar(&p.steps, "steps", p.steps, "steps of the session that prompts are made of")
+	flags.IntVar(&p.records, "records", p.records, "records of the user whose memory prompts show")
+	flags.BoolVar(&p.model, "model", false, "embed them with the server's own model, which takes most of the run then; nothing is compared")
+	flags.IntVar(&p.others, "others", 0, "records of other agents in the store of the prompts; nothing is compared then")
+	flags.IntVar(&p.calls, "calls", p.calls, "calls of each path")
+	flags.IntVar(&p.colds, "colds", p.colds, "starts of the server")
 	flags.StringVar(&p.only, "only", "", "measure only the paths whose name begins with this `text`")
 	flags.StringVar(&p.profile, "profile", "", "write the CPU profiles of the paths to files that begin with this `name`; the system counts CPU coarsely then, so the figures of CPU mean nothing")
 	flags.BoolVar(&update, "update", false, "write the figures to "+pathBook)
 	flags.Parse(args) //nolint:errcheck // it exits
-	dir, err := os.MkdirTemp("", "loom-paths-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	p.dir = dir
 	if err := p.run(ctx); err != nil {
 		return err
 	}
 	if update {
 		return p.book.Write(pathBook)
 	}
-	if p.only != "" || p.others > 0 {
+	if p.only != "" || p.others > 0 || p.model {
 		return nil
 	}
-	before, err := paths.Read(pathBook)
+	return p.compare(pathBook)
+}
+
+// compare fails for what takes more than a book says.
+func (p *pathRun) compare(book string) error {
+	before, err := paths.Read(book)
 	if err != nil {
 		return err
 	}
 	if over := p.book.Over(before); len(over) > 0 {
-		return fmt.Errorf("bench: more than %s says; if it is worth it, commit what `-update` writes:\n%s", pathBook, strings.Join(over, "\n"))
+		return fmt.Errorf("bench: more than %s says; if it is worth it, commit what `make bench-paths BENCH_ARGS=-update` writes:\n%s", pathBook, strings.Join(over, "\n"))
 	}
 	return nil
 }
@@ -99,6 +111,11 @@ func runPaths(ctx context.Context, args []string) error {
 const wordRecords = 5000
 
 func (p *pathRun) run(ctx context.Context) error {
+	var err error
+	if p.dir, err = os.MkdirTemp("", "loom-paths-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(p.dir)
 	workspace, err := makeWorkspace(p.dir)
 	if err != nil {
 		return err
@@ -109,15 +126,15 @@ func (p *pathRun) run(ctx context.Context) error {
 		return err
 	}
 	var model embedding.Embedder
-	if file := builtin.Find(os.Args[0]); file != "" && p.others == 0 {
-		if model, err = builtin.New(file); err != nil {
+	if p.model {
+		if model, err = builtin.New(builtin.Find(os.Args[0])); err != nil {
 			return err
 		}
 	}
-	if err := p.with(ctx, "model", workspace, model, p.records, p.prompts); err != nil {
+	if err := p.with(ctx, "prompts", workspace, model, p.records, p.prompts); err != nil {
 		return err
 	}
-	fmt.Printf("CPU is in units of %v\n", p.meter.Unit().Round(time.Microsecond))
+	fmt.Fprintf(p.out, "CPU is in units of %v\n", p.meter.Unit().Round(time.Microsecond))
 	return p.table.Flush()
 }
 
@@ -177,8 +194,11 @@ func (p *pathRun) shut() error {
 	return errors.Join(errs...)
 }
 
-// profiled runs what is measured under the profile, with the name of the path as label.
+// profiled runs what is measured without the collector and, if it is asked for, under the
+// profile.
 func (p *pathRun) profiled(name string, run func() error) error {
+	p.meter.Settle()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	if p.profile == "" {
 		return run()
 	}
@@ -201,7 +221,6 @@ func (p *pathRun) path(name string, calls int, before, call func(i int) error) e
 	}
 	const warm = 3
 	var of paths.Path
-	p.meter.Settle()
 	err := p.profiled(name, func() error {
 		for i := range calls + warm {
 			if before != nil {
@@ -314,8 +333,10 @@ func say(ctx context.Context, client contexts.Client, agent, what string) error 
 // prompts measures prompts: where nothing is new, one step more, a new question, steps
 // that fold, and the first one of a server.
 func (p *pathRun) prompts(ctx context.Context) error {
-	if err := p.path("MemoryQuery model", p.calls, nil, p.queried(ctx, loombridgev1.QueryMode_QUERY_MODE_HYBRID)); err != nil {
-		return err
+	if p.model {
+		if err := p.path("MemoryQuery model", p.calls, nil, p.queried(ctx, loombridgev1.QueryMode_QUERY_MODE_HYBRID)); err != nil {
+			return err
+		}
 	}
 	if !strings.HasPrefix("Assemble", p.only) && !strings.HasPrefix(p.only, "Assemble") {
 		return nil

@@ -8,6 +8,7 @@
 //     with a book before.
 //
 // CPU is that of the whole process, client and server, in units of a fixed piece of work
-// that is measured between the calls: machines compare, and so do hours of one machine.
-// It is for people. What is counted hardly varies, so a run may fail for it.
+// that is measured between the calls. It still doubles beside other work, so it is for
+// people. What is counted hardly varies, so a run may fail for it: the collector is off
+// while calls are measured, since what it leaves in pools is not allocated again.
 package paths

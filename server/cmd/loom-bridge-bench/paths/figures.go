@@ -27,17 +27,18 @@ type Figures struct {
 }
 
 // counted are the figures that hardly vary, each with what it may exceed its limit by in
-// any case.
+// any case: what twenty runs beside other work differed by. Of few reads and syncs not one
+// more is taken.
 func (f *Figures) counted() []figure {
 	return []figure{
-		{"allocations", f.Allocations, 200},
-		{"bytes allocated", f.Bytes, 64 << 10},
-		{"reads", f.Reads, 1},
-		{"keys", f.Keys, 2},
+		{"allocations", f.Allocations, 100},
+		{"bytes allocated", f.Bytes, 16 << 10},
+		{"reads", f.Reads, 0},
+		{"keys", f.Keys, 1},
 		{"scans", f.Scans, 1},
-		{"pairs", f.Pairs, 5},
-		{"syncs", f.Syncs, 1},
-		{"bytes written", f.Written, 512},
+		{"pairs", f.Pairs, 1},
+		{"syncs", f.Syncs, 0},
+		{"bytes written", f.Written, 64},
 	}
 }
 

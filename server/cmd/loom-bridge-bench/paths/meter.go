@@ -15,10 +15,15 @@ import (
 )
 
 // Settle waits until nothing has been written for a while: until the background is done
-// with what was written before.
+// with what was written before. Then it collects garbage, so that pools begin empty.
 func (m *Meter) Settle() {
-	const quiet = 200 * time.Millisecond
-	for before := int64(-1); before != m.store.commits.Load(); time.Sleep(quiet) {
+	m.still(200 * time.Millisecond)
+	runtime.GC()
+}
+
+// still waits until nothing has been written for so long, and nothing is being written.
+func (m *Meter) still(quiet time.Duration) {
+	for before := int64(-1); before != m.store.commits.Load() || m.store.underWay.Load() > 0; time.Sleep(quiet) {
 		before = m.store.commits.Load()
 	}
 }
@@ -38,6 +43,10 @@ type Path struct {
 	taken []Figures
 }
 
+// after is how long nothing is written before a call is over: what it leaves to the
+// background is a part of it.
+const after = 2 * time.Millisecond
+
 // Call measures one call for a path, and the fixed work beside it. of returns which path it
 // was, known when the call is over; nil: none.
 func (m *Meter) Call(call func() (of *Path, err error)) error {
@@ -45,17 +54,18 @@ func (m *Meter) Call(call func() (of *Path, err error)) error {
 	before := m.read()
 	begin := cpu()
 	of, err := call()
+	m.still(after)
 	took := cpu() - begin
-	after := m.read()
+	end := m.read()
 	if err != nil || of == nil {
 		return err
 	}
 	of.cpu = append(of.cpu, took)
 	was := before.fields()
-	for i, f := range after.fields() {
+	for i, f := range end.fields() {
 		*f -= *was[i]
 	}
-	of.taken = append(of.taken, *after)
+	of.taken = append(of.taken, *end)
 	return nil
 }
 

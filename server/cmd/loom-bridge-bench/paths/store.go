@@ -13,6 +13,7 @@ type Store struct {
 	kv.Engine
 
 	gets, keys, scans, pairs, commits, written atomic.Int64
+	underWay                                   atomic.Int64 // commits
 }
 
 // Get counts a round trip and its keys.
@@ -55,6 +56,8 @@ func (s *Store) Snapshot(ctx context.Context, refs ...kv.Ref) (kv.Snapshot, erro
 // Commit counts a sync and the bytes of the batch.
 func (s *Store) Commit(ctx context.Context, c kv.Commit) error {
 	s.commits.Add(1)
+	s.underWay.Add(1)
+	defer s.underWay.Add(-1)
 	if c.Batch != nil {
 		for _, op := range c.Batch.Ops() {
 			s.written.Add(int64(len(op.Key) + len(op.Value)))
