@@ -288,6 +288,19 @@ async def test_prompts(seen: Seen) -> None:
     await blame.get_by_role("link", name=sent["origins"][0]["ref"]).click()
     await expect(page.get_by_role("complementary")).to_contain_text("1.0.59, close 46003")
 
+    await page.get_by_text("the next prompt, as it would be now").click()
+    dry = {"agent_id": "analyst", "dry_run": True}
+    told = ask(seen.base, "/v1/sessions/market/prompts", dry)["tokens"]["tokens"]
+    await expect(page.get_by_role("region", name="as it is", exact=True)).to_contain_text(
+        f"{told:,} tokens"
+    )
+    await page.get_by_label("what if the history were").select_option("design")
+    dry["history"] = {"policy": "HISTORY_POLICY_PRESET", "preset": "design"}
+    told = ask(seen.base, "/v1/sessions/market/prompts", dry)["tokens"]["tokens"]
+    await expect(page.get_by_role("region", name="what if", exact=True)).to_contain_text(
+        f"{told:,} tokens"
+    )
+
     await page.get_by_role("link", name=f"open prompt {newest['number']}").click()
     body = {"agent_id": "analyst", "as_of_prompt_id": newest["promptId"]}
     whole = ask(seen.base, "/v1/sessions/market/prompts", body)

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { ask, at, type Call, curl, useCall } from "./api";
 import { brief, count, kinds, sectionKind, words } from "./format";
-import { Empty, Field, List, Shown, Time } from "./parts";
+import { Choice, Empty, Field, List, Shown, Time } from "./parts";
 import { go, query, set, to } from "./route";
 import { StepResult, type Step } from "./step";
 
@@ -232,13 +232,42 @@ interface Receipt {
   sections?: { name: string; tokens?: number; beforeTokens?: number; maxTokens?: number; outcome?: string; reason?: string; refs?: string[]; leftOut?: string[]; source?: string }[];
 }
 
-/** What the next prompt would be, without making it. */
+/** What the next prompt would be, without making it, and what it would be under other rules. */
 function Next({ agent, session }: { agent: string; session: string }) {
   const [open, setOpen] = useState(false);
-  const dry = useCall<{ tokens?: { tokens?: number }; receipt: Receipt }>(open ? { method: "POST", path: at`/v1/sessions/${session}/prompts`, body: { agent_id: agent, dry_run: true } } : undefined);
+  const [preset, setPreset] = useState("");
+  const [budget, setBudget] = useState("");
+  const other = {
+    ...(budget ? { max_tokens: Number(budget) } : {}),
+    ...(preset === "append" ? { history: { policy: "HISTORY_POLICY_APPEND_ONLY" } } : preset ? { history: { policy: "HISTORY_POLICY_PRESET", preset } } : {}),
+  };
   return (
     <details class="next" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
       <summary>the next prompt, as it would be now: what stands in it, what is left out, what it costs</summary>
+      {open && (
+        <>
+          <div class="filters">
+            <Choice label="what if the history were" value={preset} of={presets} apply={setPreset} />
+            <Field label="or the budget" value={budget} placeholder="tokens" type="number" apply={setBudget} />
+          </div>
+          <div class="beside">
+            <Account agent={agent} session={session} title="as it is" change={{}} />
+            {(preset || budget) && <Account agent={agent} session={session} title="what if" change={other} />}
+          </div>
+        </>
+      )}
+    </details>
+  );
+}
+
+const presets = [["", "as it is"], ["append", "never folded"], ...["design", "reduction", "chat", "research", "code", "debug", "task_context", "partitioned", "three_phase"].map((p) => [p, p])] as [string, string][];
+
+/** A dry run: nothing is stored by it. */
+function Account({ agent, session, title, change }: { agent: string; session: string; title: string; change: object }) {
+  const dry = useCall<{ tokens?: { tokens?: number }; receipt: Receipt }>({ method: "POST", path: at`/v1/sessions/${session}/prompts`, body: { agent_id: agent, dry_run: true, ...change } });
+  return (
+    <section aria-label={title}>
+      <h2>{title}</h2>
       <Shown from={dry}>
         {({ tokens, receipt }) => (
           <>
@@ -246,13 +275,13 @@ function Next({ agent, session }: { agent: string; session: string }) {
               <b>{count(tokens?.tokens)}</b> tokens, {Math.round(100 * (receipt.pressure ?? 0))} % of the budget; billed like <b>{count(Math.round(receipt.cost ?? 0))}</b> tokens of input, with nothing folded{" "}
               <b>{count(Math.round(receipt.appendOnlyCost ?? 0))}</b>; {count(receipt.faults)} of {count(receipt.calls)} calls asked again for what was folded
             </p>
-            <div class="scroll" tabIndex={0} role="region" aria-label="Sections">
+            <div class="scroll" tabIndex={0} role="region" aria-label={"Sections " + title}>
               <SectionTable agent={agent} of={receipt.sections ?? []} />
             </div>
           </>
         )}
       </Shown>
-    </details>
+    </section>
   );
 }
 
