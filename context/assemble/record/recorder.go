@@ -63,8 +63,8 @@ type Made struct {
 	Last      tokens.Anchor
 	Predicted tokens.Prediction
 	// Sections and Tools are accounts for the receipt.
-	Sections  []Section
-	Tools     []ToolCost
+	Sections []Section
+	Tools    []ToolCost
 	// Sprint is how often the window was renewed before, Through the place of the last
 	// entry of the log.
 	Sprint  int
