@@ -62,6 +62,7 @@ def test_every_example_is_tested_here() -> None:
         "graph_checkpoints.py",
         "graph_store.py",
         "long_run.py",
+        "pydantic_conversation.py",
         "quickstart.py",
         "remember.py",
         "sub_agents.py",
@@ -200,6 +201,10 @@ KILLED = {
     "graph_checkpoints.py": (
         "langgraph.graph",
         ["next: ()", "next: ('answer',)", "{'steps': ['read by 1', 'answered by 2']}"],
+    ),
+    "pydantic_conversation.py": (
+        "pydantic_ai.conversation_store",
+        ["I like pears. Noted. (messages: 2)", "What do I like? Pears. (messages: 4)"],
     ),
 }
 """By example what it needs, and its last lines."""
