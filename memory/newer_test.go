@@ -68,3 +68,20 @@ func TestOnlyTheSameIsOutOfDate(t *testing.T) {
 		}
 	}
 }
+
+// A long message in which something else has changed takes the place of no short answer.
+func TestLongMessageChangesNothing(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	for _, said := range []string{
+		"My cello lesson is in the old mill.",
+		"What a month, I moved to another desk at work, the neighbours replaced their fence, and then my sister came by to hear me play the cello after my lesson, " +
+			"which was fun for everybody; later we cooked a huge pot of soup, watched two old films about sailors, and finished the puzzle with the lighthouse.",
+	} {
+		r.clock.Set(r.clock.Now().Add(1e9))
+		r.MustSave(t, record.Record{Author: "Ann", Text: said})
+		r.MustSave(t, record.Record{Author: "Bob", Text: "That is good to hear."})
+	}
+	if first := r.MustQuery(t, question.Question{Text: "Where is Ann's cello lesson?"}).Hits[0].Record.Text; !strings.Contains(first, "mill") {
+		t.Errorf("first is %q", first)
+	}
+}

@@ -214,7 +214,7 @@ func (r *ranking) outdates(newer, older *candidate) bool {
 	switch {
 	case flags&segment.FlagAsks != 0:
 		return false
-	case flags&segment.FlagTellsChange != 0 && p.named != 0:
+	case flags&segment.FlagTellsChange != 0 && p.named != 0 && p.frame.Body[newer.slot] <= statementWords:
 		return now >= coversChanged*before && newer.rank >= ranksChanged*older.rank
 	}
 	return now >= coversAlike*before && newer.rank >= ranksAlike*older.rank && r.holds(newer, older)
