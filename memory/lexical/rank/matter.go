@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
@@ -35,14 +36,20 @@ const (
 	repeats = 0.97
 	// What speaks for it that two tell of one matter: how far they stand out, at most mostLink
 	// deviations; how near the other is to the question; and whether the later one tells of a
-	// change. What covers less of the question speaks against it.
-	linkEvidence, ownEvidence, changeEvidence, coverEvidence = 1.3, 3, 2, 0.4
-	mostLink, mostOwn                                        = 5, 1.5
-	// sameMatter is how much of that it takes to tell of one matter, sureMatter to come first,
-	// together with how near the best telling is to the question, and staleMatter to say that
-	// one replaces the other.
-	sameMatter, sureMatter, staleMatter = 6, 7, 8
+	// change. What covers less of the question speaks against it, and each kind of value, such
+	// as a number, that only one of the two has.
+	linkEvidence, ownEvidence, changeEvidence, coverEvidence, kindEvidence = 1.3, 3, 2, 0.4, 1.5
+	mostLink, mostOwn                                                      = 5, 1.5
+	// sameMatter is how much of that it takes to tell of one matter; farMatter where one is
+	// nowhere near the question, that is under leastOwn, or near another telling only.
+	sameMatter, farMatter, leastOwn = 5.5, 6.5, 0.1
+	// sureMatter is how much it takes to say that one replaces the other, and, together with
+	// how near the best telling is to the question, to come first.
+	sureMatter = 7
 )
+
+// valueKinds are the kinds of values that a text is known to have.
+const valueKinds = segment.FlagTellsTime | segment.FlagTellsNumber | segment.FlagTellsName
 
 // telling is a candidate that may tell of the matter that is asked for.
 type telling struct {
@@ -51,7 +58,8 @@ type telling struct {
 	// own is how near it is to the question by its vector and its words, of which it covers
 	// a part; worth is that with what others of its matter add.
 	own, covers, worth float64
-	// evidence is what speaks for it that it tells of the same matter as the best telling.
+	// evidence is what speaks for it that it tells of the same matter as the best telling, or
+	// as the next one on the way to that.
 	evidence float64
 }
 
@@ -76,12 +84,13 @@ func (r *ranking) newestOfMatter(ctx context.Context, best []candidate) ([]candi
 	m.first = slices.MaxFunc(crowd, func(a, b telling) int { return cmp.Compare(a.worth, b.worth) })
 	for i, t := range crowd {
 		if t.candidate == m.first.candidate {
-			m.tell(crowd, near[i])
+			m.told = m.tell(t, crowd, near[i])
 		}
 	}
 	if err := m.findMore(ctx, best); err != nil || len(m.told) == 0 || !m.isTelling(&m.first) {
 		return best, err
 	}
+	m.follow()
 	return m.lead(best), nil
 }
 
@@ -95,6 +104,8 @@ type matter struct {
 	*ranking
 	// crowd shows what is near by chance.
 	crowd []telling
+	// more are those that are nearest to the first, beside the crowd.
+	more []telling
 	// first tells best of it, and told are the others that do.
 	first telling
 	told  []telling
@@ -108,22 +119,62 @@ func (m *matter) isTelling(t *telling) bool {
 	return f.Body[t.slot] <= matterWords && f.Flags[t.slot]&segment.FlagAsks == 0 && m.sameAuthor(t.candidate, m.first.candidate)
 }
 
-// tell takes in those that tell of the matter, by how far each stands out.
-func (m *matter) tell(all []telling, link []float64) {
+// tell returns those that tell of the same matter as one, by how far each stands out.
+func (m *matter) tell(of telling, all []telling, link []float64) (told []telling) {
 	for i, t := range all {
-		if t.candidate == m.first.candidate || link[i] == 0 || !m.isTelling(&t) {
+		if t.candidate == of.candidate || link[i] == 0 || !m.isTelling(&t) {
 			continue
 		}
-		later := t
-		if m.compareTime(t.candidate, m.first.candidate) < 0 {
-			later = m.first
+		earlier, later := of, t
+		if m.compareTime(t.candidate, of.candidate) < 0 {
+			earlier, later = t, of
 		}
-		t.evidence = linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*m.changed(later.vector) -
-			coverEvidence*max(0, m.first.covers-t.covers)
-		if t.evidence >= sameMatter {
-			m.told = append(m.told, t)
+		change := m.changed(later.vector)
+		t.evidence = linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*change -
+			coverEvidence*max(0, of.covers-t.covers) - kindEvidence*float64(m.otherKinds(earlier, later, change))
+		if t.evidence >= farMatter || t.evidence >= sameMatter && t.own >= leastOwn {
+			told = append(told, t)
 		}
 	}
+	return told
+}
+
+// otherKinds counts the kinds of values that only one of two has. When something changed is no
+// value of it.
+func (m *matter) otherKinds(earlier, later telling, change float64) int {
+	before, after := m.flags(earlier), m.flags(later)
+	kinds := before ^ after
+	if change > 0 {
+		kinds &^= after & segment.FlagTellsTime
+	}
+	return bits.OnesCount8(uint8(kinds & valueKinds))
+}
+
+func (m *matter) flags(t telling) segment.Flags { return m.parts[t.part].frame.Flags[t.slot] }
+
+// follow takes in what tells of the matter after all that is known to: it may be nearer to the
+// latest of these than to the first.
+func (m *matter) follow() {
+	last := m.newest()
+	for _, all := range [][]telling{m.crowd, m.more} {
+		for _, t := range m.tell(last, all, m.links(last, all)) {
+			if m.compareTime(t.candidate, last.candidate) > 0 && t.evidence >= farMatter {
+				t.evidence = min(t.evidence, last.evidence)
+				m.told = append(m.told, t)
+			}
+		}
+	}
+}
+
+// newest returns what was told last.
+func (m *matter) newest() telling {
+	newest := m.first
+	for _, t := range m.told {
+		if m.compareTime(t.candidate, newest.candidate) > 0 {
+			newest = t
+		}
+	}
+	return newest
 }
 
 // findMore looks among what is nearest to the first telling, which may be far from the question.
@@ -153,17 +204,21 @@ func (m *matter) findMore(ctx context.Context, best []candidate) error {
 			more = append(more, t)
 		}
 	}
-	if more, err = m.withVectors(ctx, more); err != nil {
+	if m.more, err = m.withVectors(ctx, more); err != nil {
 		return err
 	}
-	usual := m.usual(m.first.vector)
-	link := make([]float64, len(more))
-	for i, t := range more {
-		cosine := product(t.vector, m.first.vector)
-		link[i] = (usual.standing(cosine) + m.usual(t.vector).standing(cosine)) / 2
-	}
-	m.tell(more, link)
+	m.told = append(m.told, m.tell(m.first, m.more, m.links(m.first, m.more))...)
 	return nil
+}
+
+// links says of each how far its nearness to one stands out.
+func (m *matter) links(of telling, all []telling) []float64 {
+	usual, links := m.usual(of.vector), make([]float64, len(all))
+	for i, t := range all {
+		cosine := product(t.vector, of.vector)
+		links[i] = (usual.standing(cosine) + m.usual(t.vector).standing(cosine)) / 2
+	}
+	return links
 }
 
 // usual is how near a vector is to the crowd, but for itself.
@@ -179,13 +234,12 @@ func (m *matter) usual(v []float32) spread {
 
 // lead puts the newest before the others, and before all where it is sure.
 func (m *matter) lead(best []candidate) []candidate {
-	newest, evidence, level := m.first, 0.0, m.first.rank
+	newest, level := m.newest(), m.first.rank
+	evidence := newest.evidence
 	for _, t := range m.told {
-		level, evidence = max(level, t.rank), max(evidence, t.evidence)
-	}
-	for _, t := range m.told {
-		if m.compareTime(t.candidate, newest.candidate) > 0 {
-			newest, evidence = t, t.evidence
+		level = max(level, t.rank)
+		if newest.candidate == m.first.candidate {
+			evidence = max(evidence, t.evidence)
 		}
 	}
 	if evidence+min(mostOwn, m.first.own) >= sureMatter {
@@ -214,7 +268,7 @@ func (m *matter) replace(newest telling) {
 		if t.candidate == m.first.candidate {
 			evidence = newest.evidence
 		}
-		if t.candidate != newest.candidate && t.part == newest.part && evidence >= staleMatter {
+		if t.candidate != newest.candidate && t.part == newest.part && evidence >= sureMatter {
 			older = append(older, t.candidate)
 		}
 	}
