@@ -294,7 +294,7 @@ func testImportErrors(t *testing.T, r *rig) {
 		"unknown member":          {[]string{good("a", 1, `,"colour":"red"`)}, record.ErrLine},
 		"two objects":             {[]string{good("a", 1, "") + good("b", 1, "")}, record.ErrLine},
 		"no id":                   {[]string{good("", 1, "")}, record.ErrLine},
-		"version 0":               {[]string{good("a", 0, "")}, record.ErrLine},
+		"version -1":              {[]string{good("a", -1, "")}, record.ErrLine},
 		"origin":                  {[]string{`{"id":"a","version":1,"text":"a","kind":"fact","create_time":"2026-01-02T03:04:05Z","importance":0.5,"origin":"god","tier":4}`}, record.ErrLine},
 		"tags out of order":       {[]string{good("a", 1, `,"tags":["b","a"]`)}, record.ErrLine},
 		"versions of another":     {[]string{good("a", 1, `,"earlier":true`), good("b", 2, "")}, record.ErrLine},
