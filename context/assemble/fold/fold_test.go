@@ -36,7 +36,7 @@ type world struct {
 
 func newWorld(t *testing.T, bytes int) *world {
 	t.Helper()
-	engine := memkv.New(nil)
+	engine := memkv.New(&memkv.Options{SnapshotLife: time.Hour}) // it is read for as long as a test takes
 	writer := kv.NewWriter(engine, nil)
 	t.Cleanup(func() {
 		if err := errors.Join(writer.Close(), engine.Close()); err != nil {
