@@ -35,7 +35,7 @@ func large(tb testing.TB, body []byte) (*fixture, blob.Entry) {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { db.Close() })
-	f := newFixture(tb, db)
+	f := newFixtureOn(tb, db, blob.Options{SearchTime: -1})
 	return f, f.mustStage(tb, alice, body, blob.Entry{StepID: "step_001", Category: "shell", Kind: "log"})
 }
 

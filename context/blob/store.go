@@ -41,7 +41,8 @@ const (
 	// DefaultCollectEvery is the time between two collections of everybody's
 	// garbage.
 	DefaultCollectEvery = 10 * time.Minute
-	// DefaultSearchTime is enough for some gigabytes and a simple pattern.
+	// DefaultSearchTime is enough for some gigabytes, or for 100 MB and a pattern without a
+	// fixed text.
 	DefaultSearchTime = 10 * time.Second
 )
 
