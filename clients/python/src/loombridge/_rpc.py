@@ -135,6 +135,7 @@ LIST_CONVERSATION = _method(
 END_SESSION = _method(context_pb2.EndSessionRequest, context_pb2.EndSessionResponse)
 COMPACT_HISTORY = _method(context_pb2.CompactHistoryRequest, context_pb2.CompactHistoryResponse)
 DIFF_PROMPTS = _method(context_pb2.DiffPromptsRequest, context_pb2.DiffPromptsResponse)
+FIND_IN_PROMPTS = _method(context_pb2.FindInPromptsRequest, context_pb2.FindInPromptsResponse)
 UNDO = _method(context_pb2.UndoRequest, context_pb2.UndoResponse)
 RENEW = _method(renewal_pb2.RenewRequest, renewal_pb2.RenewResponse)
 LIST_SNAPSHOTS = _method(renewal_pb2.ListSnapshotsRequest, renewal_pb2.ListSnapshotsResponse)
