@@ -84,6 +84,7 @@ def missing(server: str) -> list[str]:
             ["export", "--help"],
             ["audit", "verify", "--help"],
             ["approvals", "watch", "--help"],
+            ["prompt", "show", "--help"],
             ["records", "--help"],
             ["records", "export", "--help"],
             ["records", "import", "--help"],
