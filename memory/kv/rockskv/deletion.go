@@ -138,21 +138,16 @@ func (db *DB) reclaim(ctx context.Context, ranges []kv.KeyRange) error {
 	compact.SetBottommostLevelCompaction(grocksdb.KForce)
 	blobs := false
 	for _, r := range ranges {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
 		if r.Keyspace == kv.Blobs {
 			blobs = true
 			continue
 		}
-		family, err := db.latest.family(r.Keyspace)
-		if err != nil {
+		if err := db.compact(ctx, r, compact); err != nil {
 			return err
 		}
-		db.rocks.CompactRangeCFOpt(family, grocksdb.Range{Start: r.Range.Start, Limit: r.Range.End}, compact)
 	}
 	if blobs {
-		if err := db.rewriteBlobs(compact); err != nil {
+		if err := db.rewriteBlobs(ctx, compact); err != nil {
 			return err
 		}
 	}
@@ -176,13 +171,44 @@ func (db *DB) flushAll() error {
 	return nil
 }
 
-func (db *DB) rewriteBlobs(compact *grocksdb.CompactRangeOptions) error {
+// compact rewrites all tables with keys in r. RocksDB takes the deepest level that has some when
+// it begins; what an automatic compaction moves below it meanwhile would be passed by, with the
+// deleted values that it kept for a snapshot or in a blob file. So compact goes on until nothing
+// lies deeper than before.
+func (db *DB) compact(ctx context.Context, r kv.KeyRange, how *grocksdb.CompactRangeOptions) error {
+	family, err := db.latest.family(r.Keyspace)
+	if err != nil {
+		return err
+	}
+	for last, now := -1, db.deepest(r); now > last; now = db.deepest(r) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		last = now
+		db.rocks.CompactRangeCFOpt(family, grocksdb.Range{Start: r.Range.Start, Limit: r.Range.End}, how)
+	}
+	return nil
+}
+
+// deepest returns the deepest level at which a table has keys of r, -1 where none has.
+func (db *DB) deepest(r kv.KeyRange) int {
+	level := -1
+	for _, table := range db.rocks.GetLiveFilesMetaData() {
+		if table.ColumnFamilyName == r.Keyspace.String() && table.Level > level &&
+			before(table.SmallestKey, r.Range.End) && bytes.Compare(table.LargestKey, r.Range.Start) >= 0 {
+			level = table.Level
+		}
+	}
+	return level
+}
+
+func (db *DB) rewriteBlobs(ctx context.Context, how *grocksdb.CompactRangeOptions) error {
 	family := db.families[kv.Blobs]
 	if err := db.rocks.SetOptionsCF(family, []string{garbageShare}, []string{wholeGarbage}); err != nil {
 		return err
 	}
-	db.rocks.CompactRangeCFOpt(family, grocksdb.Range{}, compact)
-	return db.rocks.SetOptionsCF(family, []string{garbageShare}, []string{usualGarbage})
+	err := db.compact(ctx, kv.KeyRange{Keyspace: kv.Blobs}, how)
+	return errors.Join(err, db.rocks.SetOptionsCF(family, []string{garbageShare}, []string{usualGarbage}))
 }
 
 // removed waits until the logs in before, and the tables in before and in now that are no
