@@ -19,7 +19,8 @@ type script struct {
 	bus   func() error
 }
 
-// scripted runs a test with one server in a bubble.
+// scripted runs a test with one server in a bubble, once that has done all that its start
+// begins: its watch would take a call that the script means for the test.
 func scripted(t *testing.T, opts Options, test func(t *testing.T, s *server, at *script)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,6 +28,7 @@ func scripted(t *testing.T, opts Options, test func(t *testing.T, s *server, at 
 		w.script = at
 		s := w.start(t.Context(), opts)
 		defer func() { _ = s.Close() }()
+		synctest.Wait()
 		test(t, s, at)
 	})
 }
@@ -38,6 +40,7 @@ func mustSpawn(t *testing.T, s *server, r Spawn) Child {
 	if err != nil {
 		t.Fatal(err)
 	}
+	synctest.Wait()
 	return c
 }
 
@@ -71,7 +74,8 @@ func TestLostJustBeforeItsDeadline(t *testing.T) {
 	}
 }
 
-// unknown lets the next commit have an outcome that nobody can find out.
+// unknown lets the next commit have an outcome that nobody can find out. All others of the
+// bubble are to be at rest.
 func unknown(at *script, written bool) {
 	after := 0
 	at.store = func(commit bool) (bool, error) {
