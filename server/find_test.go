@@ -205,3 +205,25 @@ func TestFindInPromptsEdges(t *testing.T) {
 	_, err = s.Context.FindInPrompts(t.Context(), &loombridgev1.FindInPromptsRequest{})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 }
+
+// A text is found however JSON has written its letters.
+func TestFindsWhatJSONEscapes(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for form, arguments := range map[string]string{
+		"plain":   `{"q":"the café <b> & \"quince\""}`,
+		"ascii":   `{"q":"the caf\u00e9 <b> & \"quince\""}`,
+		"upper":   `{"q":"the caf\u00E9 <b> & \"quince\""}`,
+		"html":    `{"q":"the café \u003cb\u003e \u0026 \"quince\""}`,
+		"all":     `{"q":"the caf\u00e9 \u003cb\u003e \u0026 \u0022quince\u0022"}`,
+		"slashes": `{"q":"the caf\u00e9 <b> & \"quince\" a\/b"}`,
+	} {
+		c := &talk{tb: t, server: s, session: form}
+		c.answer(c.ask("I look.", "bash", arguments), "done")
+		_, err := s.Context.Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: agent, SessionId: form, WithoutTools: true})
+		must(t, err)
+		got := find(t, s, form, `café <b> & "quince"`)
+		if len(got.GetOrigins()) != 1 || len(got.GetPrompts()[0].GetPlaces()) != 1 {
+			t.Errorf("%s: found %v", form, got)
+		}
+	}
+}

@@ -2,7 +2,6 @@ package past
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -132,10 +131,7 @@ func (s *Store) fill(ctx context.Context, scope kv.Scope, sessionID string, p *K
 		}
 		m.Message.Message = *e.Message
 	case m.Batch > 0:
-		f, err := s.log.Fold(ctx, scope, sessionID, m.Batch, m.First)
-		if errors.Is(err, session.ErrFoldNotFound) {
-			return Gone("the fold of batch %d at position %d", m.Batch, m.First)
-		}
+		f, err := s.Fold(ctx, scope, sessionID, m.Batch, m.First)
 		if err != nil {
 			return err
 		}

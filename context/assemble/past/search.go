@@ -2,16 +2,17 @@ package past
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
@@ -55,8 +56,8 @@ type Origin struct {
 // no longer there is not found.
 func (s *Store) Search(ctx context.Context, scope kv.Scope, sessionID, text, tools, history string) ([]Sighting, error) {
 	search := &search{
-		Store: s, scope: scope, session: sessionID, history: history, needle: newNeedle(text),
-		chunks: make(map[textName][]part), seen: make(map[textName]hits),
+		Store: s, scope: scope, session: sessionID, history: history, needle: needle(text),
+		chunks: make(map[textName]stretch), seen: make(map[textName]hits),
 	}
 	var all []Sighting
 	for p, err := range s.records(ctx, scope, sessionID) {
@@ -78,7 +79,7 @@ func (s *Store) Search(ctx context.Context, scope kv.Scope, sessionID, text, too
 // Origins are the entries of a session's log that have a text, the oldest first, at most
 // MaxOrigins.
 func (s *Store) Origins(ctx context.Context, scope kv.Scope, sessionID, text string) ([]Origin, error) {
-	n := newNeedle(text)
+	n := needle(text)
 	var all []Origin
 	for e, err := range s.log.Entries(ctx, scope, sessionID) {
 		if err != nil {
@@ -93,26 +94,64 @@ func (s *Store) Origins(ctx context.Context, scope kv.Scope, sessionID, text str
 	return all, nil
 }
 
-// Fold returns a fold that stands in a prompt.
+// Fold returns a fold that stands in a prompt. One that is no longer there is a *GoneError.
 func (s *Store) Fold(ctx context.Context, scope kv.Scope, sessionID string, batch, first uint64) (history.Fold, error) {
-	return s.log.Fold(ctx, scope, sessionID, batch, first)
+	f, err := s.log.Fold(ctx, scope, sessionID, batch, first)
+	if errors.Is(err, session.ErrFoldNotFound) {
+		err = Gone("the fold of batch %d at position %d", batch, first)
+	}
+	return f, err
 }
 
-// needle is a text to look for, as it is and as JSON has it.
-type needle struct{ plain, escaped string }
+// needle is a text to look for.
+type needle string
 
-func newNeedle(text string) needle {
-	var quoted strings.Builder
-	w := json.NewEncoder(&quoted)
-	w.SetEscapeHTML(false)
-	_ = w.Encode(text) // a text
-	line := strings.TrimSuffix(quoted.String(), "\n")
-	return needle{text, line[1 : len(line)-1]}
-}
-
-// in reports whether JSON, or a text, has it.
+// in reports whether a text has it, or JSON, however that escapes it.
 func (n needle) in(s string) bool {
-	return strings.Contains(s, n.escaped) || strings.Contains(s, n.plain)
+	return strings.Contains(s, string(n)) || strings.IndexByte(s, '\\') >= 0 && strings.Contains(unescaped(s), string(n))
+}
+
+// unescaped is a text with the characters that its escapes stand for, where it is JSON.
+func unescaped(s string) string {
+	var out strings.Builder
+	out.Grow(len(s))
+	for {
+		at := strings.IndexByte(s, '\\')
+		if at < 0 || at+1 == len(s) {
+			out.WriteString(s)
+			return out.String()
+		}
+		out.WriteString(s[:at])
+		escape, size := s[at+1], 2
+		switch i := strings.IndexByte(`"\/bfnrt`, escape); {
+		case i >= 0:
+			out.WriteByte("\"\\/\b\f\n\r\t"[i])
+		case escape == 'u':
+			c := unit(s[at:])
+			if size = 6; utf16.IsSurrogate(c) {
+				if pair := utf16.DecodeRune(c, unit(s[min(at+6, len(s)):])); pair != utf8.RuneError {
+					c, size = pair, 12
+				}
+			}
+			size = min(size, len(s)-at)
+			out.WriteRune(c)
+		default:
+			out.WriteString(s[at : at+2])
+		}
+		s = s[at+size:]
+	}
+}
+
+// unit is the code unit that a text begins with, as \u00e9; utf8.RuneError for none.
+func unit(s string) rune {
+	if len(s) < 6 || s[:2] != `\u` {
+		return utf8.RuneError
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil {
+		return utf8.RuneError
+	}
+	return rune(n)
 }
 
 // partOf is the part of an entry that has it; empty for none.
@@ -155,16 +194,14 @@ type hits struct {
 func (n needle) hits(m *session.Message) hits {
 	h := hits{beside: n.in(string(m.BlocksJSON)) || n.called(m)}
 	for at := 0; len(h.content) < MaxPlaces; {
-		i := strings.Index(m.Content[at:], n.plain)
+		i := strings.Index(m.Content[at:], string(n))
 		if i < 0 {
 			break
 		}
 		h.content = append(h.content, at+i)
-		at += i + len(n.plain)
+		at += i + len(n)
 	}
-	if len(h.content) == 0 && strings.Contains(m.Content, n.escaped) { // a result is JSON
-		h.beside = true
-	}
+	h.beside = h.beside || len(h.content) == 0 && n.in(m.Content) // a result is JSON
 	return h
 }
 
@@ -183,13 +220,32 @@ type search struct {
 	scope            kv.Scope
 	session, history string
 	needle           needle
-	chunks           map[textName][]part
+	chunks           map[textName]stretch
 	seen             map[textName]hits
+}
+
+// stretch is what a search found in messages in a row, which counts them: it is kept for every
+// chunk, the messages are not.
+type stretch struct {
+	messages int
+	places   []Place // at most MaxPlaces
+	folds    [][2]uint64
+}
+
+// add adds what stands behind it.
+func (s *stretch) add(next *stretch) {
+	for _, p := range next.places[:min(len(next.places), MaxPlaces-len(s.places))] {
+		p.Message += s.messages
+		s.places = append(s.places, p)
+	}
+	s.messages += next.messages
+	s.folds = append(s.folds, next.folds...)
 }
 
 // prompt fills in where the text stands in a prompt.
 func (s *search) prompt(ctx context.Context, found *Sighting, tools string) error {
 	p := found.Kept
+	all := stretch{}
 	if len(p.Tools) == len(hash{}) {
 		inTools, err := s.known(textName{generation: p.generation, text: hash(p.Tools)}, func() (hits, error) {
 			text, err := s.read(ctx, s.scope, s.session, p, hash(p.Tools))
@@ -199,36 +255,34 @@ func (s *search) prompt(ctx context.Context, found *Sighting, tools string) erro
 			return err
 		}
 		if inTools.beside {
-			found.Places = append(found.Places, Place{Section: tools, Message: -1})
+			all.places = append(all.places, Place{Section: tools, Message: -1})
 		}
 	}
-	at := 0
-	return s.each(ctx, p, p.recipe, func(m part) error {
-		place := Place{Message: at, From: m.From, Batch: m.Batch, First: m.First}
-		at++
-		if m.Batch > 0 {
-			found.Folds = append(found.Folds, [2]uint64{m.Batch, m.First})
+	messages, err := s.recipe(ctx, p, p.recipe)
+	all.add(&messages)
+	found.Places, found.Folds = all.places, all.folds
+	return err
+}
+
+// message is one message of a prompt.
+func (s *search) message(ctx context.Context, p *Kept, m part) (stretch, error) {
+	found := stretch{messages: 1}
+	name := textName{from: m.From, batch: m.Batch, first: m.First}
+	if m.Batch > 0 {
+		found.folds = append(found.folds, [2]uint64{m.Batch, m.First})
+	} else if m.From == 0 {
+		name = textName{generation: p.generation, text: m.text}
+	}
+	h, err := s.known(name, func() (hits, error) {
+		if err := s.fill(ctx, s.scope, s.session, p, &m); err != nil {
+			return hits{}, err
 		}
-		name := textName{from: m.From, batch: m.Batch, first: m.First}
-		if m.From == 0 && m.Batch == 0 {
-			name = textName{generation: p.generation, text: m.text}
-		}
-		h, err := s.known(name, func() (hits, error) {
-			if err := s.fill(ctx, s.scope, s.session, p, &m); err != nil {
-				return hits{}, err
-			}
-			return s.needle.hits(&m.Message.Message), nil
-		})
-		if err != nil {
-			return err
-		}
-		for _, section := range s.sections(&m, h) {
-			if place.Section = section; len(found.Places) < MaxPlaces {
-				found.Places = append(found.Places, place)
-			}
-		}
-		return nil
+		return s.needle.hits(&m.Message.Message), nil
 	})
+	for _, section := range s.sections(&m, h) {
+		found.places = append(found.places, Place{Section: section, From: m.From, Batch: m.Batch, First: m.First})
+	}
+	return found, err
 }
 
 // known are the hits of a text, which are looked for once. What is no longer there has none.
@@ -245,38 +299,50 @@ func (s *search) known(name textName, look func() (hits, error)) (hits, error) {
 	return h, nil
 }
 
-// each calls do with the parts of a recipe, in order. Each text of parts is read once.
-func (s *search) each(ctx context.Context, p *Kept, recipe []byte, do func(part) error) error {
+// recipe is what stands in the messages of a recipe.
+func (s *search) recipe(ctx context.Context, p *Kept, recipe []byte) (stretch, error) {
+	var all stretch
 	var m storev1.Recipe
 	if err := read(recipe, &m); err != nil {
-		return err
+		return all, err
 	}
 	for _, h := range m.Recipes {
 		if len(h) != len(hash{}) {
-			return errDamaged
+			return all, errDamaged
 		}
-		name := textName{generation: p.generation, text: hash(h)}
-		chunk, ok := s.chunks[name]
-		if !ok {
-			one := wire.Marshal(&storev1.Recipe{Recipes: [][]byte{h}})
-			var err error
-			if chunk, err = s.parts(ctx, s.scope, s.session, p, one); err != nil && !errors.Is(err, ErrGone) {
-				return err
-			}
-			s.chunks[name] = chunk
+		chunk, err := s.chunk(ctx, p, hash(h))
+		if err != nil {
+			return all, err
 		}
-		for _, one := range chunk {
-			if err := do(one); err != nil {
-				return err
-			}
-		}
+		all.add(&chunk)
 	}
 	for _, one := range m.Messages {
-		if err := do(newPart(one)); err != nil {
-			return err
+		found, err := s.message(ctx, p, newPart(one))
+		if err != nil {
+			return all, err
 		}
+		all.add(&found)
 	}
-	return nil
+	return all, nil
+}
+
+// chunk is what stands in a chunk of messages, which is looked through once. Of one that is no
+// longer there the messages are counted.
+func (s *search) chunk(ctx context.Context, p *Kept, h hash) (stretch, error) {
+	name := textName{generation: p.generation, text: h}
+	if found, ok := s.chunks[name]; ok {
+		return found, nil
+	}
+	found := stretch{messages: chunkParts}
+	text, err := s.read(ctx, s.scope, s.session, p, h)
+	if err == nil {
+		found, err = s.recipe(ctx, p, text)
+	}
+	if err != nil && !errors.Is(err, ErrGone) {
+		return found, err
+	}
+	s.chunks[name] = found
+	return found, nil
 }
 
 // sections own what was found in a message, each once.

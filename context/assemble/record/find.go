@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
@@ -238,11 +239,16 @@ func (b *blame) folded(ctx context.Context, now *past.Sighting, p *past.Place) (
 		f, ok := b.folds[name]
 		if !ok {
 			found, err := b.past.Fold(ctx, b.scope, b.session, name[0], name[1])
-			if err != nil {
+			switch {
+			case err == nil:
+				f = &found
+			case !errors.Is(err, past.ErrGone):
 				return nil, err
 			}
-			f = &found
 			b.folds[name] = f
+		}
+		if f == nil {
+			continue
 		}
 		for _, position := range positions {
 			if f.Holds(position) {
