@@ -65,7 +65,6 @@ var faults = map[string]string{
 	"agents.ErrNotConnected":  "what a relayed tool fails with, and part of an OK answer",
 	"agents.ErrDamaged":       "stored data can't be read",
 	"hand.ErrNoWorkspace":     "the operator has to see to it",
-	"session.ErrFoldNotFound": "a prompt that shows such a fold is answered with what is gone",
 	"tools.ErrBadDescriptor":  "met at start only",
 	"native.ErrNotOwned":      "what a tool fails with, and part of an OK answer",
 	"tools.ErrToolExists":     "met at start only",

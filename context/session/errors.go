@@ -24,8 +24,6 @@ var (
 	ErrNothingToUndo = errors.New("session: nothing to undo")
 	// ErrSnapshotNotFound: the session was not renewed that often.
 	ErrSnapshotNotFound = errors.New("session: no such snapshot")
-	// ErrFoldNotFound: the session's journal has no such fold.
-	ErrFoldNotFound = errors.New("session: no such fold")
 	// ErrTaskNotFound: the agent has no task of that id.
 	ErrTaskNotFound = errors.New("session: no such task")
 	// ErrTaskExists: the agent has a task of that id, and it says something else.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -67,31 +68,33 @@ func (l *Log) Folds(ctx context.Context, scope kv.Scope, session string) (Folds,
 	}, nil
 }
 
-// Fold returns the fold of a batch that stands in the place of a position, whether or not it
-// was undone or another one stands for it; ErrFoldNotFound where there is none. It reads the
-// journal.
-func (l *Log) Fold(ctx context.Context, scope kv.Scope, session string, batch, first uint64) (history.Fold, error) {
-	session, err := scoped(scope, session)
-	if err != nil {
-		return history.Fold{}, err
-	}
-	for pair, err := range l.engine.Scan(ctx, kv.Log, kv.Prefix(journalPrefix(scope, session))) {
+// EveryFold yields the folds of a session in the order in which they were made, those that were
+// undone and those that another one stands for, too. An error comes last.
+func (l *Log) EveryFold(ctx context.Context, scope kv.Scope, session string) iter.Seq2[history.Fold, error] {
+	return func(yield func(history.Fold, error) bool) {
+		session, err := scoped(scope, session)
 		if err != nil {
-			return history.Fold{}, fmt.Errorf("session: read journal: %w", err)
+			yield(history.Fold{}, err)
+			return
 		}
-		e, err := decodeJournalEntry(pair.Value)
-		if err != nil {
-			return history.Fold{}, err
-		}
-		if e.kind != kindFold {
-			continue
-		}
-		f, err := e.fold()
-		if err != nil || f.Batch == batch && f.Spans[0].First == first {
-			return f, err
+		for pair, err := range l.engine.Scan(ctx, kv.Log, kv.Prefix(journalPrefix(scope, session))) {
+			if err != nil {
+				yield(history.Fold{}, fmt.Errorf("session: read journal: %w", err))
+				return
+			}
+			var f history.Fold
+			e, err := decodeJournalEntry(pair.Value)
+			if err == nil {
+				if e.kind != kindFold {
+					continue
+				}
+				f, err = e.fold()
+			}
+			if !yield(f, err) || err != nil {
+				return
+			}
 		}
 	}
-	return history.Fold{}, fmt.Errorf("%w: fold of batch %d at %d", ErrFoldNotFound, batch, first)
 }
 
 // AppendFolds stores a batch: all of it, on disk, or nothing. The folds carry

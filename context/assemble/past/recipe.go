@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
@@ -81,9 +82,18 @@ func (s *Store) Messages(ctx context.Context, scope kv.Scope, sessionID string, 
 	if err != nil {
 		return nil, err
 	}
+	folds := make(map[FoldName]*history.Fold)
+	for i := range parts {
+		if m := &parts[i].Message; m.Batch > 0 {
+			folds[m.fold()] = nil
+		}
+	}
+	if err := s.Folds(ctx, scope, sessionID, folds); err != nil {
+		return nil, err
+	}
 	messages := make([]Message, len(parts))
 	for i := range parts {
-		if err := s.fill(ctx, scope, sessionID, p, &parts[i]); err != nil {
+		if err := s.fill(ctx, scope, sessionID, p, &parts[i], folds); err != nil {
 			return nil, err
 		}
 		messages[i] = parts[i].Message
@@ -118,8 +128,27 @@ func (s *Store) parts(ctx context.Context, scope kv.Scope, sessionID string, p *
 	return parts, nil
 }
 
-// fill reads what a message says.
-func (s *Store) fill(ctx context.Context, scope kv.Scope, sessionID string, p *Kept, m *part) error {
+// Folds finds folds that stand in prompts of a session, by their names: those that wanted has.
+// One that is no longer there stays nil.
+func (s *Store) Folds(ctx context.Context, scope kv.Scope, sessionID string, wanted map[FoldName]*history.Fold) error {
+	if len(wanted) == 0 {
+		return nil
+	}
+	for f, err := range s.log.EveryFold(ctx, scope, sessionID) {
+		if err != nil {
+			return err
+		}
+		if name := (FoldName{f.Batch, f.Spans[0].First}); wanted[name] == nil {
+			if _, ok := wanted[name]; ok {
+				wanted[name] = &f
+			}
+		}
+	}
+	return nil
+}
+
+// fill reads what a message says. folds are those of its prompt.
+func (s *Store) fill(ctx context.Context, scope kv.Scope, sessionID string, p *Kept, m *part, folds map[FoldName]*history.Fold) error {
 	switch {
 	case m.From > 0:
 		e, found, err := s.log.Entry(ctx, scope, sessionID, m.From)
@@ -131,9 +160,9 @@ func (s *Store) fill(ctx context.Context, scope kv.Scope, sessionID string, p *K
 		}
 		m.Message.Message = *e.Message
 	case m.Batch > 0:
-		f, err := s.Fold(ctx, scope, sessionID, m.Batch, m.First)
-		if err != nil {
-			return err
+		f := folds[m.fold()]
+		if f == nil {
+			return Gone("the fold of batch %d at position %d", m.Batch, m.First)
 		}
 		m.Message.Message = session.Message{Role: session.User, Content: f.Text}
 	default:

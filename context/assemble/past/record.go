@@ -28,6 +28,11 @@ type Message struct {
 	Batch, First uint64
 }
 
+// FoldName names a fold: its batch and its first position.
+type FoldName struct{ Batch, First uint64 }
+
+func (m *Message) fold() FoldName { return FoldName{m.Batch, m.First} }
+
 // Size is what a section took.
 type Size struct {
 	// Section is its name.

@@ -9,7 +9,6 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -39,8 +38,8 @@ type Sighting struct {
 	*Kept
 	// Places are in order, at most MaxPlaces.
 	Places []Place
-	// Folds are the folds that stand in it, as Batch and First of a [Message].
-	Folds [][2]uint64
+	// Folds are the folds that stand in it.
+	Folds []FoldName
 }
 
 // Origin is an entry of a session's log that has a text.
@@ -92,15 +91,6 @@ func (s *Store) Origins(ctx context.Context, scope kv.Scope, sessionID, text str
 		}
 	}
 	return all, nil
-}
-
-// Fold returns a fold that stands in a prompt. One that is no longer there is a *GoneError.
-func (s *Store) Fold(ctx context.Context, scope kv.Scope, sessionID string, batch, first uint64) (history.Fold, error) {
-	f, err := s.log.Fold(ctx, scope, sessionID, batch, first)
-	if errors.Is(err, session.ErrFoldNotFound) {
-		err = Gone("the fold of batch %d at position %d", batch, first)
-	}
-	return f, err
 }
 
 // needle is a text to look for.
@@ -222,6 +212,7 @@ type search struct {
 	needle           needle
 	chunks           map[textName]stretch
 	seen             map[textName]hits
+	folds            bool // they are read
 }
 
 // stretch is what a search found in messages in a row, which counts them: it is kept for every
@@ -229,7 +220,7 @@ type search struct {
 type stretch struct {
 	messages int
 	places   []Place // at most MaxPlaces
-	folds    [][2]uint64
+	folds    []FoldName
 }
 
 // add adds what stands behind it.
@@ -269,12 +260,15 @@ func (s *search) message(ctx context.Context, p *Kept, m part) (stretch, error) 
 	found := stretch{messages: 1}
 	name := textName{from: m.From, batch: m.Batch, first: m.First}
 	if m.Batch > 0 {
-		found.folds = append(found.folds, [2]uint64{m.Batch, m.First})
+		found.folds = append(found.folds, m.fold())
+		if err := s.readFolds(ctx); err != nil {
+			return found, err
+		}
 	} else if m.From == 0 {
 		name = textName{generation: p.generation, text: m.text}
 	}
 	h, err := s.known(name, func() (hits, error) {
-		if err := s.fill(ctx, s.scope, s.session, p, &m); err != nil {
+		if err := s.fill(ctx, s.scope, s.session, p, &m, nil); err != nil {
 			return hits{}, err
 		}
 		return s.needle.hits(&m.Message.Message), nil
@@ -297,6 +291,25 @@ func (s *search) known(name textName, look func() (hits, error)) (hits, error) {
 	}
 	s.seen[name] = h
 	return h, nil
+}
+
+// readFolds looks through the folds of the session, once: their journal is read from its
+// beginning.
+func (s *search) readFolds(ctx context.Context) error {
+	if s.folds {
+		return nil
+	}
+	for f, err := range s.log.EveryFold(ctx, s.scope, s.session) {
+		if err != nil {
+			return err
+		}
+		name := textName{batch: f.Batch, first: f.Spans[0].First}
+		if _, ok := s.seen[name]; !ok {
+			s.seen[name] = s.needle.hits(&session.Message{Content: f.Text})
+		}
+	}
+	s.folds = true
+	return nil
 }
 
 // recipe is what stands in the messages of a recipe.

@@ -57,7 +57,7 @@ type generation struct {
 // Log is what a Store needs of the sessions' log.
 type Log interface {
 	Entry(ctx context.Context, scope kv.Scope, sessionID string, position uint64) (e session.Entry, found bool, err error)
-	Fold(ctx context.Context, scope kv.Scope, sessionID string, batch, first uint64) (history.Fold, error)
+	EveryFold(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[history.Fold, error]
 	Entries(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[session.Entry, error]
 }
 

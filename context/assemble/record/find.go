@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 
@@ -134,7 +133,7 @@ func (a *Recorder) Find(ctx context.Context, scope kv.Scope, sessionID, text str
 	if f.Origins, err = a.past.Origins(ctx, scope, id, text); err != nil {
 		return f, err
 	}
-	b := blame{a.past, scope, id, f.Origins, make(map[[2]uint64]*history.Fold)}
+	b := blame{past: a.past, scope: scope, session: id, prompts: f.Prompts, origins: f.Origins}
 	before := &past.Sighting{}
 	for i := range f.Prompts {
 		now := &f.Prompts[i]
@@ -154,8 +153,9 @@ type blame struct {
 	past    *past.Store
 	scope   kv.Scope
 	session string
+	prompts []past.Sighting
 	origins []past.Origin
-	folds   map[[2]uint64]*history.Fold
+	folds   map[past.FoldName]*history.Fold // nil: not read yet
 }
 
 // lost are the places of a text in a prompt that the next prompt shows nowhere, each section
@@ -235,18 +235,11 @@ func (b *blame) folded(ctx context.Context, now *past.Sighting, p *past.Place) (
 			positions = append(positions, b.origins[i].Position)
 		}
 	}
+	if err := b.readFolds(ctx); err != nil {
+		return nil, err
+	}
 	for _, name := range now.Folds {
-		f, ok := b.folds[name]
-		if !ok {
-			found, err := b.past.Fold(ctx, b.scope, b.session, name[0], name[1])
-			switch {
-			case err == nil:
-				f = &found
-			case !errors.Is(err, past.ErrGone):
-				return nil, err
-			}
-			b.folds[name] = f
-		}
+		f := b.folds[name]
 		if f == nil {
 			continue
 		}
@@ -257,6 +250,20 @@ func (b *blame) folded(ctx context.Context, now *past.Sighting, p *past.Place) (
 		}
 	}
 	return nil, nil
+}
+
+// readFolds reads the folds that stand in prompts.
+func (b *blame) readFolds(ctx context.Context) error {
+	if b.folds != nil {
+		return nil
+	}
+	b.folds = make(map[past.FoldName]*history.Fold)
+	for i := range b.prompts {
+		for _, name := range b.prompts[i].Folds {
+			b.folds[name] = nil
+		}
+	}
+	return b.past.Folds(ctx, b.scope, b.session, b.folds)
 }
 
 // accountOfRecord is what the record of a prompt keeps; nothing for those of older versions.
