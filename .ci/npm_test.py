@@ -59,7 +59,8 @@ def main(packages: Path) -> int:
             server.terminate()
             server.communicate()
         ended = server.returncode
-        good = "Bitcoin closed at 45,000" in said and "loom-bridge" in shown and ended == 0
+        team = re.search(r'"command": "npx",\W+"args": \W+"-y",\W+"loom-bridge",\W+"mcp"', shown)
+        good = "Bitcoin closed at 45,000" in said and team is not None and ended == 0
         print(f"{'ok  ' if good else 'FAIL'} {version}, installed by npm: {said!r}")
         return 0 if good and (work / ".loom" / "store").is_dir() else 1
 

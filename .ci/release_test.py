@@ -277,6 +277,23 @@ class Release:
         with self.road("wheel", "pip install 'loombridge[server]'"):
             must(wheel_test.main(self.folder) == 0, "the README's program runs")
 
+    def uvx(self) -> None:
+        """Start by uvx, from an empty cache, and look at what it writes for a team."""
+        home = self.scratch / "uv"
+        run(sys.executable, "-m", "venv", home)
+        run(home / "bin/pip", "install", "--quiet", "uv")
+        env = {"PATH": f"{home}/bin:{os.defpath}", "UV_CACHE_DIR": f"{home}/cache"}
+        packed = [str(home / "bin/uvx"), "--no-index", "--find-links", str(self.folder)]
+        server = ["env", *(f"{name}={value}" for name, value in env.items()), *packed]
+        server.append("loombridge-server")
+        work = self.scratch / "team"
+        work.mkdir()
+        with self.road("uvx", "uvx loombridge-server"), serving(server, work) as address:
+            ask(address)
+        shown = run(*server, "mcp", "install", "claude-code", "--print", cwd=work)
+        team = re.search(r'"command": "uvx",\W+"args": \W+"loombridge-server",\W+"mcp"', shown)
+        must(team is not None, "its `mcp install` writes a command for every machine of a team")
+
     def npm(self) -> None:
         """Install by npm."""
         with self.road("npm", "npm install loom-bridge; npx loom-bridge"):
@@ -318,6 +335,7 @@ def main(folder: Path, again: Path | None) -> None:
             release.rpm,
             release.image,
             release.wheel,
+            release.uvx,
             release.npm,
         ):
             step()

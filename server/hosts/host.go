@@ -43,8 +43,9 @@ type Install struct {
 	// Scope is Project or User.
 	Scope  string
 	Places Places
-	// Program is the path of the server's program, or its name.
-	Program string
+	// Program is what starts the server's program: its path, its name, or a package's runner
+	// and the name of the package. It is not empty.
+	Program []string
 	// Arguments go behind `mcp` and behind `hook HOST EVENT`.
 	Arguments []string
 	// Variables are names of variables that the server needs of the host's environment.
@@ -112,7 +113,7 @@ func (i Install) codex() []file {
 	if i.Scope == Project {
 		i.Arguments = append(i.inProject(i.Places.Project), i.Arguments...)
 	}
-	servers := file{i.Places.Project, ".codex/config.toml", []edit{tomlServer{append([]string{i.Program, "mcp"}, i.Arguments...), i.Variables}}}
+	servers := file{i.Places.Project, ".codex/config.toml", []edit{tomlServer{slices.Concat(i.Program, []string{"mcp"}, i.Arguments), i.Variables}}}
 	hooks := file{i.Places.Project, ".codex/hooks.json", i.nestedHooks()}
 	switch {
 	case i.Scope == User && i.Places.Codex != "":
@@ -161,8 +162,8 @@ func (i Install) inProject(folder string) []string {
 // server is the entry of the server in a file of JSON.
 func (i Install) server(list string, arguments []string) edit {
 	return jsonMember{[]string{list, Server}, object(
-		objectField{"type", "stdio"}, objectField{"command", i.Program},
-		objectField{"args", append(append([]string{"mcp"}, arguments...), i.Arguments...)})}
+		objectField{"type", "stdio"}, objectField{"command", i.Program[0]},
+		objectField{"args", slices.Concat(i.Program[1:], []string{"mcp"}, arguments, i.Arguments)})}
 }
 
 // nestedHooks are hooks in the form that Claude Code and Codex share.
@@ -180,7 +181,7 @@ func (i Install) command(event string) any {
 
 // hook is the line that a host gives to a shell.
 func (i Install) hook(event string) string {
-	words := append([]string{i.Program, "hook", i.Host, event}, i.Arguments...)
+	words := slices.Concat(i.Program, []string{"hook", i.Host, event}, i.Arguments)
 	for n, word := range words {
 		words[n] = quoted(word)
 	}

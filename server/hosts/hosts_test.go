@@ -141,7 +141,7 @@ func TestInstallAndUndo(t *testing.T) {
 					write(t, filepath.Join(places.Project, name), text)
 				}
 				before := tree(t, places.Project)
-				i := hosts.Install{Host: host, Scope: hosts.Project, Places: places, Program: "/opt/a b/loom-bridge-server", Arguments: []string{"--agent", "it's me"}}
+				i := hosts.Install{Host: host, Scope: hosts.Project, Places: places, Program: []string{"/opt/a b/loom-bridge-server"}, Arguments: []string{"--agent", "it's me"}}
 				diff := apply(t, i, kept)
 				after := tree(t, places.Project)
 				installed(t, host, after)
@@ -214,7 +214,7 @@ func installed(t *testing.T, host string, all map[string]string) {
 func TestUndoAfterOthers(t *testing.T) {
 	for host, names := range files {
 		places, kept := folders(t)
-		i := hosts.Install{Host: host, Scope: hosts.Project, Places: places, Program: "loom-bridge-server"}
+		i := hosts.Install{Host: host, Scope: hosts.Project, Places: places, Program: []string{"loom-bridge-server"}}
 		apply(t, i, kept)
 		mine := map[string]string{"codex": "# mine\nmodel = \"x\"\n"}[host]
 		path := filepath.Join(places.Project, names[0])
@@ -262,7 +262,7 @@ func TestRefused(t *testing.T) {
 			write(t, filepath.Join(places.Project, test.name), test.text)
 		}
 		before := tree(t, places.Project)
-		i := hosts.Install{Host: test.host, Scope: hosts.Project, Places: places, Program: "p"}
+		i := hosts.Install{Host: test.host, Scope: hosts.Project, Places: places, Program: []string{"p"}}
 		if _, err := i.Changes(kept); !errors.Is(err, test.want) {
 			t.Errorf("%s %q: %v", test.name, test.text, err)
 		}
@@ -278,7 +278,7 @@ func TestLinks(t *testing.T) {
 	outside := filepath.Join(places.Home, "secret.json")
 	write(t, outside, "{}")
 	must(t, os.Symlink(outside, filepath.Join(places.Project, ".mcp.json")))
-	i := hosts.Install{Host: "claude-code", Scope: hosts.Project, Places: places, Program: "p"}
+	i := hosts.Install{Host: "claude-code", Scope: hosts.Project, Places: places, Program: []string{"p"}}
 	if _, err := i.Changes(kept); !errors.Is(err, hosts.ErrLink) {
 		t.Errorf("a link: %v", err)
 	}
@@ -298,7 +298,7 @@ func TestLinks(t *testing.T) {
 // A file that changed since it was shown is not written over.
 func TestChangedMeanwhile(t *testing.T) {
 	places, kept := folders(t)
-	i := hosts.Install{Host: "claude-code", Scope: hosts.User, Places: places, Program: "p"}
+	i := hosts.Install{Host: "claude-code", Scope: hosts.User, Places: places, Program: []string{"p"}}
 	path := filepath.Join(places.Home, ".claude.json")
 	write(t, path, `{"numStartups": 1}`)
 	changes, err := i.Changes(kept)
@@ -325,7 +325,7 @@ func TestUserScope(t *testing.T) {
 		"cursor": {"home/.cursor/mcp.json", "home/.cursor/hooks.json"}, "vscode": {"config/Code/User/mcp.json", "home/.copilot/hooks/loom-bridge.json"},
 	} {
 		places, kept := folders(t)
-		apply(t, hosts.Install{Host: host, Scope: hosts.User, Places: places, Program: "p"}, kept)
+		apply(t, hosts.Install{Host: host, Scope: hosts.User, Places: places, Program: []string{"p"}}, kept)
 		all := tree(t, filepath.Dir(places.Home))
 		for _, name := range want {
 			if all[name] == "" {
@@ -336,7 +336,7 @@ func TestUserScope(t *testing.T) {
 	places, kept := folders(t)
 	places.Codex, places.Claude = places.Config, places.Config
 	for _, host := range []string{"codex", "claude-code"} {
-		apply(t, hosts.Install{Host: host, Scope: hosts.User, Places: places, Program: "p"}, kept)
+		apply(t, hosts.Install{Host: host, Scope: hosts.User, Places: places, Program: []string{"p"}}, kept)
 	}
 	if all := tree(t, places.Config); all["config.toml"] == "" || all["hooks.json"] == "" || all[".claude.json"] == "" || all["settings.json"] == "" {
 		t.Errorf("in the folder that a variable names: %v", all)
@@ -352,7 +352,7 @@ func TestWhatIsWrittenIsKeptFromTools(t *testing.T) {
 	must(t, os.Mkdir(places.Config, 0o700))
 	for _, host := range hosts.Names() {
 		for scope, top := range map[string]string{hosts.Project: places.Project, hosts.User: places.Home} {
-			changes, err := hosts.Install{Host: host, Scope: scope, Places: places, Program: "loom"}.Changes(state)
+			changes, err := hosts.Install{Host: host, Scope: scope, Places: places, Program: []string{"loom"}}.Changes(state)
 			must(t, err)
 			for _, c := range changes {
 				if name, err := filepath.Rel(top, c.Path); err != nil || !kept.Covers(filepath.ToSlash(name)) {

@@ -2,8 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,5 +103,58 @@ func TestInstallForUser(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Join(project, "home", ".codex")); err != nil || len(left) != 1 {
 		t.Errorf("there is %v, %v", left, err)
+	}
+}
+
+// What is written starts the server on every machine of a team, if it was started by what
+// they all have: a package's runner, or the program on the PATH.
+func TestInstallForATeam(t *testing.T) {
+	t.Parallel()
+	binary := copyAlone(t)
+	for _, test := range []struct {
+		name, folder, onPath, command, hook string
+		args                                []string
+	}{
+		{"wheel", "lib/python3.12/site-packages/loombridge_server", "uvx", "uvx", "uvx loombridge-server hook", []string{"loombridge-server", "mcp"}},
+		{"npm", "node_modules/@loom-bridge/linux-x64/bin", "npx", "npx", "npx -y loom-bridge hook", []string{"-y", "loom-bridge", "mcp"}},
+		{"wheel without uvx", "loombridge_server", "npx", "", " hook", []string{"mcp"}},
+		{"another package's bin", "node_modules/@other/linux-x64/bin", "npx", "", " hook", []string{"mcp"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			project := t.TempDir()
+			folder := filepath.Join(project, test.folder)
+			must(t, os.MkdirAll(folder, 0o755))
+			program := filepath.Join(folder, "loom-bridge-server")
+			must(t, os.Link(binary, program))
+			bin := filepath.Join(project, "tools")
+			must(t, os.Mkdir(bin, 0o755))
+			must(t, os.WriteFile(filepath.Join(bin, test.onPath), nil, 0o755))
+
+			install := exec.CommandContext(t.Context(), program, "mcp", "install", "claude-code", "--yes")
+			install.Dir = project
+			install.Env = []string{asServer + "=1", "HOME=" + project, "PATH=" + bin}
+			if said, err := install.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s", err, said)
+			}
+
+			text, err := os.ReadFile(filepath.Join(project, ".mcp.json"))
+			must(t, err)
+			var written struct {
+				MCPServers map[string]struct {
+					Command string
+					Args    []string
+				}
+			}
+			must(t, json.Unmarshal(text, &written))
+			got := written.MCPServers["loom-bridge"]
+			if want := cmp.Or(test.command, program); got.Command != want || !slices.Equal(got.Args, test.args) {
+				t.Errorf("the host starts %q %q, want %q %q", got.Command, got.Args, want, test.args)
+			}
+			hooks, err := os.ReadFile(filepath.Join(project, ".claude", "settings.json"))
+			must(t, err)
+			if !strings.Contains(string(hooks), test.hook+" claude-code Stop") {
+				t.Errorf("the hooks are %s", hooks)
+			}
+		})
 	}
 }

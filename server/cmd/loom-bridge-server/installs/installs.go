@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -29,6 +30,10 @@ and other keys stay as they are. Arguments after -- go to the server: -- --agent
   codex        .codex/config.toml, .codex/hooks.json          the same in ~
   cursor       .cursor/mcp.json, .cursor/hooks.json           the same in ~
   vscode       .vscode/mcp.json, .github/hooks/               Code/User/mcp.json, ~/.copilot/hooks/
+
+The command that is written is ` + "`uvx loombridge-server` or `npx -y loom-bridge`" + ` if this program is
+from that package and uvx or npx is on the PATH, and works on every machine of a team. Otherwise
+it is the program's name or, where the PATH has another or none, its path.
 
 A host reads it when it starts. Claude Code asks before it uses servers of a project; Codex
 runs hooks once they are trusted (/hooks), and reads a project's files in trusted ones only.`
@@ -149,29 +154,49 @@ func (i *installer) place() (kept string, err error) {
 	return filepath.Join(state, "loom-bridge", "hosts"), nil
 }
 
-// program is what starts this program: its name where a shell finds it by that, so that a
-// project's files fit on other machines, or else its path.
-func (i *installer) program() (string, error) {
+// runners start the program of a package on every machine that has them, and fetch it where it
+// is missing. What a package brings is known by the folder that it lies in.
+var runners = []struct {
+	folder  *regexp.Regexp
+	command []string
+}{
+	{regexp.MustCompile(`/loombridge_server$`), []string{"uvx", "loombridge-server"}},
+	{regexp.MustCompile(`/node_modules/@loom-bridge/[^/]+/bin$`), []string{"npx", "-y", "loom-bridge"}},
+}
+
+// program is what starts this program, so that a project's files fit on other machines: the
+// runner of the package that it is from, or its name where a shell finds it by that. It is its
+// path only where a shell here finds neither.
+func (i *installer) program() ([]string, error) {
 	path, err := os.Executable()
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	for _, r := range runners {
+		if r.folder.MatchString(filepath.ToSlash(filepath.Dir(path))) && i.find(r.command[0]) != "" {
+			return r.command, nil
+		}
 	}
 	here, err := os.Stat(path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	name := filepath.Base(path)
-	for _, folder := range filepath.SplitList(i.Getenv("PATH")) {
-		there, err := os.Stat(filepath.Join(folder, name))
-		if err != nil || there.IsDir() {
-			continue
-		}
-		if os.SameFile(here, there) {
-			return name, nil
-		}
-		break // a shell would start another program
+	if there, err := os.Stat(i.find(name)); err == nil && os.SameFile(here, there) {
+		return []string{name}, nil
 	}
-	return path, nil
+	return []string{path}, nil
+}
+
+// find is the path of the program that a shell starts by a name; empty for none.
+func (i *installer) find(name string) string {
+	for _, folder := range filepath.SplitList(i.Getenv("PATH")) {
+		path := filepath.Join(folder, name)
+		if found, err := os.Stat(path); err == nil && !found.IsDir() {
+			return path
+		}
+	}
+	return ""
 }
 
 // agree shows the changes and asks whether to write them.
