@@ -14,9 +14,9 @@ SHELL := /bin/bash
 GO ?= go
 PYTHON ?= python3
 
-# The version that the binary reports: on a release tag X.Y.Z, elsewhere the
-# newest release with the commit and, for changed files, a digest of the change.
-# No two builds share one: what starts the binary keeps copies by version.
+# The version that the binary reports: that of clients/python/pyproject.toml and, unless its
+# tag is checked out, the commit and a digest of what was changed. No two builds share one:
+# what starts the binary keeps copies by version.
 VERSION := $(or $(VERSION),$(shell .ci/version))
 
 # Pinned here, in go.mod (`tool` lines) or in $(CLIENT)/requirements-dev.txt.
@@ -181,8 +181,14 @@ install: build-static ## Put the server and its model on the PATH: PREFIX=/usr/l
 SIGN_KEY ?=
 SIGNERS ?= $(DEPLOY)/release.signers
 SIGNATURE = $(if $(SIGN_KEY),'$(SIGN_KEY)' '$(SIGNERS)')
+.PHONY: release-check
+release-check: install-deps py-sync ## Check that a VERSION=X.Y.Z may be released: its number, the changelog, the API, stores of earlier ones
+	$(BUILD_HELPER)
+	@$(VENV)/bin/python -B .ci/releasable.py $(VERSION) $(RELEASED) $(BUF)
+	$(GO) test $(LEAN) -tags embedhelper -count 1 -run TestStoresOfEarlierVersions ./server/cmd/loom-bridge-server
+
 .PHONY: release
-release: wheels ts-build $(NFPM_STAMP) ## Write dist/, all that a VERSION=X.Y.Z is installed from; SIGN_KEY=FILE signs it
+release: release-check wheels ts-build $(NFPM_STAMP) ## Write dist/, all that a VERSION=X.Y.Z is installed from; SIGN_KEY=FILE signs it
 	@command -v mmdebstrap >/dev/null || { echo "Missing mmdebstrap: apt-get install mmdebstrap"; exit 1; }
 	PATH='$(TOOLS)':"$$PATH" $(PYTHON) -B .ci/release.py $(DIST) $(VERSION) $(SERVER) $(MODEL) $(SIGNATURE)
 

@@ -72,11 +72,11 @@ func start(ctx context.Context) error {
 	return run(ctx, os.Args[1:], processEnvironment(os.Environ(), dir), os.Stdout, os.Stderr)
 }
 
-// version is set for releases by -ldflags "-X main.version=1.2.3".
+// version is set by -ldflags "-X main.version=1.2.3", which make does.
 var version string
 
 // developmentVersion is what a build calls itself without a version.
-const developmentVersion = "0.1.0-dev"
+const developmentVersion = "0.0.0-dev"
 
 // revisionDigits of the commit are enough to find it.
 const revisionDigits = 12
