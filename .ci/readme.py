@@ -24,6 +24,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [
     "README.md",
     "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "clients/python/examples/README.md",
     *sorted(f"server/docs/{page.name}" for page in ROOT.glob("server/docs/*.md")),
     "server/mcp/README.md",
 ]

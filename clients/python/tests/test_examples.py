@@ -317,7 +317,12 @@ async def test_the_memory_of_the_readme(
 
 async def run_chapter(title: str, **scope: Any) -> dict[str, Any]:
     """Run the first program of a chapter of the README; return its names."""
-    body = "".join(f"    {line}\n" for line in chapter_code(title).splitlines())
+    return await run_code(chapter_code(title), **scope)
+
+
+async def run_code(code: str, **scope: Any) -> dict[str, Any]:
+    """Run a program that may await, with some names; return all its names."""
+    body = "".join(f"    {line}\n" for line in code.splitlines())
     names = ", ".join(scope)
     exec(f"async def chapter({names}):\n{body}    return locals()", made := {})  # noqa: S102  our own text
     return await made["chapter"](**scope)
@@ -336,12 +341,13 @@ async def test_the_prompts_of_the_readme(
     assert "Antworte" not in text
 
 
-async def test_the_documents_of_the_readme(
-    live: loombridge.Client, capsys: pytest.CaptureFixture[str]
+async def test_the_documents_of_their_docstring(
+    live: loombridge.Client, srv: testing.Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = await run_chapter("By the design documents' names", ctx=live, text="x" * 1229)
+    code = docstring_code("loombridge.documents", srv)
+    found = await run_code(code, ctx=live, text="x" * 1229)
     assert capsys.readouterr().out == "Read config.json (1.2KB)\n"
-    assert found["messages"][0] == {"role": "system", "content": "You are careful."}
+    assert found["messages"][0] == {"role": "system", "content": "Careful."}
     assert found["messages"][-1] == {"role": "user", "content": "When does the desk close?"}
     assert any("The desk closes at 17:30" in each["content"] for each in found["messages"])
 

@@ -1,9 +1,14 @@
 """The names of the design documents, as thin classes over the calls of a client.
 
-    async with loombridge.connect(agent_id="researcher-1", session_id="s1") as ctx:
-        reducer, compactor = StepReducer(ctx), StepCompactor(ctx)
-        step = await reducer.reduce("web:search", {"query": "price"}, {"results": found})
-        print((await compactor.compact(step)).summary)
+    from loombridge.documents import StepCompactor, StepReducer, TokenCounter
+    from loombridge.documents import TaskContextManager, VectorKnowledgeBase
+
+    step = await StepReducer(ctx).reduce("fs:read_file", {"path": "config.json"}, {"content": text})
+    print((await StepCompactor(ctx).compact(step)).summary)         # Read config.json (1.2KB)
+    base = VectorKnowledgeBase(ctx)
+    await base.add("The desk closes at 17:30", title="Hours", source="desk.md")
+    manager = TaskContextManager(TokenCounter(ctx), system_prompt="Careful.", knowledge_base=base)
+    messages = await manager.build_context("When does the desk close?")
 
 They are for who writes an agent by those documents. Nothing is computed here: the server
 reduces, compacts, offloads and counts, and what these classes return is what it kept.
