@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -263,9 +264,24 @@ func (r *rig) export(tb testing.TB, scope kv.Scope) (lines []string) {
 	return lines
 }
 
+// importAll imports lines, and first in a dry run, which says the same and stores nothing.
 func (r *rig) importAll(tb testing.TB, scope kv.Scope, lines []string) memory.Imported {
 	tb.Helper()
-	m, err := r.Import(tb.Context(), scope, "", false)
+	before := r.everything(tb, scope)
+	dry := r.importAs(tb, scope, lines, memory.ImportOptions{DryRun: true})
+	if after := r.everything(tb, scope); !reflect.DeepEqual(before, after) {
+		tb.Errorf("a dry run leaves %d records of %d", len(after), len(before))
+	}
+	got := r.importAs(tb, scope, lines, memory.ImportOptions{})
+	if said := got; dry != (memory.Imported{Saved: said.Saved, Unchanged: said.Unchanged, Skipped: said.Skipped, Expired: said.Expired}) {
+		tb.Errorf("the dry run says %+v, the run %+v", dry, got)
+	}
+	return got
+}
+
+func (r *rig) importAs(tb testing.TB, scope kv.Scope, lines []string, o memory.ImportOptions) memory.Imported {
+	tb.Helper()
+	m, err := r.Import(tb.Context(), scope, o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -315,7 +331,7 @@ func testImportErrors(t *testing.T, r *rig) {
 			if _, err := r.Save(t.Context(), agent, record.Record{ID: "taken", Key: "held", Text: "mine"}, ""); err != nil && !errors.Is(err, memory.ErrExists) {
 				t.Fatal(err)
 			}
-			m, err := r.Import(t.Context(), agent, "", false)
+			m, err := r.Import(t.Context(), agent, memory.ImportOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -336,7 +352,7 @@ func testImportErrors(t *testing.T, r *rig) {
 			}
 		})
 	}
-	m, err := r.Import(t.Context(), agent, "", true)
+	m, err := r.Import(t.Context(), agent, memory.ImportOptions{Skip: true})
 	if err != nil {
 		t.Fatal(err)
 	}

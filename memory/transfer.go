@@ -214,8 +214,7 @@ type Importer struct {
 	store *Store
 	scope kv.Scope
 	actor Actor
-	skip  bool
-	id    string
+	ImportOptions
 	// own has each record as it was, where the lines are of this store, so that what they say of
 	// reviews holds, too; nil otherwise.
 	own map[string]came
@@ -245,21 +244,35 @@ type importing struct {
 	line      int
 }
 
-// Import begins an import, of which each record that it saves keeps the id. With skip a record whose id is there already with another
-// content stays as it is; without, that is an *ExistsError.
-func (s *Store) Import(ctx context.Context, scope kv.Scope, id string, skip bool) (*Importer, error) {
+// ImportOptions say how lines are imported.
+type ImportOptions struct {
+	// ID is the id of the import, which each record that it saves keeps.
+	ID string
+	// Skip leaves a record as it is whose id comes with another content. Default: that is an
+	// *ExistsError.
+	Skip bool
+	// DryRun checks and counts, and stores nothing. Each record is compared with what is there,
+	// and with those of its commit.
+	DryRun bool
+}
+
+// errDryRun ends a commit that was only to be counted.
+var errDryRun = errors.New("memory: import: a dry run stores nothing")
+
+// Import begins an import.
+func (s *Store) Import(ctx context.Context, scope kv.Scope, o ImportOptions) (*Importer, error) {
 	if err := s.begin(scope); err != nil {
 		return nil, err
 	}
 	actor := actorOf(ctx)
 	actor.writer = writer.Import
-	return &Importer{store: s, scope: scope, actor: actor, id: id, skip: skip}, nil
+	return &Importer{store: s, scope: scope, actor: actor, ImportOptions: o}, nil
 }
 
 // Refill begins an import of an export of the same memory, from. Approvals and authors in
 // its lines are kept; an ordinary import keeps neither, since a file approves nothing.
 func (s *Store) Refill(ctx context.Context, scope kv.Scope, from *Store) (*Importer, error) {
-	m, err := s.Import(ctx, scope, "", false)
+	m, err := s.Import(ctx, scope, ImportOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -342,16 +355,16 @@ func (m *Importer) commit(ctx context.Context) error {
 	all := m.waiting
 	m.waiting, m.bytes = nil, 0
 	for len(all) > 0 {
-		part := &transferring{scope: m.scope, all: all[:portion(all)], id: m.id, skip: m.skip, own: m.own, actor: m.actor, now: record.StoredTime(m.store.now())}
+		part := &transferring{scope: m.scope, all: all[:portion(all)], ImportOptions: m.ImportOptions, own: m.own, actor: m.actor, now: record.StoredTime(m.store.now())}
 		all = all[len(part.all):]
 		part.encode(m.store)
 		part.pins = m.store.newPins(m.scope, len(part.all))
 		staging := &Staging{store: m.store, scope: m.scope, expires: true, run: part.stage, actor: m.actor, pins: part.pins}
-		if err := staging.commit(ctx, "memory: import"); err != nil {
+		if err := staging.commit(ctx, "memory: import"); err != nil && !errors.Is(err, errDryRun) {
 			return err
 		}
 		m.counts.Add(part.counts)
-		if part.counts.Saved == 0 {
+		if part.counts.Saved == 0 || m.DryRun {
 			continue
 		}
 		room := m.store.makeRoom(ctx, m.scope, nil, part.counts.Saved)
@@ -383,8 +396,7 @@ type transferring struct {
 	scope   kv.Scope
 	all     []importing
 	encoded [][]byte // their documents
-	id      string
-	skip    bool
+	ImportOptions
 	own     map[string]came
 	actor   Actor
 	now     time.Time
@@ -407,7 +419,7 @@ func (t *transferring) encode(s *Store) {
 		case r.SavedBy == "":
 			r.SavedBy = t.actor.Agent
 		}
-		r.Writer, r.ImportID, r.ImportVersion = writer.Import, t.id, r.Version
+		r.Writer, r.ImportID, r.ImportVersion = writer.Import, t.ID, r.Version
 		if t.own != nil {
 			own := t.own[r.ID]
 			r.Writer, r.ImportID, r.ImportVersion = own.writer, own.id, own.version
@@ -454,6 +466,9 @@ func (t *transferring) stage(ctx context.Context, e *edit) error {
 		if err := t.relate(ctx, e, i); err != nil {
 			return &ImportError{one.line, err}
 		}
+	}
+	if t.DryRun {
+		return errDryRun
 	}
 	return e.flush(ctx)
 }

@@ -35,7 +35,7 @@ func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) 
 		return false, err
 	case same:
 		t.counts.Unchanged++
-	case t.skip:
+	case t.Skip:
 		t.counts.Skipped++
 		t.skipped[i] = true
 	default:

@@ -42,7 +42,7 @@ type Memory interface {
 	Owners(ctx context.Context, ask memory.Owners) ([]memory.Owned, kv.Scope, error)
 	Follow(ctx context.Context, scope kv.Scope, f memory.Following, do func(memory.Changes) error) error
 	Export(ctx context.Context, scope kv.Scope, do func(lines [][]byte) error) error
-	Import(ctx context.Context, scope kv.Scope, id string, skip bool) (*memory.Importer, error)
+	Import(ctx context.Context, scope kv.Scope, o memory.ImportOptions) (*memory.Importer, error)
 }
 
 var _ Memory = (*memory.Store)(nil)

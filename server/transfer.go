@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/loom-bridge/loom-bridge/context/transfer"
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -124,7 +125,7 @@ func (s *transferService) Import(stream grpc.ClientStreamingServer[loombridgev1.
 		return err
 	}
 	id := cmp.Or(first.GetImportId(), rand.Text())
-	into, err := s.memory.Import(ctx, scope, id, first.GetSkipExisting())
+	into, err := s.memory.Import(ctx, scope, memory.ImportOptions{ID: id, Skip: first.GetSkipExisting(), DryRun: first.GetDryRun()})
 	if err != nil {
 		return err
 	}
@@ -144,7 +145,7 @@ func (s *transferService) importSessions(stream grpc.ClientStreamingServer[loomb
 	if err != nil {
 		return err
 	}
-	into := s.mover.Import(scope)
+	into := s.mover.Import(scope, transfer.ImportOptions{Skip: first.GetSkipExisting(), DryRun: first.GetDryRun()})
 	defer into.Abort()
 	if err := s.takeAll(ctx, stream, first, into); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -186,13 +187,27 @@ func PathsIn(all []StoredPart) (paths []string) {
 	return paths
 }
 
-// CheckImport says why Import would refuse parts, and writes nothing.
-func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, all []StoredPart) error {
+// CheckImport answers as Import would, and writes nothing.
+func (l *Log) CheckImport(ctx context.Context, scope kv.Scope, session string, all []StoredPart) (there bool, err error) {
 	m, err := newImporting(ctx, scope, session, all)
-	if err == nil {
-		_, err = m.fits(ctx, l.engine)
+	if err != nil {
+		return false, err
 	}
-	return err
+	return m.fits(ctx, l.engine)
+}
+
+// PartsOfMessages returns messages that were said elsewhere as the parts of a session, for
+// Import. Each message has the time of the same index. Messages that CheckMessages refuses are
+// its error.
+func PartsOfMessages(msgs []Message, times []time.Time) ([]StoredPart, error) {
+	all := []StoredPart{{Kind: partKinds[0].name, Value: encodeHead(head{last: uint64(len(msgs))})}}
+	for i, m := range msgs {
+		if err := CheckMessages(msgs[i : i+1]); err != nil {
+			return nil, err
+		}
+		all = append(all, StoredPart{Kind: partEntry, Number: uint64(i + 1), Value: appendEntry(nil, Entry{Time: times[i], Message: &m})})
+	}
+	return all, nil
 }
 
 // Import stores the parts of a session as Parts returned them, in one commit: whole or not at

@@ -3,9 +3,11 @@ package transfer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
@@ -77,6 +79,35 @@ func (m *Mover) hold(bytes int) error {
 
 func (m *Mover) release(bytes int) { m.held.Add(-int64(bytes)) }
 
+// Lines returns messages that were said elsewhere as the lines of a session. Each has the time
+// of the same index. Errors: session.ErrInvalid, session.ErrTooLong.
+func Lines(id string, msgs []session.Message, times []time.Time) (lines [][]byte, err error) {
+	parts, err := session.PartsOfMessages(msgs, times)
+	if err != nil {
+		return nil, err
+	}
+	all := []jsonLine{{Kind: kindSession, Format: format, Session: id}}
+	size := 0
+	for _, p := range parts {
+		if size += len(p.Value); size > session.MaxPartsBytes {
+			return nil, fmt.Errorf("%w: %q has more than %d bytes", session.ErrTooLong, id, session.MaxPartsBytes)
+		}
+		all = append(all, partLine(p))
+	}
+	for _, l := range append(all, jsonLine{Kind: kindEnd, Session: id, Lines: len(all)}) {
+		line, err := l.encode()
+		if err != nil {
+			return nil, err
+		}
+		lines = append(lines, line)
+	}
+	return lines, nil
+}
+
+func partLine(p session.StoredPart) jsonLine {
+	return jsonLine{Kind: kindPart, Part: p.Kind, Number: p.Number, Stored: p.Value}
+}
+
 func (m *Mover) export(ctx context.Context, scope kv.Scope, id string, do func([]byte) error) error {
 	parts, err := m.parts(ctx, scope, id)
 	if err != nil || len(parts) == 0 {
@@ -103,7 +134,7 @@ func (m *Mover) export(ctx context.Context, scope kv.Scope, id string, do func([
 		return err
 	}
 	for _, p := range parts {
-		if err := write(jsonLine{Kind: kindPart, Part: p.Kind, Number: p.Number, Stored: p.Value}); err != nil {
+		if err := write(partLine(p)); err != nil {
 			return err
 		}
 	}

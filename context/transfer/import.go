@@ -2,8 +2,11 @@ package transfer
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
@@ -28,9 +31,10 @@ const (
 
 // Imported counts the outcome of the sessions of an import.
 type Imported struct {
-	// Saved are new, Unchanged were there already as they came.
-	Saved, Unchanged int
-	// Results are the offloaded results of both, Bytes what they have.
+	// Saved are new or continued, Unchanged were there already as they came, Skipped were there
+	// as something else.
+	Saved, Unchanged, Skipped int
+	// Results are the offloaded results of all, Bytes what they have.
 	Results int
 	Bytes   int64
 }
@@ -55,7 +59,8 @@ func (e *LineError) Unwrap() error { return e.Err }
 type Importer struct {
 	mover *Mover
 	scope kv.Scope
-	line  int
+	ImportOptions
+	line int
 
 	id      string // of the session; empty between two
 	begun   int    // the line it began with
@@ -70,7 +75,8 @@ type Importer struct {
 
 	entry  *blob.Entry // that bytes come for
 	upload *blob.Upload
-	tail   string // of the bytes before
+	sum    *summing // in place of the upload, in a dry run
+	tail   string   // of the bytes before
 
 	counts Imported
 }
@@ -82,8 +88,19 @@ type restoring struct {
 	line   int
 }
 
+// ImportOptions say how sessions are imported.
+type ImportOptions struct {
+	// Skip leaves a session as it is that comes with another content, or with steps and tasks
+	// that the agent has elsewhere. Default: that is a session.ErrExists.
+	Skip bool
+	// DryRun checks and counts, and stores nothing.
+	DryRun bool
+}
+
 // Import begins an import into an agent.
-func (m *Mover) Import(scope kv.Scope) *Importer { return &Importer{mover: m, scope: scope} }
+func (m *Mover) Import(scope kv.Scope, o ImportOptions) *Importer {
+	return &Importer{mover: m, scope: scope, ImportOptions: o}
+}
 
 // Take takes one more line. Errors come as a *LineError: ErrLine, session.ErrPart,
 // session.ErrTooLong, session.ErrExists, session.ErrInvalid, blob.ErrExists, blob.ErrInvalid,
@@ -185,8 +202,24 @@ func (i *Importer) begin(ctx context.Context, r *result) error {
 		return fmt.Errorf("%w: %s is twice there or out of order", ErrLine, e.Home())
 	}
 	i.home = e.Home()
-	i.entry, i.upload, i.tail = &e, i.mover.blobs.Create(ctx, i.scope), ""
+	i.entry, i.tail = &e, ""
+	if i.DryRun {
+		i.sum = &summing{Hash: sha256.New()}
+	} else {
+		i.upload = i.mover.blobs.Create(ctx, i.scope)
+	}
 	return nil
+}
+
+// summing takes the bytes of a result and keeps their hash and number.
+type summing struct {
+	hash.Hash
+	size int64
+}
+
+func (s *summing) Write(piece []byte) (int, error) {
+	s.size += int64(len(piece))
+	return s.Hash.Write(piece)
 }
 
 func (i *Importer) write(piece []byte) error {
@@ -195,6 +228,10 @@ func (i *Importer) write(piece []byte) error {
 		return ErrSecret
 	}
 	i.tail = text[max(0, len(text)-overlap):]
+	if i.DryRun {
+		_, err := i.sum.Write(piece)
+		return err
+	}
 	_, err := i.upload.Write(piece)
 	return err
 }
@@ -204,12 +241,21 @@ func (i *Importer) finish(ctx context.Context) error {
 	if i.entry == nil {
 		return nil
 	}
+	otherwise := fmt.Errorf("%w: the bytes of %s have another hash", ErrLine, i.entry.Home())
+	if i.DryRun {
+		if hex.EncodeToString(i.sum.Sum(nil)) != i.entry.Ref || i.sum.size != i.entry.Size {
+			return otherwise
+		}
+		i.bytes += i.sum.size
+		i.entry, i.sum = nil, nil
+		return nil
+	}
 	stored, err := i.upload.Finish(ctx)
 	if err != nil {
 		return err
 	}
 	if stored.Ref() != i.entry.Ref || stored.Size != i.entry.Size {
-		return fmt.Errorf("%w: the bytes of %s have another hash", ErrLine, i.entry.Home())
+		return otherwise
 	}
 	i.waiting = append(i.waiting, restoring{stored, *i.entry, i.line})
 	i.held, i.bytes = i.held+stored.Held(), i.bytes+stored.Size
@@ -252,24 +298,26 @@ func (i *Importer) end(ctx context.Context) error {
 	if err := i.finish(ctx); err != nil {
 		return err
 	}
-	if err := i.mover.log.CheckImport(ctx, i.scope, i.id, i.parts); err != nil {
-		return err
+	there, err := i.mover.log.CheckImport(ctx, i.scope, i.id, i.parts)
+	if err == nil && !i.DryRun {
+		if err = i.store(ctx); err == nil {
+			there, err = i.mover.log.Import(ctx, i.scope, i.id, i.parts)
+		}
 	}
-	if err := i.store(ctx); err != nil {
+	switch {
+	case err != nil && i.Skip && errors.Is(err, session.ErrExists):
+		i.counts.Skipped++
+	case err != nil:
 		return err
-	}
-	there, err := i.mover.log.Import(ctx, i.scope, i.id, i.parts)
-	if err != nil {
-		return err
-	}
-	if there {
+	case there:
 		i.counts.Unchanged++
-	} else {
+	default:
 		i.counts.Saved++
 	}
 	i.counts.Results, i.counts.Bytes = i.counts.Results+i.results, i.counts.Bytes+i.bytes
 	i.mover.release(i.size)
 	i.id, i.parts, i.size, i.results, i.bytes, i.paths, i.home = "", nil, 0, 0, 0, nil, ""
+	i.waiting, i.held = nil, 0 // of a session that is skipped
 	return nil
 }
 

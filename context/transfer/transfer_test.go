@@ -99,9 +99,24 @@ func (s *store) mustExport(tb testing.TB, id string) (lines [][]byte) {
 	return lines
 }
 
+// mustImport imports lines, and first in a dry run, which says the same and stores nothing.
 func (s *store) mustImport(tb testing.TB, lines [][]byte) Imported {
 	tb.Helper()
-	into := s.Import(alice)
+	before := s.content(tb)
+	dry := s.mustImportAs(tb, lines, ImportOptions{DryRun: true})
+	if !bytes.Equal(before, s.content(tb)) {
+		tb.Error("a dry run changes what is stored")
+	}
+	got := s.mustImportAs(tb, lines, ImportOptions{})
+	if dry != got {
+		tb.Errorf("the dry run says %+v, the run %+v", dry, got)
+	}
+	return got
+}
+
+func (s *store) mustImportAs(tb testing.TB, lines [][]byte, o ImportOptions) Imported {
+	tb.Helper()
+	into := s.Import(alice, o)
 	for _, line := range lines {
 		must(tb, into.Take(tb.Context(), line))
 	}
@@ -329,6 +344,44 @@ func mustBeSame(tb testing.TB, what string, want, got [][]byte) {
 	}
 }
 
+// A session that comes with more messages than are there goes on; one that comes as something
+// else is an error, or stays as it is.
+func TestImportGoesOn(t *testing.T) {
+	t.Parallel()
+	lines := func(texts ...string) [][]byte {
+		var msgs []session.Message
+		for _, text := range texts {
+			msgs = append(msgs, session.Message{Role: session.User, Content: text})
+		}
+		lines, err := Lines("s", msgs, slices.Repeat([]time.Time{noon}, len(msgs)))
+		must(t, err)
+		return lines
+	}
+	s := newStore(t)
+	for _, one := range []struct {
+		lines [][]byte
+		want  Imported
+	}{
+		{lines("a", "b"), Imported{Saved: 1}}, {lines("a", "b"), Imported{Unchanged: 1}}, {lines("a", "b", "c"), Imported{Saved: 1}},
+	} {
+		if got := s.mustImport(t, one.lines); got != one.want {
+			t.Errorf("%+v, want %+v", got, one.want)
+		}
+		mustBeSame(t, "the export", one.lines, s.mustExport(t, "s"))
+	}
+	for _, other := range [][][]byte{lines("a", "b"), lines("a", "x", "c"), lines("x")} {
+		if err := s.tryImport(t, other); !errors.Is(err, session.ErrExists) {
+			t.Error(err)
+		}
+		for _, dry := range []bool{true, false} {
+			if got := s.mustImportAs(t, other, ImportOptions{Skip: true, DryRun: dry}); got != (Imported{Skipped: 1}) {
+				t.Errorf("%+v", got)
+			}
+		}
+	}
+	mustBeSame(t, "what is there", lines("a", "b", "c"), s.mustExport(t, "s"))
+}
+
 // plantLong gives a session so many messages of a size, and steps between.
 func plantLong(tb testing.TB, messages, size int) *maker {
 	tb.Helper()
@@ -347,7 +400,7 @@ func plantLong(tb testing.TB, messages, size int) *maker {
 // tryImport imports lines, and gives up at the first error.
 func (s *store) tryImport(tb testing.TB, lines [][]byte) error {
 	tb.Helper()
-	into := s.Import(alice)
+	into := s.Import(alice, ImportOptions{})
 	defer into.Abort()
 	for _, line := range lines {
 		if err := into.Take(tb.Context(), line); err != nil {
@@ -462,7 +515,7 @@ func FuzzImport(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		to := newStore(t)
-		into, before := to.Import(alice), to.content(t)
+		into, before := to.Import(alice, ImportOptions{}), to.content(t)
 		var of [][2]string // session and line
 		var err error
 		id := ""

@@ -139,5 +139,5 @@ func differenceOf(d *past.Difference) *loombridgev1.PromptDifference {
 
 // ImportedSessions writes the outcome of an import.
 func ImportedSessions(i transfer.Imported) *loombridgev1.ImportResponse {
-	return &loombridgev1.ImportResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Results: int64(i.Results)}
+	return &loombridgev1.ImportResponse{Saved: int64(i.Saved), Unchanged: int64(i.Unchanged), Skipped: int64(i.Skipped), Results: int64(i.Results)}
 }

@@ -406,8 +406,8 @@ func ImportRequest(r *loombridgev1.ImportRequest) error {
 	c.name("import_id", r.GetImportId(), record.MaxKeyBytes)
 	c.count("lines", len(r.GetLines()), maxLines)
 	c.ofSessions(r)
-	if r.GetSessions() && (r.GetSkipExisting() || r.GetImportId() != "") {
-		c.add("sessions", "can't be given with skip_existing or import_id, which are of records")
+	if r.GetSessions() && r.GetImportId() != "" {
+		c.add("sessions", "can't be given with import_id, which is of records")
 	}
 	return c.err()
 }

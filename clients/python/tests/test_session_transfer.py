@@ -27,9 +27,11 @@ async def test_sessions_are_exported_and_imported(srv: Server, tmp_path: Path) -
     file = tmp_path / "sessions.jsonl"
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
     async with loombridge.connect(srv.address, agent_id="py-to", session_id="s1") as ctx:
+        dry = await ctx.sessions.import_lines(lines, dry_run=True)
+        assert [line async for line in ctx.sessions.export_lines()] == []
         with file.open(encoding="utf-8", newline="\n") as opened:
             got = await ctx.sessions.import_lines(opened)
-        assert got == loombridge.ImportedSessions(saved=2, unchanged=0, results=1)
+        assert got == dry == loombridge.ImportedSessions(saved=2, unchanged=0, results=1)
         again = ctx.sessions.export_lines()
         assert [line async for line in again] == lines
         assert [line async for line in again] == lines
@@ -41,6 +43,7 @@ async def test_sessions_are_exported_and_imported(srv: Server, tmp_path: Path) -
         await ctx.context.append({"role": "user", "content": "Thanks"})
         with pytest.raises(loombridge.RecordExistsError):
             await ctx.sessions.import_lines(alone)
+        assert (await ctx.sessions.import_lines(alone, skip_existing=True)).skipped == 1
 
 
 async def test_lines_that_are_none(srv: Server) -> None:

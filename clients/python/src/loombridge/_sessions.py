@@ -26,6 +26,8 @@ class ImportedSessions:
     """How many were there already, as they came."""
     results: int
     """How many offloaded results they have."""
+    skipped: int = 0
+    """How many were there as something else, and stayed so."""
 
 
 @_spelling.helpful
@@ -71,6 +73,8 @@ class Sessions(_spelling.Helpful):
         self,
         lines: Iterable[str] | AsyncIterable[str],
         *,
+        skip_existing: bool = False,
+        dry_run: bool = False,
         timeout: _values.Seconds = _lines.IMPORT_TIMEOUT,
     ) -> ImportedSessions:
         """Take lines of an export into the agent, which may be another one than they are of.
@@ -82,6 +86,9 @@ class Sessions(_spelling.Helpful):
 
         Args:
             lines: the lines of `export_lines`, such as an open file.
+            skip_existing: leave a session as it is that comes with another content, in place
+                of raising.
+            dry_run: check and count as the import would, and store nothing.
             timeout: seconds for all of it.
 
         Raises:
@@ -90,10 +97,13 @@ class Sessions(_spelling.Helpful):
             InvalidRequestError: a line is not a line of an export; the error says which. Sessions
                 complete before it are stored.
         """
-        first = pb.ImportRequest(agent_id=self._agent_id, sessions=True)
+        first = pb.ImportRequest(
+            agent_id=self._agent_id, sessions=True, skip_existing=skip_existing, dry_run=dry_run
+        )
         answer = await _lines.send(self._transport, first, lines, timeout)
         return ImportedSessions(
             saved=answer.saved,
             unchanged=answer.unchanged,
             results=answer.results,
+            skipped=answer.skipped,
         )

@@ -164,6 +164,7 @@ class Transfers:
         *,
         skip_existing: bool = False,
         import_id: str | None = None,
+        dry_run: bool = False,
         user_id: str | None = None,
         timeout: _values.Seconds = _lines.IMPORT_TIMEOUT,
     ) -> ImportedRecords:
@@ -178,6 +179,7 @@ class Transfers:
                 place of raising.
             import_id: the id that the new records keep; with the same one an import that was
                 interrupted goes on as the same. Default: the server's.
+            dry_run: check and count as the import would, and store nothing.
             user_id: import into that person's memory instead of the agent's.
             timeout: seconds for all of it.
 
@@ -192,6 +194,7 @@ class Transfers:
             user_id=_values.optional_text("user_id", user_id),
             skip_existing=skip_existing,
             import_id=_values.optional_text("import_id", import_id),
+            dry_run=dry_run,
         )
         answer = await _lines.send(self._transport, first, lines, timeout)
         return ImportedRecords(

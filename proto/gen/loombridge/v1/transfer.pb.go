@@ -162,18 +162,21 @@ type ImportRequest struct {
 	// space_id, when set, means the memory of that space instead; not with user_id. See
 	// SharingService. At most 256 bytes.
 	SpaceId string `protobuf:"bytes,3,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// sessions says that the lines are of sessions; not with user_id, space_id, skip_existing
-	// and import_id. Default false.
+	// sessions says that the lines are of sessions; not with user_id, space_id and import_id.
+	// Default false.
 	Sessions bool `protobuf:"varint,4,opt,name=sessions,proto3" json:"sessions,omitempty"`
-	// skip_existing leaves a record as it is whose id comes with another content, in place
-	// of ending the import.
+	// skip_existing leaves a record or a session as it is whose id comes with another content,
+	// in place of ending the import.
 	SkipExisting bool `protobuf:"varint,5,opt,name=skip_existing,json=skipExisting,proto3" json:"skip_existing,omitempty"`
 	// import_id is the id that the new records keep, at most 128 bytes. With the same one an
 	// import that was interrupted goes on as the same. Default: made by the server.
 	ImportId string `protobuf:"bytes,6,opt,name=import_id,json=importId,proto3" json:"import_id,omitempty"`
 	// lines are the lines of Export, in order; at most 10,000 in a message. One has at most
 	// 2 MiB.
-	Lines         []string `protobuf:"bytes,7,rep,name=lines,proto3" json:"lines,omitempty"`
+	Lines []string `protobuf:"bytes,7,rep,name=lines,proto3" json:"lines,omitempty"`
+	// dry_run checks and counts as the import would, and stores nothing. Each record is
+	// compared with what is there now, not with the lines before it. Default false.
+	DryRun        bool `protobuf:"varint,8,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -257,6 +260,13 @@ func (x *ImportRequest) GetLines() []string {
 	return nil
 }
 
+func (x *ImportRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 // ImportResponse is the result of an import.
 type ImportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -264,7 +274,7 @@ type ImportResponse struct {
 	Saved int64 `protobuf:"varint,1,opt,name=saved,proto3" json:"saved,omitempty"`
 	// unchanged is how many were there already, as they came.
 	Unchanged int64 `protobuf:"varint,2,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
-	// skipped is how many records were there as something else and stayed so.
+	// skipped is how many records, or sessions, were there as something else and stayed so.
 	Skipped int64 `protobuf:"varint,3,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// expired is how many records had expired and were left out.
 	Expired int64 `protobuf:"varint,4,opt,name=expired,proto3" json:"expired,omitempty"`
@@ -382,7 +392,7 @@ const file_loombridge_v1_transfer_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\x05 \x01(\tB\x04\xa0\xa8\x19\x01R\tsessionId\"&\n" +
 	"\x0eExportResponse\x12\x14\n" +
-	"\x05lines\x18\x01 \x03(\tR\x05lines\"\xd2\x01\n" +
+	"\x05lines\x18\x01 \x03(\tR\x05lines\"\xeb\x01\n" +
 	"\rImportRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x19\n" +
@@ -390,7 +400,8 @@ const file_loombridge_v1_transfer_proto_rawDesc = "" +
 	"\bsessions\x18\x04 \x01(\bR\bsessions\x12#\n" +
 	"\rskip_existing\x18\x05 \x01(\bR\fskipExisting\x12\x1b\n" +
 	"\timport_id\x18\x06 \x01(\tR\bimportId\x12\x14\n" +
-	"\x05lines\x18\a \x03(\tR\x05lines\"\xfb\x01\n" +
+	"\x05lines\x18\a \x03(\tR\x05lines\x12\x17\n" +
+	"\adry_run\x18\b \x01(\bR\x06dryRun\"\xfb\x01\n" +
 	"\x0eImportResponse\x12\x14\n" +
 	"\x05saved\x18\x01 \x01(\x03R\x05saved\x12\x1c\n" +
 	"\tunchanged\x18\x02 \x01(\x03R\tunchanged\x12\x18\n" +

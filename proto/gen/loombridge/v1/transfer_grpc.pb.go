@@ -58,7 +58,8 @@ type TransferServiceClient interface {
 	// between two, it has the beginning, and the same lines sent again complete it. Steps and
 	// tasks keep their numbers and ids. Errors: OVERLOADED where exports and imports together
 	// hold 256 MiB; RECORD_EXISTS for a session that is there with another content, and for a
-	// step, a task or a path of a result that the agent has already.
+	// step, a task or a path of a result that the agent has already. A session that is there
+	// only has to be the beginning of what comes, without an end, to be continued by it.
 	Import(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[ImportRequest, ImportResponse], error)
 }
 
@@ -137,7 +138,8 @@ type TransferServiceServer interface {
 	// between two, it has the beginning, and the same lines sent again complete it. Steps and
 	// tasks keep their numbers and ids. Errors: OVERLOADED where exports and imports together
 	// hold 256 MiB; RECORD_EXISTS for a session that is there with another content, and for a
-	// step, a task or a path of a result that the agent has already.
+	// step, a task or a path of a result that the agent has already. A session that is there
+	// only has to be the beginning of what comes, without an end, to be continued by it.
 	Import(grpc.ClientStreamingServer[ImportRequest, ImportResponse]) error
 	mustEmbedUnimplementedTransferServiceServer()
 }

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from loombridge.v1 import options_pb2 as loombridge_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cloombridge/v1/transfer.proto\x12\rloombridge.v1\x1a\x1bloombridge/v1/options.proto\"p\n\rExportRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x10\n\x08space_id\x18\x03 \x01(\t\x12\x10\n\x08sessions\x18\x04 \x01(\x08\x12\x18\n\nsession_id\x18\x05 \x01(\tB\x04\xa0\xa8\x19\x01\"\x1f\n\x0e\x45xportResponse\x12\r\n\x05lines\x18\x01 \x03(\t\"\x8f\x01\n\rImportRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x10\n\x08space_id\x18\x03 \x01(\t\x12\x10\n\x08sessions\x18\x04 \x01(\x08\x12\x15\n\rskip_existing\x18\x05 \x01(\x08\x12\x11\n\timport_id\x18\x06 \x01(\t\x12\r\n\x05lines\x18\x07 \x03(\t\"\xa7\x01\n\x0eImportResponse\x12\r\n\x05saved\x18\x01 \x01(\x03\x12\x11\n\tunchanged\x18\x02 \x01(\x03\x12\x0f\n\x07skipped\x18\x03 \x01(\x03\x12\x0f\n\x07\x65xpired\x18\x04 \x01(\x03\x12\x16\n\x0e\x61rchived_count\x18\x05 \x01(\x03\x12\x15\n\rdeleted_count\x18\x06 \x01(\x03\x12\x11\n\timport_id\x18\x07 \x01(\t\x12\x0f\n\x07results\x18\x08 \x01(\x03\x32\xbc\x01\n\x0fTransferService\x12V\n\x06\x45xport\x12\x1c.loombridge.v1.ExportRequest\x1a\x1d.loombridge.v1.ExportResponse\"\r\x90\x02\x01\x9a\xa8\x19\x06\x08\x01\x10\x01(\x01\x30\x01\x12Q\n\x06Import\x12\x1c.loombridge.v1.ImportRequest\x1a\x1d.loombridge.v1.ImportResponse\"\x08\x9a\xa8\x19\x04\x08\x02\x10\x01(\x01\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cloombridge/v1/transfer.proto\x12\rloombridge.v1\x1a\x1bloombridge/v1/options.proto\"p\n\rExportRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x10\n\x08space_id\x18\x03 \x01(\t\x12\x10\n\x08sessions\x18\x04 \x01(\x08\x12\x18\n\nsession_id\x18\x05 \x01(\tB\x04\xa0\xa8\x19\x01\"\x1f\n\x0e\x45xportResponse\x12\r\n\x05lines\x18\x01 \x03(\t\"\xa0\x01\n\rImportRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x10\n\x08space_id\x18\x03 \x01(\t\x12\x10\n\x08sessions\x18\x04 \x01(\x08\x12\x15\n\rskip_existing\x18\x05 \x01(\x08\x12\x11\n\timport_id\x18\x06 \x01(\t\x12\r\n\x05lines\x18\x07 \x03(\t\x12\x0f\n\x07\x64ry_run\x18\x08 \x01(\x08\"\xa7\x01\n\x0eImportResponse\x12\r\n\x05saved\x18\x01 \x01(\x03\x12\x11\n\tunchanged\x18\x02 \x01(\x03\x12\x0f\n\x07skipped\x18\x03 \x01(\x03\x12\x0f\n\x07\x65xpired\x18\x04 \x01(\x03\x12\x16\n\x0e\x61rchived_count\x18\x05 \x01(\x03\x12\x15\n\rdeleted_count\x18\x06 \x01(\x03\x12\x11\n\timport_id\x18\x07 \x01(\t\x12\x0f\n\x07results\x18\x08 \x01(\x03\x32\xbc\x01\n\x0fTransferService\x12V\n\x06\x45xport\x12\x1c.loombridge.v1.ExportRequest\x1a\x1d.loombridge.v1.ExportResponse\"\r\x90\x02\x01\x9a\xa8\x19\x06\x08\x01\x10\x01(\x01\x30\x01\x12Q\n\x06Import\x12\x1c.loombridge.v1.ImportRequest\x1a\x1d.loombridge.v1.ImportResponse\"\x08\x9a\xa8\x19\x04\x08\x02\x10\x01(\x01\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -44,9 +44,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXPORTRESPONSE']._serialized_start=190
   _globals['_EXPORTRESPONSE']._serialized_end=221
   _globals['_IMPORTREQUEST']._serialized_start=224
-  _globals['_IMPORTREQUEST']._serialized_end=367
-  _globals['_IMPORTRESPONSE']._serialized_start=370
-  _globals['_IMPORTRESPONSE']._serialized_end=537
-  _globals['_TRANSFERSERVICE']._serialized_start=540
-  _globals['_TRANSFERSERVICE']._serialized_end=728
+  _globals['_IMPORTREQUEST']._serialized_end=384
+  _globals['_IMPORTRESPONSE']._serialized_start=387
+  _globals['_IMPORTRESPONSE']._serialized_end=554
+  _globals['_TRANSFERSERVICE']._serialized_start=557
+  _globals['_TRANSFERSERVICE']._serialized_end=745
 # @@protoc_insertion_point(module_scope)

@@ -28,7 +28,7 @@ class ExportResponse(_message.Message):
     def __init__(self, lines: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ImportRequest(_message.Message):
-    __slots__ = ("agent_id", "user_id", "space_id", "sessions", "skip_existing", "import_id", "lines")
+    __slots__ = ("agent_id", "user_id", "space_id", "sessions", "skip_existing", "import_id", "lines", "dry_run")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     USER_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +36,7 @@ class ImportRequest(_message.Message):
     SKIP_EXISTING_FIELD_NUMBER: _ClassVar[int]
     IMPORT_ID_FIELD_NUMBER: _ClassVar[int]
     LINES_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     user_id: str
     space_id: str
@@ -43,7 +44,8 @@ class ImportRequest(_message.Message):
     skip_existing: bool
     import_id: str
     lines: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., sessions: bool = ..., skip_existing: bool = ..., import_id: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ...) -> None: ...
+    dry_run: bool
+    def __init__(self, agent_id: _Optional[str] = ..., user_id: _Optional[str] = ..., space_id: _Optional[str] = ..., sessions: bool = ..., skip_existing: bool = ..., import_id: _Optional[str] = ..., lines: _Optional[_Iterable[str]] = ..., dry_run: bool = ...) -> None: ...
 
 class ImportResponse(_message.Message):
     __slots__ = ("saved", "unchanged", "skipped", "expired", "archived_count", "deleted_count", "import_id", "results")

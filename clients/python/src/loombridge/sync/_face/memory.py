@@ -149,6 +149,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         *,
         skip_existing: bool = False,
         import_id: str | None = None,
+        dry_run: bool = False,
         user_id: str | None = None,
         timeout: _values.Seconds = _lines.IMPORT_TIMEOUT,
     ) -> _transfer.ImportedRecords:
@@ -158,6 +159,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             _twin.fed(lines),
             skip_existing=skip_existing,
             import_id=import_id,
+            dry_run=dry_run,
             user_id=user_id,
             timeout=timeout,
         )

@@ -28,7 +28,15 @@ class Sessions(_twin.Twin, _spelling.Helpful):
         self,
         lines: Iterable[str] | AsyncIterable[str],
         *,
+        skip_existing: bool = False,
+        dry_run: bool = False,
         timeout: _values.Seconds = _lines.IMPORT_TIMEOUT,
     ) -> _sessions.ImportedSessions:
         """Take lines of an export into the agent, which may be another one than they are of."""
-        return self._await("import_lines", _twin.fed(lines), timeout=timeout)
+        return self._await(
+            "import_lines",
+            _twin.fed(lines),
+            skip_existing=skip_existing,
+            dry_run=dry_run,
+            timeout=timeout,
+        )
