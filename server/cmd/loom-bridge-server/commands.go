@@ -369,6 +369,11 @@ func viewOptions(s *shim, flags func() *pflag.FlagSet, stdout, stderr io.Writer)
 	}
 }
 
+// importCommand brings conversations and memories of other programs to a server that runs.
+func importCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
+	return transferCommand(transfers.Foreign, "lines", env, stdout, stderr)
+}
+
 func transferCommand(of func(transfers.Options) *cobra.Command, what string, env environment, stdout, stderr io.Writer) *cobra.Command {
 	s, line := &shim{env: env}, progress.New(stderr)
 	var command *cobra.Command

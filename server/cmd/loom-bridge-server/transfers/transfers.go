@@ -219,13 +219,18 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 		return fmt.Errorf("%w; %s deletes the records it has saved", err, d.undoing(id))
 	}
 	d.Told()
+	_, err = fmt.Fprint(d.Out, d.imported(counts, false))
+	return err
+}
+
+// imported is the line that says what became of records.
+func (d *desk) imported(counts *loombridgev1.ImportResponse, dry bool) string {
 	how := ""
-	if counts.GetSaved() > 0 {
+	if counts.GetSaved() > 0 && !dry {
 		how = "; undo it with: " + d.undoing(counts.GetImportId())
 	}
-	_, err = fmt.Fprintf(d.Out, "imported %d records; %d were there, %d were there as something else, %d had expired%s\n",
+	return fmt.Sprintf("imported %d records; %d were there, %d were there as something else, %d had expired%s\n",
 		counts.GetSaved(), counts.GetUnchanged(), counts.GetSkipped(), counts.GetExpired(), how)
-	return err
 }
 
 // undoing is the command that undoes an import.
@@ -274,28 +279,44 @@ func (d *desk) send(files []string, send func(lines []string) error) error {
 	}
 	scanned := bufio.NewScanner(from)
 	scanned.Buffer(make([]byte, 0, partBytes), maxLine)
-	var part []string
-	size, sent := 0, 0
+	out := parts{send: send, progress: d.Progress}
 	for scanned.Scan() {
 		line := scanned.Text()
 		if !utf8.ValidString(line) || strings.ContainsRune(line, 0) {
-			return fmt.Errorf("line %d is no text in UTF-8: the file is damaged, or of another kind", sent+1)
+			return fmt.Errorf("line %d is no text in UTF-8: the file is damaged, or of another kind", out.sent+1)
 		}
-		if size+len(line) > partBytes && size > 0 || len(part) == partLines {
-			if err := send(part); err != nil {
-				return err
-			}
-			d.Progress(sent)
-			part, size = nil, 0
+		if err := out.add(line); err != nil {
+			return err
 		}
-		part = append(part, line)
-		size += len(line)
-		sent++
 	}
 	if err := scanned.Err(); err != nil {
-		return fmt.Errorf("line %d: %w", sent+1, err)
+		return fmt.Errorf("line %d: %w", out.sent+1, err)
 	}
-	return send(part)
+	return send(out.lines)
+}
+
+// parts are the messages that lines are sent in.
+type parts struct {
+	send     func(lines []string) error
+	progress func(sent int)
+	lines    []string
+	size     int
+	sent     int // or waiting
+}
+
+// add sends what waits where the line does not fit.
+func (p *parts) add(line string) error {
+	if p.size+len(line) > partBytes && p.size > 0 || len(p.lines) == partLines {
+		if err := p.send(p.lines); err != nil {
+			return err
+		}
+		p.progress(p.sent)
+		p.lines, p.size = nil, 0
+	}
+	p.lines = append(p.lines, line)
+	p.size += len(line)
+	p.sent++
+	return nil
 }
 
 // asLine is a line of an export, or a record whose text is the line.

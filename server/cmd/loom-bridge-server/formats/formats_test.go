@@ -1,0 +1,323 @@
+package formats
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// samples are the files of testdata, by format.
+var samples = map[string]string{
+	"claude-code": "claude-code.jsonl", "codex": "codex.jsonl", "chatgpt": "chatgpt.json", "claude": "claude.json", "messages": "messages.jsonl",
+	"mem0": "mem0.json", "mcp-memory": "mcp-memory.jsonl", "markdown": "notes",
+}
+
+func sample(format string) string { return filepath.Join("testdata", samples[format]) }
+
+// read reads paths and returns what they hold, a line for each thing, as a person reads it.
+func read(t testing.TB, format string, what What, paths ...string) (said []string, _ Counts, _ error) {
+	t.Helper()
+	f, err := Find(format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := f.Read(paths, what, func(lines []string) error {
+		if what == Records {
+			l, err := record.ParseLine([]byte(lines[0]))
+			if err != nil || len(lines) != 1 {
+				t.Errorf("%q, %v", lines, err)
+			}
+			said = append(said, strings.TrimSpace(strings.Join([]string{l.Record.Text, strings.Join(l.Record.Tags, " ")}, " ")))
+			return nil
+		}
+		said = append(said, entries(t, lines)...)
+		return nil
+	})
+	return said, counts, err
+}
+
+// entries are the messages of a session's lines.
+func entries(t testing.TB, lines []string) (said []string) {
+	t.Helper()
+	for _, text := range lines {
+		var l struct {
+			Part    string `json:"part"`
+			Session string `json:"session"`
+			Stored  []byte `json:"stored"`
+		}
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Part != "entry" {
+			continue
+		}
+		at, m := entry(t, l.Stored)
+		line := fmt.Sprintf("%s %s: %s", at.UTC().Format("01-02 15:04:05"), m.Role, m.Content)
+		for _, c := range m.ToolCalls {
+			line += fmt.Sprintf("→ %s %s %s", c.ID, c.Name, c.Arguments)
+		}
+		if m.Role == session.Tool {
+			line += "← " + m.ToolCallID + m.Name
+		}
+		said = append(said, line)
+	}
+	return said
+}
+
+// entry reads a stored entry.
+func entry(t testing.TB, stored []byte) (at time.Time, m *session.Message) {
+	t.Helper()
+	for f, err := range wire.Fields(stored) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch f.Number {
+		case 2:
+			at = f.Time()
+		case 3:
+			if m, err = session.DecodeMessage(f.Bytes); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return at, m
+}
+
+// TestFormats: each file is read as what it says.
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]struct {
+		counts Counts
+		said   []string
+	}{
+		"claude-code": {Counts{Sessions: 1, Messages: 4, LeftOut: 4}, []string{
+			"02-03 10:00:00 user: Why does the build of the pear app fail?",
+			`02-03 10:00:06 assistant: I run make.→ toolu_1 Bash {"command":"make"}`,
+			"02-03 10:00:09 tool: make: no rule for stems\n[image]← toolu_1",
+			"02-03 10:00:12 assistant: The rule for stems is missing.",
+		}},
+		"codex": {Counts{Sessions: 1, Messages: 6, LeftOut: 3}, []string{
+			"03-01 08:00:02 user: Count the orchards.", `03-01 08:00:04 assistant: → call_1 shell {"command":["ls"]}`, "03-01 08:00:05 tool: north south← call_1",
+			"03-01 08:00:06 assistant: → call_2 apply_patch *** Begin Patch", `03-01 08:00:07 tool: {"output":"done"}← call_2`, "03-01 08:00:08 assistant: There are two orchards.",
+		}},
+		"chatgpt": {Counts{Sessions: 1, Messages: 4, LeftOut: 3}, []string{
+			"01-01 10:00:00 user: [image_asset_pointer]\n\nWhich pear keeps until March?", `01-01 10:00:20 assistant: →  browser search("winter pear")`,
+			"01-01 10:00:30 tool: Three pages← browser", "01-01 10:00:40 assistant: The Winter Nelis does.",
+		}},
+		"claude": {Counts{Sessions: 1, Messages: 4, LeftOut: 1}, []string{
+			"01-05 09:00:00 user: trees.txt\n\none quince tree", "01-05 09:00:00 user: When do I graft a quince?",
+			"01-05 09:00:20 assistant: In March, before the buds open.", "01-05 09:01:00 user: Thank you, March it is.",
+		}},
+		"messages": {Counts{Sessions: 3, Messages: 12, LeftOut: 3}, []string{
+			"04-01 12:00:00 user: Name a plum.", "04-01 12:00:00 assistant: Mirabelle.", "04-01 12:00:09 user: Where does it grow?", `04-01 12:00:09 assistant: → c1 look_up {"plum":"mirabelle"}`,
+			"04-02 12:00:00 user: How tall is a medlar?", `04-02 12:00:00 assistant: → t9 measure {"tree":"medlar"}`, "04-02 12:00:00 tool: four metres← t9", "04-02 12:00:00 assistant: Four metres.",
+			"01-01 00:00:00 user: Is a sloe sweet?", "01-01 00:00:00 assistant: No, a sloe is sour.", "01-01 00:00:00 user: And after frost?", "01-01 00:00:00 assistant: Then a little.",
+		}},
+		"mem0":       {Counts{Records: 2}, []string{"Ann likes pears food taste", "Ann's dog is called Quince"}},
+		"mcp-memory": {Counts{Records: 5}, []string{"Ann (person)", "Ann: grows pears", "Ann: speaks Welsh", "Pear Works (company)", "Ann works at Pear Works"}},
+		"markdown": {Counts{Records: 2}, []string{
+			"# Storing pears\n\nPears keep in a cold room. See [[Quinces]]. fruit winter", "# Quinces\n\nA quince is hard until it is cooked.",
+		}},
+	} {
+		f, err := Find(format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := Records
+		if f.Sessions {
+			what = Sessions
+		}
+		said, counts, err := read(t, format, what, sample(format))
+		if err != nil || counts != want.counts || !slices.Equal(said, want.said) {
+			t.Errorf("%s: %v, %+v\n%q\nwant\n%q", format, err, counts, said, want.said)
+		}
+		if again, _, err := read(t, format, what, sample(format), sample(format)); err != nil || !slices.Equal(again, said) {
+			t.Errorf("%s, given twice: %d, %v", format, len(again), err)
+		}
+		if f.Sessions { // what was said is also records
+			said, counts, err := read(t, format, Records, sample(format))
+			if err != nil || len(said) == 0 || len(said) != counts.Records {
+				t.Errorf("%s as records: %q, %+v, %v", format, said, counts, err)
+			}
+		}
+	}
+	if len(samples) != len(All) {
+		t.Errorf("%d formats have %d samples", len(All), len(samples))
+	}
+}
+
+// TestGrown: a conversation that has grown gives the lines of its messages again, and more.
+func TestGrown(t *testing.T) {
+	t.Parallel()
+	for _, format := range []string{"claude-code", "codex", "messages"} {
+		whole, err := os.ReadFile(sample(format))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, _, err := read(t, format, Sessions, sample(format))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bytes.SplitAfter(whole, []byte("\n"))
+		path := filepath.Join(t.TempDir(), samples[format])
+		for n := range lines {
+			if err := os.WriteFile(path, slices.Concat(lines[:n+1]...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			said, _, err := read(t, format, Sessions, path)
+			if err != nil || len(said) > len(all) || !slices.Equal(said, all[:len(said)]) {
+				t.Errorf("%s, %d lines: %q, %v", format, n+1, said, err)
+			}
+		}
+	}
+}
+
+// TestCut: a file that is cut anywhere but between two lines is refused, with a line of it.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	for format, name := range samples {
+		if format == "markdown" {
+			continue // any text is a note
+		}
+		whole, err := os.ReadFile(sample(format))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), name)
+		for n := 0; n < len(bytes.TrimSpace(whole)); n += 7 {
+			if strings.HasSuffix(name, "l") && n > 0 && (whole[n] == '\n' || whole[n-1] == '\n') {
+				continue
+			}
+			if err := os.WriteFile(path, whole[:n], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err := read(t, format, Records, path)
+			at, ok := errors.AsType[*FileError](err)
+			if !ok || !errors.Is(err, ErrFormat) || at.Path != path || at.Line < 1 || at.Line > bytes.Count(whole[:n], []byte("\n"))+1 {
+				t.Fatalf("%s cut at %d: %v", format, n, err)
+			}
+		}
+	}
+}
+
+// TestRefused: what is no file of its format is refused, with the line.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	const node = `{"parent":%q,"message":{"author":{"role":"user"},"content":{"parts":["x"]}},"children":[]}`
+	for _, row := range []struct {
+		format, text string
+		line         int
+		want         string
+	}{
+		{"claude-code", "{\"type\":\"summary\"}\n\n{\"a\":1}\n", 3, "no line of Claude Code"},
+		{"claude-code", "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"x\"}}", 1, "sessionId"},
+		{"claude-code", "{\"type\":\"user\",\"sessionId\":\"s\",\"message\":{\"role\":\"root\",\"content\":\"x\"}}", 1, `role "root"`},
+		{"claude-code", "{\"type\":\"user\",\"sessionId\":7}", 1, "cannot unmarshal"},
+		{"codex", "{\"type\":\"session_meta\",\"payload\":{\"id\":\"a\"}}\n{}", 2, "no line of Codex"},
+		{"codex", "not JSON", 1, "invalid character"},
+		{"chatgpt", "[\n{\"uuid\":\"x\"}]", 2, "no conversation of ChatGPT"},
+		{"chatgpt", `[{"id":"x","current_node":"a","mapping":{"a":` + fmt.Sprintf(node, "b") + `,"b":` + fmt.Sprintf(node, "a") + `}}]`, 1, "circle"},
+		{"chatgpt", `[{"id":"x","current_node":"a","mapping":{"a":` + fmt.Sprintf(node, "gone") + `}}]`, 1, `no "gone"`},
+		{"claude", `[{"conversation_id":"x","mapping":{}}]`, 1, "no conversation of Claude"},
+		{"claude", `[{"uuid":"x","chat_messages":[{"sender":"root"}]}]`, 1, `sender "root"`},
+		{"claude", `[]` + "\n[]", 2, "more stands behind"},
+		{"messages", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}\n{\"prompt\":\"b\"}", 2, "no messages"},
+		{"mem0", `[{"memory":"a"},` + "\n" + `{"note":"b"}]`, 2, "no memory"},
+		{"mem0", `[{"memory":"a","metadata":{"x":"` + strings.Repeat("y", record.MaxMetadataBytes) + `"}}]`, 1, "metadata"},
+		{"mcp-memory", "{\"type\":\"entity\",\"name\":\"a\",\"observations\":[]}\n{\"type\":\"relation\",\"from\":\"a\"}", 2, "no entity"},
+		{"mem0", strings.Repeat("[", 20_000), 1, "depth"},
+		{"markdown", "---\ntitle: x\n", 1, "does not end"},
+		{"markdown", "a\nb\xff\n", 2, "UTF-8"},
+		{"markdown", "a\x00", 1, "UTF-8"},
+	} {
+		path := filepath.Join(t.TempDir(), "file.md")
+		if err := os.WriteFile(path, []byte(row.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := read(t, row.format, Sessions, path)
+		at, ok := errors.AsType[*FileError](err)
+		if !ok || at.Line != row.line || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s %.60q: %v; want line %d, %q", row.format, row.text, err, row.line, row.want)
+		}
+	}
+	if _, err := Find("word"); err == nil {
+		t.Error("there is a format word")
+	}
+	for _, format := range []string{"mem0", "markdown"} {
+		if _, _, err := read(t, format, Records, filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestLong: texts are cut to what a message and a record may have, and a long note is several
+// records.
+func TestLong(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	long := strings.Repeat("ü", session.MaxMessageBytes)
+	calls := make([]string, session.MaxToolCalls+3)
+	for i := range calls {
+		calls[i] = fmt.Sprintf(`{"id":%q,"function":{"name":"","arguments":"{}"}}`, strings.Repeat("i", 200)+fmt.Sprint(i))
+	}
+	text := `{"session_id":"` + strings.Repeat("s", 300) + `","messages":[{"role":"user","content":"` + long + `"},{"role":"assistant","tool_calls":[` + strings.Join(calls, ",") + `]}]}`
+	path := filepath.Join(dir, "long.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, counts, err := read(t, "messages", Sessions, path)
+	if err != nil || counts != (Counts{Sessions: 1, Messages: 3, Cut: 1}) || len(said) != 3 {
+		t.Errorf("%d, %+v, %v", len(said), counts, err)
+	}
+	if _, counts, err = read(t, "messages", Records, path); err != nil || counts.Cut != 2 || counts.Records != 1 {
+		t.Errorf("%+v, %v", counts, err)
+	}
+	note := filepath.Join(dir, "note.md")
+	if err := os.WriteFile(note, []byte(strings.Repeat("A paragraph of the note.\n\n", 10_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, _, err = read(t, "markdown", Records, note)
+	if err != nil || len(said) != 4 || strings.Count(strings.Join(said, ""), "A paragraph of the note.") != 10_000 {
+		t.Errorf("%d records, %v", len(said), err)
+	}
+}
+
+// FuzzRead: no bytes end the program, and whatever is read gives lines that can be imported.
+func FuzzRead(f *testing.F) {
+	for i, format := range All {
+		path := sample(format.Name)
+		if format.Name == "markdown" {
+			path = filepath.Join(path, "pears.md")
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(i, text)
+	}
+	f.Fuzz(func(t *testing.T, i int, text []byte) {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		name := All[uint(i)%uint(len(All))].Name
+		for _, what := range []What{Sessions, Records} {
+			if _, _, err := read(t, name, what, path); err != nil {
+				if _, ok := errors.AsType[*FileError](err); !ok {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,296 @@
+package formats
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/loom-bridge/loom-bridge/memory/record"
+)
+
+// readMem0 reads memories of mem0: a list, or an object with it as results or memories.
+func readMem0(f *file, out *output) error {
+	return f.values(func(value json.RawMessage) error {
+		var l struct {
+			Results  []json.RawMessage `json:"results"`
+			Memories []json.RawMessage `json:"memories"`
+		}
+		if err := decode(value, &l); err != nil {
+			return err
+		}
+		all := slices.Concat(l.Results, l.Memories)
+		if l.Results == nil && l.Memories == nil {
+			all = []json.RawMessage{value}
+		}
+		for i, one := range all {
+			if err := out.memory(one); err != nil {
+				return fmt.Errorf("memory %d: %w", i+1, err)
+			}
+		}
+		return nil
+	})
+}
+
+// memory gives out a memory of mem0.
+func (o *output) memory(value json.RawMessage) error {
+	var m struct {
+		ID         string          `json:"id"`
+		Memory     string          `json:"memory"`
+		Text       string          `json:"text"`
+		User       string          `json:"user_id"`
+		Agent      string          `json:"agent_id"`
+		Run        string          `json:"run_id"`
+		Role       string          `json:"role"`
+		Categories []string        `json:"categories"`
+		Metadata   map[string]any  `json:"metadata"`
+		Created    json.RawMessage `json:"created_at"`
+		Expires    json.RawMessage `json:"expiration_date"`
+	}
+	if err := decode(value, &m); err != nil {
+		return err
+	}
+	r := line{Text: m.Memory, Metadata: map[string]any{}, SessionID: short(m.Run, record.MaxSessionBytes), CreateTime: when(m.Created), ExpireTime: when(m.Expires)}
+	if r.Text == "" {
+		r.Text = m.Text
+	}
+	if r.Text == "" {
+		return fmt.Errorf("%w: it has no memory, so it is none of mem0", ErrFormat)
+	}
+	for name, value := range m.Metadata {
+		r.Metadata[name] = value
+	}
+	r.Metadata["source"] = o.source
+	for name, value := range map[string]string{"user_id": m.User, "agent_id": m.Agent} {
+		if value != "" {
+			r.Metadata[name] = value
+		}
+	}
+	if m.Role == "user" {
+		r.Origin = "user"
+	}
+	r.Tags = tags(m.Categories)
+	r.ID = named(o.source, r.Text, m.User, m.Agent, m.Run)
+	if m.ID != "" {
+		r.ID = short(o.source+"-"+m.ID, record.MaxIDBytes)
+	}
+	return o.record(r)
+}
+
+// tags are the tags of a record that some words are: each once, in order, and as long as a tag
+// may be.
+func tags(words []string) (all []string) {
+	for _, word := range words {
+		if word = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(word), "#")); word != "" && len(word) <= record.MaxTagBytes {
+			all = append(all, word)
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	return all[:min(len(all), record.MaxTags)]
+}
+
+// readGraph reads a graph of entities. An entity, each observation of it, and each relation are
+// records of their own, so that a graph that has grown adds what is new. An observation is
+// related as `about` to its entity, and a relation as `from` and `to` to its ends.
+func readGraph(f *file, out *output) error {
+	type entity struct {
+		Type         string   `json:"type"`
+		Name         string   `json:"name"`
+		Kind         string   `json:"entityType"`
+		Observations []string `json:"observations"`
+		From         string   `json:"from"`
+		To           string   `json:"to"`
+		Relation     string   `json:"relationType"`
+	}
+	return f.values(func(value json.RawMessage) error {
+		var l struct {
+			entity
+			Entities  []entity `json:"entities"`
+			Relations []entity `json:"relations"`
+		}
+		if err := decode(value, &l); err != nil {
+			return err
+		}
+		all := []entity{l.entity}
+		if l.Type == "" && (l.Entities != nil || l.Relations != nil) {
+			all = nil
+			for _, e := range l.Entities {
+				e.Type = "entity"
+				all = append(all, e)
+			}
+			for _, r := range l.Relations {
+				r.Type = "relation"
+				all = append(all, r)
+			}
+		}
+		for _, e := range all {
+			switch {
+			case e.Type == "entity" && e.Name != "":
+				if err := out.entity(e.Name, e.Kind, e.Observations); err != nil {
+					return err
+				}
+			case e.Type == "relation" && e.From != "" && e.To != "" && e.Relation != "":
+				r := line{
+					ID: named(out.source, "relation", e.From, e.Relation, e.To), Text: strings.Join([]string{e.From, strings.ReplaceAll(e.Relation, "_", " "), e.To}, " "),
+					Metadata:  map[string]any{"source": out.source, "from": e.From, "relation": e.Relation, "to": e.To},
+					Relations: []relation{{"from", out.entityID(e.From), unknown}, {"to", out.entityID(e.To), unknown}},
+				}
+				if e.From == e.To {
+					r.Relations = r.Relations[:1]
+				}
+				if err := out.record(r); err != nil {
+					return err
+				}
+			default:
+				return fmt.Errorf("%w: it is no entity with a name, and no relation with from, to and relationType", ErrFormat)
+			}
+		}
+		return nil
+	})
+}
+
+func (o *output) entityID(name string) string { return named(o.source, "entity", name) }
+
+// entity gives out an entity and what was observed of it.
+func (o *output) entity(name, kind string, observations []string) error {
+	text := name
+	if kind != "" {
+		text += " (" + kind + ")"
+	}
+	about := map[string]any{"source": o.source, "entity": name, "entity_type": kind}
+	if err := o.record(line{ID: o.entityID(name), Text: text, Metadata: about}); err != nil {
+		return err
+	}
+	for _, observed := range observations {
+		if strings.TrimSpace(observed) == "" {
+			continue
+		}
+		err := o.record(line{
+			ID: named(o.source, "observation", name, observed), Text: name + ": " + observed, Metadata: about,
+			Relations: []relation{{"about", o.entityID(name), unknown}},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxNoteBytes bounds a note, and maxPartBytes one record of it: a longer one is several.
+const maxNoteBytes, maxPartBytes = 8 << 20, 64 << 10
+
+// readNote reads a note in Markdown.
+func readNote(f *file, out *output) error {
+	bytes, err := io.ReadAll(io.LimitReader(f.from, maxNoteBytes+1))
+	text := strings.ReplaceAll(strings.TrimPrefix(string(bytes), "\ufeff"), "\r\n", "\n")
+	switch {
+	case err != nil:
+		return err
+	case len(bytes) > maxNoteBytes:
+		return fmt.Errorf("%w: the note is longer than %d bytes", ErrFormat, maxNoteBytes)
+	}
+	for at, r := range text {
+		if r == 0 || r == utf8.RuneError && !strings.HasPrefix(text[at:], string(utf8.RuneError)) {
+			f.at = int64(at)
+			return fmt.Errorf("%w: it is no text in UTF-8", ErrFormat)
+		}
+	}
+	front, body, err := frontMatter(text)
+	if err != nil {
+		return err
+	}
+	title := strings.TrimSuffix(path.Base(f.name), path.Ext(f.name))
+	if len(front["title"]) > 0 && front["title"][0] != "" {
+		title = front["title"][0]
+	}
+	var at *time.Time
+	for _, name := range []string{"created", "date", "created_at"} {
+		if len(front[name]) > 0 && at == nil {
+			given, _ := json.Marshal(front[name][0]) //nolint:errchkjson // a string
+			at = when(given)
+		}
+	}
+	about := map[string]any{"source": out.source, "path": f.name, "title": title}
+	if len(front["permalink"]) > 0 {
+		about["permalink"] = front["permalink"][0]
+	}
+	for i, part := range pieces(strings.TrimSpace(body), maxPartBytes) {
+		whole := part
+		if !strings.HasPrefix(strings.TrimLeft(part, "# "), title) {
+			whole = "# " + title + "\n\n" + part
+		}
+		err := out.record(line{
+			ID: named(out.source, f.name, fmt.Sprint(i)), Text: whole, Metadata: about, CreateTime: at, EventTime: at, Tags: tags(slices.Concat(front["tags"], front["tag"])),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frontMatter takes the lines between two --- off the beginning of a note, as far as they are
+// names with a text or with a list of texts; what else YAML knows is passed over.
+func frontMatter(text string) (front map[string][]string, body string, err error) {
+	front = map[string][]string{}
+	rest, ok := strings.CutPrefix(text, "---\n")
+	if !ok {
+		return front, text, nil
+	}
+	head, body, ok := strings.Cut("\n"+rest, "\n---\n")
+	if !ok {
+		if head, ok = strings.CutSuffix("\n"+rest, "\n---"); !ok {
+			return nil, "", fmt.Errorf("%w: the front matter that begins with --- does not end", ErrFormat)
+		}
+		body = ""
+	}
+	bare := func(value string) string { return strings.Trim(strings.TrimSpace(value), `"'`) }
+	last := ""
+	for _, l := range strings.Split(head, "\n") {
+		if item, ok := strings.CutPrefix(strings.TrimSpace(l), "- "); ok && last != "" {
+			front[last] = append(front[last], bare(item))
+			continue
+		}
+		name, value, ok := strings.Cut(l, ":")
+		if last = ""; !ok || strings.HasPrefix(l, " ") || strings.HasPrefix(l, "#") {
+			continue
+		}
+		last = strings.ToLower(strings.TrimSpace(name))
+		value = strings.TrimSpace(value)
+		inner, ok := strings.CutPrefix(value, "[")
+		switch {
+		case ok && strings.HasSuffix(inner, "]"):
+			for _, item := range strings.Split(strings.TrimSuffix(inner, "]"), ",") {
+				front[last] = append(front[last], bare(item))
+			}
+		case value != "" && strings.HasPrefix(last, "tag"): // which Obsidian takes with commas, too
+			for _, item := range strings.Split(value, ",") {
+				front[last] = append(front[last], bare(item))
+			}
+		case value != "":
+			front[last] = append(front[last], bare(value))
+		}
+	}
+	return front, body, nil
+}
+
+// pieces cuts a text into pieces of at most so many bytes, between paragraphs where it can; none
+// of an empty text.
+func pieces(text string, most int) (all []string) {
+	for len(text) > most {
+		at := strings.LastIndex(text[:most], "\n\n")
+		if at <= 0 {
+			at = len(cut(text, most))
+		}
+		all, text = append(all, text[:at]), strings.TrimLeft(text[at:], "\n")
+	}
+	if text != "" {
+		all = append(all, text)
+	}
+	return all
+}

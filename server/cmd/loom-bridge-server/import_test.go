@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+)
+
+// importForeign runs the command on a server, and returns what it said.
+func (p *process) importForeign(tb testing.TB, format, agent string, args ...string) (string, error) {
+	tb.Helper()
+	var output, console bytes.Buffer
+	err := run(tb.Context(), append([]string{"import", format, "--addr", p.Address, "--agent", agent}, args...), noEnvironment, &output, &console)
+	return output.String(), err
+}
+
+// stored is all that an agent has, as its exports.
+func (p *process) stored(tb testing.TB, agent string) string {
+	tb.Helper()
+	records, err := p.records(tb, "export", "--agent", agent)
+	must(tb, err)
+	var sessions, console bytes.Buffer
+	must(tb, run(tb.Context(), []string{"sessions", "export", "--addr", p.Address, "--agent", agent}, noEnvironment, &sessions, &console))
+	return records + sessions.String()
+}
+
+// TestImport: files of other programs are imported as their dry run says, what they hold is
+// found, a second import adds nothing, and one of a damaged file changes nothing.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	p := MustRun(t, t.TempDir())
+	for _, row := range []struct {
+		format, file, said string
+		query, found       string
+	}{
+		{"claude-code", "claude-code.jsonl", "imported 1 sessions;", "build of the pear app", "Why does the build of the pear app fail?"},
+		{"codex", "codex.jsonl", "imported 1 sessions;", "orchards", "Count the orchards."},
+		{"chatgpt", "chatgpt.json", "imported 1 sessions;", "Winter Nelis", "The Winter Nelis does."},
+		{"claude", "claude.json", "imported 1 sessions;", "graft a quince", "When do I graft a quince?"},
+		{"messages", "messages.jsonl", "imported 3 sessions;", "sloe sour", "No, a sloe is sour."},
+		{"mem0", "mem0.json", "imported 2 records;", "likes pears", "Ann likes pears"},
+		{"mcp-memory", "mcp-memory.jsonl", "imported 5 records;", "Welsh", "Ann: speaks Welsh"},
+		{"markdown", "notes", "imported 2 records;", "quince cooked", "# Quinces\n\nA quince is hard until it is cooked."},
+	} {
+		t.Run(row.format, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join("formats", "testdata", row.file)
+			flags := []string{path}
+			if strings.Contains(row.said, "sessions") {
+				flags = append(flags, "--remember")
+			}
+			dry, err := p.importForeign(t, row.format, row.format, append(flags, "--dry-run")...)
+			must(t, err)
+			if got := p.stored(t, row.format); got != "" {
+				t.Fatalf("the dry run stored %s", got)
+			}
+			said, err := p.importForeign(t, row.format, row.format, flags...)
+			must(t, err)
+			bare, _, _ := strings.Cut(said, "; undo it with: ")
+			if strings.ReplaceAll(dry, "dry run: ", "") != strings.TrimSpace(bare)+"\n" || !strings.Contains(said, row.said) {
+				t.Errorf("the dry run said\n%sthe run\n%s", dry, said)
+			}
+			found, err := p.bridge().MemoryQuery(t.Context(), &loombridgev1.MemoryQueryRequest{AgentId: row.format, Query: row.query, Limit: 1})
+			must(t, err)
+			if hits := found.GetHits(); len(hits) != 1 || hits[0].GetRecord().GetText() != row.found {
+				t.Errorf("%q found %v", row.query, hits)
+			}
+			before := p.stored(t, row.format)
+			again, err := p.importForeign(t, row.format, row.format, flags...)
+			must(t, err)
+			if strings.Contains(row.said, "sessions") && !strings.Contains(again, "imported 0 sessions;") || !strings.Contains(again, "imported 0 records;") {
+				t.Errorf("the second import said %s", again)
+			}
+			if p.stored(t, row.format) != before {
+				t.Error("the second import changed what is stored")
+			}
+
+			if row.format == "markdown" {
+				return
+			}
+			whole := mustRead(t, path)
+			cut := filepath.Join(t.TempDir(), "cut")
+			must(t, os.WriteFile(cut, whole[:len(whole)-5], 0o600))
+			_, err = p.importForeign(t, row.format, "cut-"+row.format, flags[0], cut)
+			if err == nil || !strings.Contains(err.Error(), "cut, line ") || !strings.Contains(err.Error(), "nothing was imported") {
+				t.Errorf("a file that is cut off: %v", err)
+			}
+			if got := p.stored(t, "cut-"+row.format); got != "" {
+				t.Errorf("an import that was refused stored %s", got)
+			}
+		})
+	}
+}
+
+// TestImportGoesOn: a conversation that has grown is continued, and one that goes on here stays.
+func TestImportGoesOn(t *testing.T) {
+	t.Parallel()
+	p := MustRun(t, t.TempDir())
+	path := filepath.Join(t.TempDir(), "s.jsonl")
+	text := mustRead(t, filepath.Join("formats", "testdata", "claude-code.jsonl"))
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	for _, row := range []struct {
+		lines int
+		said  string
+	}{{3, "imported 1 sessions;"}, {len(lines), "imported 1 sessions;"}, {len(lines), "imported 0 sessions; 1 were there, 0"}, {3, "imported 0 sessions; 0 were there, 1"}} {
+		must(t, os.WriteFile(path, bytes.Join(lines[:row.lines], nil), 0o600))
+		if said, err := p.importForeign(t, "claude-code", "a", path); err != nil || !strings.Contains(said, row.said) {
+			t.Errorf("%d lines: %q, %v; want %q", row.lines, said, err, row.said)
+		}
+	}
+	_, err := p.context().AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: "a", SessionId: "cc-1", Messages: []*loombridgev1.Message{
+		{Role: loombridgev1.Role_ROLE_USER, Content: "And stems?"},
+	}})
+	must(t, err)
+	must(t, os.WriteFile(path, text, 0o600))
+	if said, err := p.importForeign(t, "claude-code", "a", path); err != nil || !strings.Contains(said, "imported 0 sessions; 0 were there, 1 were there as something else") {
+		t.Errorf("%q, %v", said, err)
+	}
+	got, err := p.context().ListConversation(t.Context(), &loombridgev1.ListConversationRequest{AgentId: "a", SessionId: "cc-1"})
+	must(t, err)
+	if n := len(got.GetEntries()); n != 5 || got.GetEntries()[1].GetMessage().GetToolCalls()[0].GetName() != "Bash" || got.GetEntries()[0].GetCreateTime().AsTime().Month() != 2 {
+		t.Errorf("%d entries: %v", n, got)
+	}
+	for _, args := range [][]string{{path, "--user", "ann"}, {}, {filepath.Join(t.TempDir(), "none")}} {
+		if _, err := p.importForeign(t, "claude-code", "a", args...); err == nil {
+			t.Errorf("%q is imported", args)
+		}
+	}
+}
