@@ -38,6 +38,9 @@ func (a *asking) find(ctx context.Context, in *searched, receipt *Receipt) (rank
 		wanting := len(alike) > 0 && len(hits)-len(alike) < limit
 		cut := len(hits) == most && most < question.MaxLimit // there may be more
 		if wanting && cut && !a.byAccess {
+			if !a.query.WithVectors {
+				in.keep(found.Hits, hits)
+			}
 			continue
 		}
 		excess := min(len(alike), max(0, len(hits)-limit))

@@ -71,19 +71,15 @@ func (a *asking) rankExpanded(ctx context.Context, in *searched, asked rank.Quer
 // keepPlain adds the hits of the query without further words that are not among
 // those with them.
 func keepPlain(found *rank.Answer, plain []rank.Hit, asked rank.Query) {
-	type place struct {
-		part    int
-		ordinal uint32
-	}
-	there := make(map[place]bool, len(found.Hits))
+	there := make(map[ranked]bool, len(found.Hits))
 	for _, hit := range found.Hits {
-		there[place{hit.Part, hit.Ordinal}] = true
+		there[ranked{hit.Part, hit.Ordinal}] = true
 	}
 	for _, hit := range plain {
 		if len(found.Hits) >= asked.Limit || hit.Score < asked.MinScore {
 			break
 		}
-		if hit.Own >= asked.MinScore && !there[place{hit.Part, hit.Ordinal}] {
+		if hit.Own >= asked.MinScore && !there[ranked{hit.Part, hit.Ordinal}] {
 			found.Hits = append(found.Hits, hit)
 			found.UnderMinScore--
 		}

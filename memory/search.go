@@ -238,6 +238,23 @@ type searched struct {
 	parts []rank.Part
 	from  []source // of each part
 	then  []*past.Index
+	// ranking is of the query without further words; nil until it is asked.
+	ranking *rank.Ranking
+	kept    map[ranked]record.Record // what was read for an answer before
+}
+
+// ranked is a document of a part.
+type ranked struct {
+	part    int
+	ordinal uint32
+}
+
+// keep keeps what was read, for the next answer.
+func (s *searched) keep(found []rank.Hit, hits []Hit) {
+	s.kept = make(map[ranked]record.Record, len(hits))
+	for i, hit := range hits {
+		s.kept[ranked{found[i].Part, found[i].Ordinal}] = hit.Record
+	}
 }
 
 // source is where the records of a part are read.
@@ -247,6 +264,9 @@ type source struct {
 }
 
 func (s *searched) close() {
+	if s.ranking != nil {
+		s.ranking.Close()
+	}
 	for _, x := range s.then {
 		x.Close()
 	}
@@ -384,11 +404,18 @@ func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope
 // rank ranks the records of all parts, twice where the query is to be expanded, for so many
 // hits at most.
 func (a *asking) rank(ctx context.Context, in *searched, most int, receipt *Receipt) (rank.Answer, error) {
+	if !a.query.Expand {
+		if in.ranking == nil {
+			ranking, err := rank.Open(ctx, in.parts, a.asked)
+			if err != nil {
+				return rank.Answer{}, err
+			}
+			in.ranking = &ranking
+		}
+		return in.ranking.Answer(ctx, most)
+	}
 	asked := a.asked
 	asked.Limit = most
-	if !a.query.Expand {
-		return rank.Rank(ctx, in.parts, asked)
-	}
 	found, words, err := a.rankExpanded(ctx, in, asked)
 	for _, word := range words {
 		receipt.ExpandedWords = append(receipt.ExpandedWords, word.Text)
@@ -485,7 +512,13 @@ func (a *asking) read(ctx context.Context, in *searched, found []rank.Hit) ([]Hi
 func (a *asking) readFrom(ctx context.Context, in *searched, view kv.Getter, found []rank.Hit, hits []Hit) error {
 	keys, places := make([][]byte, 0, len(found)), make([]int, 0, len(found))
 	for i, hit := range found {
-		if from := in.from[hit.Part]; from.view == view {
+		from := in.from[hit.Part]
+		if from.view != view {
+			continue
+		}
+		if r, ok := in.kept[ranked{hit.Part, hit.Ordinal}]; ok {
+			hits[i] = a.hit(from.scope, r, hit)
+		} else {
 			keys, places = append(keys, record.Key(from.scope, hit.ID)), append(places, i)
 		}
 	}
@@ -495,12 +528,17 @@ func (a *asking) readFrom(ctx context.Context, in *searched, view kv.Getter, fou
 			return record.Missing(found[i].ID)
 		}
 		a.query.Moment.Show(r)
-		hits[i] = Hit{Scope: in.from[found[i].Part].scope, Record: *r, Score: found[i].Score, Older: found[i].Older}
-		if a.query.Explain {
-			hits[i].Explanation = explanationOf(found[i])
-		}
+		hits[i] = a.hit(in.from[found[i].Part].scope, *r, found[i])
 		return nil
 	})
+}
+
+func (a *asking) hit(scope kv.Scope, r record.Record, found rank.Hit) Hit {
+	hit := Hit{Scope: scope, Record: r, Score: found.Score, Older: found.Older}
+	if a.query.Explain {
+		hit.Explanation = explanationOf(found)
+	}
+	return hit
 }
 
 // completeVectors reads the vectors of hits, scope by scope.

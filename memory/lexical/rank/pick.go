@@ -103,15 +103,17 @@ func (b *topK) sorted() []candidate {
 	return best
 }
 
-// pick returns the best of the candidates that may be hits, best first, and
-// counts all candidates. There may be some more than the limit, as what is newer
-// can still change the order. What vectors find is joined later.
+// pick returns the best of the candidates that may be hits, best first. There may be some
+// more than the limit, as what is newer can still change the order. What vectors find is
+// joined later.
 func (r *ranking) pick() []candidate {
-	b := newTopK(r.pool())
-	for i := range r.parts {
-		r.pickFrom(i, b)
+	if pool := r.pool(); r.picked == nil || r.picked.limit != pool {
+		r.picked = newTopK(pool)
+		for i := range r.parts {
+			r.pickFrom(i, r.picked)
+		}
 	}
-	return b.sorted()
+	return r.picked.sorted()
 }
 
 // blockSlots is how many documents stand in a block: as many as in a word of a bitset.
@@ -120,8 +122,8 @@ const blockSlots = 64
 // pickFrom offers the candidates of one part, block by block, those first whose words say
 // most: most of the others are so far from the best that their words alone show it.
 func (r *ranking) pickFrom(part int, b *topK) {
-	p, most := r.parts[part], r.most()
-	r.measure(p)
+	p := r.parts[part]
+	most := r.most(p)
 	for h := blockHeap(p.blocks).init(); len(h) > 0; h = h.pop() {
 		best, block := h[0].read()
 		if best+most < b.least {
@@ -145,8 +147,7 @@ const noCandidate = -1
 func (r *ranking) measure(p *rankedPart) {
 	slots := p.frame.Slots()
 	p.sums, p.blocks = sized(p.sums, int(slots)+1), p.blocks[:0]
-	covered := r.covered
-	dated := len(r.spans) > 0
+	covered, dated := r.covered, len(r.spans) > 0
 	for first := uint32(0); first <= slots; first += blockSlots {
 		allowed, best := p.Selection.Allowed[first/blockSlots], float32(noCandidate)
 		last := min(first+blockSlots-1, slots)
@@ -158,10 +159,15 @@ func (r *ranking) measure(p *rankedPart) {
 				p.sums[o] = noCandidate
 			case allowed&(1<<(o%blockSlots)) == 0:
 				p.sums[o] = noCandidate
-				r.answer.exclude(p.Selection.WhySlot(o))
+				r.measured.exclude(p.Selection.WhySlot(o))
 			default:
-				best, covered = max(best, sum), max(covered, p.covered[o])
-				r.allowed++
+				r.measured.allowed++
+				if sum > best { // max would care for values that are no numbers
+					best = sum
+				}
+				if p.covered[o] > covered {
+					covered = p.covered[o]
+				}
 			}
 		}
 		if best >= 0 {
@@ -208,10 +214,10 @@ func (h blockHeap) init() blockHeap {
 	return h
 }
 
-// pop takes the first one out.
+// pop puts the first one behind the heap.
 func (h blockHeap) pop() blockHeap {
 	last := len(h) - 1
-	h[0] = h[last]
+	h[0], h[last] = h[last], h[0]
 	h = h[:last]
 	h.sink(0)
 	return h

@@ -6,32 +6,70 @@ import (
 	"slices"
 )
 
-// Rank answers a query from all parts as if they were one scope: statistics are
-// summed over the parts and signals scaled once. Every part's Reader must be
-// open. The score of a hit is from 0 to 1, see calibrate; the order of the hits
-// is that of their ranks.
+// Rank answers a query from all parts as if they were one scope, see Ranking.
 func Rank(ctx context.Context, parts []Part, q Query) (Answer, error) {
-	r, err := newRanking(ctx, parts, q)
+	r, err := Open(ctx, parts, q)
 	if err != nil {
 		return Answer{}, err
 	}
-	defer r.release()
+	defer r.Close()
+	return r.Answer(ctx, q.Limit)
+}
+
+// Ranking is a query of which is known what its words say of every document, so that
+// several limits cost little more than one. It is not for concurrent use.
+type Ranking struct{ *ranking }
+
+// Open looks the words of a query up in all parts: statistics are summed over the parts and
+// signals scaled once. Every part's Reader must be open. Close what it returns.
+func Open(ctx context.Context, parts []Part, q Query) (Ranking, error) {
+	r, err := newRanking(ctx, parts, q)
+	if err != nil {
+		return Ranking{}, err
+	}
 	if err := r.addWords(); err != nil {
-		return Answer{}, err
+		r.release()
+		return Ranking{}, err
 	}
-	r.answer.Weights = r.asked
 	r.finish()
-	r.answer.Uneven = r.norms.turn.uneven
-	best := r.pick()
-	if err := r.calibrate(ctx, best); err != nil {
+	for _, p := range r.parts {
+		r.measure(p)
+	}
+	return Ranking{r}, nil
+}
+
+// Close gives the working memory back.
+func (r Ranking) Close() { r.release() }
+
+// Answer returns so many hits at most. The score of a hit is from 0 to 1, see calibrate; the
+// order of the hits is that of their ranks.
+func (r Ranking) Answer(ctx context.Context, limit int) (Answer, error) {
+	r.again(limit)
+	if err := r.calibrate(ctx, r.pick()); err != nil {
 		return Answer{}, err
 	}
-	if q.Explain {
+	if r.query.Explain {
 		if err := r.explain(); err != nil {
 			return Answer{}, err
 		}
 	}
-	return r.answer, r.name(ctx)
+	if err := r.name(ctx); err != nil {
+		return Answer{}, err
+	}
+	return r.answer, nil
+}
+
+// again forgets the answer for another limit, but for the ids that it read.
+func (r *ranking) again(limit int) {
+	if len(r.ranked) > 0 {
+		r.ids = make(map[documentSlot]string, len(r.ranked))
+	}
+	for i, c := range r.ranked {
+		r.ids[documentSlot{c.part, c.slot}] = r.answer.Hits[i].ID
+	}
+	r.query.Limit, r.ranked, r.older = limit, nil, nil
+	r.allowed, r.answer = r.measured.allowed, r.measured.Answer
+	r.answer.Weights, r.answer.Uneven = r.asked, r.norms.turn.uneven
 }
 
 // candidate is a document that may be a hit.
@@ -78,9 +116,12 @@ func (r *ranking) name(ctx context.Context) error {
 			if hit.Part != i {
 				continue
 			}
-			older := r.older[documentSlot{i, r.ranked[h].slot}]
+			at := documentSlot{i, r.ranked[h].slot}
+			older := r.older[at]
 			hit.Older = make([]string, len(older))
-			ordinals, to = append(ordinals, hit.Ordinal), append(to, &hit.ID)
+			if hit.ID = r.ids[at]; hit.ID == "" {
+				ordinals, to = append(ordinals, hit.Ordinal), append(to, &hit.ID)
+			}
 			for n, slot := range slices.Backward(older) {
 				ordinals, to = append(ordinals, p.frame.Ordinal(slot)), append(to, &hit.Older[len(older)-1-n])
 			}

@@ -39,9 +39,16 @@ type ranking struct {
 	norms struct{ turn, window, section norm }
 	// covered is the largest part of the mass that a candidate covers.
 	covered float32
-	allowed int // candidates that may be hits
+	// measured counts the candidates of words that may be hits, and those that may not.
+	measured struct {
+		allowed int
+		Answer
+	}
+	picked  *topK // by words alone
+	allowed int   // measured, and what only vectors found
 	answer  Answer
-	ranked  []candidate // the hits
+	ranked  []candidate             // the hits
+	ids     map[documentSlot]string // of hits of the answer before
 	// older are the documents that others put out of date, oldest first.
 	older map[documentSlot][]uint32
 	// failed is what went wrong while the words of a document were read.

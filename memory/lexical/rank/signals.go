@@ -245,9 +245,14 @@ func (r *ranking) answered(f *frame.Frame, o uint32) float32 {
 	return min(1, askedWords/float32(f.Body[next]+1))
 }
 
-// most is an upper bound of the sum of a candidate's signals other than its words.
-func (r *ranking) most() float32 {
-	most := r.shares.author + r.shares.answer*float32(bits.OnesCount8(uint8(r.query.Answers)))
+// most is an upper bound of the sum of a candidate's signals other than its words, and of
+// how sums of these differ that are rounded in another order.
+func (r *ranking) most(p *rankedPart) float32 {
+	const rounding = 1e-5
+	most := rounding + r.shares.answer*float32(bits.OnesCount8(uint8(r.query.Answers)))
+	if p.named != 0 {
+		most += r.shares.author
+	}
 	if len(r.spans) > 0 {
 		most += r.shares.date
 	}

@@ -253,8 +253,14 @@ func (p *pathRun) report(name string, of *paths.Path) {
 		f.Allocations, f.Bytes/1024, f.Reads, f.Keys, f.Scans, f.Pairs, f.Syncs, f.Written/1024)
 }
 
+// repeatsUser said everything several times.
+const repeatsUser = "path-repeats"
+
 // calling measures all but prompts.
 func (p *pathRun) calling(ctx context.Context) error {
+	if err := p.repeat(ctx); err != nil {
+		return err
+	}
 	bridge, client := loombridgev1.NewBridgeServiceClient(p.conn), contexts.New(p.conn)
 	const agent = "path-calls"
 	var made *loombridgev1.RecordStepRequest
@@ -278,7 +284,8 @@ func (p *pathRun) calling(ctx context.Context) error {
 			_, err := bridge.MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: agent, Text: p.pool[2000+i]})
 			return err
 		}},
-		{"MemoryQuery words", p.calls, nil, p.queried(ctx, loombridgev1.QueryMode_QUERY_MODE_LEXICAL)},
+		{"MemoryQuery words", p.calls, nil, p.queried(ctx, promptUser, loombridgev1.QueryMode_QUERY_MODE_LEXICAL)},
+		{"MemoryQuery same texts", p.calls, nil, p.queried(ctx, repeatsUser, loombridgev1.QueryMode_QUERY_MODE_LEXICAL)},
 		{"Tool fs:read_file", p.calls, nil, func(int) error {
 			_, err := bridge.Tool(ctx, &loombridgev1.ToolRequest{
 				AgentId: agent, Name: "fs:read_file", ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(toolArguments())},
@@ -302,11 +309,22 @@ func (p *pathRun) calling(ctx context.Context) error {
 	return nil
 }
 
-// queried asks the memory of the user.
-func (p *pathRun) queried(ctx context.Context, mode loombridgev1.QueryMode) func(i int) error {
+// repeat saves the same texts of a user several times.
+func (p *pathRun) repeat(ctx context.Context) error {
+	const texts, times = 200, 3
+	r := &loombridgev1.BatchSaveRequest{AgentId: "path-calls", UserId: repeatsUser}
+	for i := range texts * times {
+		r.Records = append(r.Records, &loombridgev1.MemorySaveRequest{Text: p.pool[i%texts]})
+	}
+	_, err := loombridgev1.NewMemoryServiceClient(p.conn).BatchSave(ctx, r)
+	return err
+}
+
+// queried asks the memory of a user.
+func (p *pathRun) queried(ctx context.Context, user string, mode loombridgev1.QueryMode) func(i int) error {
 	bridge := loombridgev1.NewBridgeServiceClient(p.conn)
 	return func(i int) error {
-		_, err := bridge.MemoryQuery(ctx, &loombridgev1.MemoryQueryRequest{AgentId: "path-calls", UserId: promptUser, Query: query(p.pool[i]), Limit: queryLimit, Mode: mode})
+		_, err := bridge.MemoryQuery(ctx, &loombridgev1.MemoryQueryRequest{AgentId: "path-calls", UserId: user, Query: query(p.pool[i]), Limit: queryLimit, Mode: mode})
 		return err
 	}
 }
@@ -334,7 +352,7 @@ func say(ctx context.Context, client contexts.Client, agent, what string) error 
 // that fold, and the first one of a server.
 func (p *pathRun) prompts(ctx context.Context) error {
 	if p.model {
-		if err := p.path("MemoryQuery model", p.calls, nil, p.queried(ctx, loombridgev1.QueryMode_QUERY_MODE_HYBRID)); err != nil {
+		if err := p.path("MemoryQuery model", p.calls, nil, p.queried(ctx, promptUser, loombridgev1.QueryMode_QUERY_MODE_HYBRID)); err != nil {
 			return err
 		}
 	}
