@@ -39,7 +39,7 @@ func ParseMessageID(id string) (uint64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n > 0 && MessageID(n) == id
+	return n, err == nil && n > 0 && step.IsPadded(digits)
 }
 
 // minRun is how many refs that follow one another are written as one.
@@ -69,8 +69,8 @@ func runLength(refs []string) int {
 	if _, isMessage := ParseMessageID(refs[0]); !isStep && !isMessage {
 		return 1
 	}
-	next := []byte(refs[0])
-	n := 1
+	var room [32]byte
+	next, n := append(room[:0], refs[0]...), 1
 	for ; n < len(refs); n++ {
 		if next = increment(next); refs[n] != string(next) {
 			break

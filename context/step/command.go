@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
@@ -290,6 +291,9 @@ func (s Step) Exit() (int, bool) {
 	if !bytes.Contains(s.Metadata, []byte(`"exit_code"`)) {
 		return 0, false // most have none, and every prompt asks
 	}
+	if code, ok := flatExit(s.Metadata); ok {
+		return code, true
+	}
 	decoded, err := text.DecodeJSON(s.Metadata)
 	if err != nil {
 		return 0, false
@@ -297,6 +301,20 @@ func (s Step) Exit() (int, bool) {
 	figures, _ := decoded.(map[string]any)
 	code, ok := integer(figures["exit_code"])
 	return int(code), ok
+}
+
+// flatExit finds the exit code in metadata as it is stored, without decoding all: an object
+// without white space that holds no other. In a text the quotes around the name would be
+// escaped.
+func flatExit(metadata []byte) (int, bool) {
+	name := []byte(`"exit_code":`)
+	_, value, _ := bytes.Cut(metadata, name)
+	end := bytes.IndexAny(value, ",}")
+	if end < 0 || bytes.Contains(value, name) || bytes.LastIndexByte(metadata, '{') != 0 {
+		return 0, false
+	}
+	code, err := strconv.ParseInt(string(value[:end]), 10, 64)
+	return int(code), err == nil && value[0] != '+'
 }
 
 // Output returns Inline without the line that says the exit code, which Exit
@@ -307,7 +325,7 @@ func (s Step) Output() string {
 	if !ok {
 		return s.Inline
 	}
-	if exit, known := s.Exit(); !known || code != plainText(int64(exit)) {
+	if exit, known := s.Exit(); !known || code != strconv.Itoa(exit) {
 		return s.Inline
 	}
 	if !more {

@@ -233,3 +233,27 @@ func TestFailuresKeepTheirOutput(t *testing.T) {
 		t.Errorf("%d bytes to offload, want %d", len(both.OffloadBytes), len(want))
 	}
 }
+
+// The exit code is found wherever it stands in the metadata, and nowhere else.
+func TestExitOfMetadata(t *testing.T) {
+	t.Parallel()
+	for metadata, want := range map[string]int{
+		`{"exit_code":3}`:                        3,
+		`{"a":"b, }","exit_code":-9,"c":[1,2]}`:  -9,
+		`{"exit_code":3,"more":{"exit_code":4}}`: 3,
+		`{ "exit_code": 5 }`:                     5,
+		`{"exit_code":1e1}`:                      10,
+		`{"exit_code":1,"exit_code":2}`:          2,
+		`{"more":{"exit_code":4}}`:               -1,
+		`{"said":"\"exit_code\":7,"}`:            -1,
+		`{"exit_code":"7"}`:                      -1,
+		`{"exit_code":1.5}`:                      -1,
+		`{"exit_code":7`:                         -1,
+		``:                                       -1,
+	} {
+		code, ok := step.Step{Metadata: []byte(metadata)}.Exit()
+		if ok != (want != -1) || ok && code != want {
+			t.Errorf("%s: %d, %t", metadata, code, ok)
+		}
+	}
+}

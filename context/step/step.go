@@ -88,7 +88,10 @@ type Step struct {
 }
 
 // idPrefix begins every step id.
-const idPrefix = "step_"
+const (
+	idPrefix    = "step_"
+	leastDigits = 3 // of a number in an id
+)
 
 // ID returns the id of the step with number n: "step_001", "step_1000".
 func ID(n uint64) string {
@@ -107,7 +110,12 @@ func ParseID(id string) (uint64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
-	return n, err == nil && n > 0 && ID(n) == id
+	return n, err == nil && n > 0 && IsPadded(digits)
+}
+
+// IsPadded reports whether the digits of a number are as ids have them: three at least.
+func IsPadded(digits string) bool {
+	return len(digits) == leastDigits || len(digits) > leastDigits && digits[0] != '0'
 }
 
 // ID returns the step's own id.

@@ -106,10 +106,11 @@ func readingOf(s *step.Step, output string, marked []int) *history.Reading {
 // stepEntry is what a policy sees of a step.
 func stepEntry(m *Member) history.Entry {
 	s := m.Entry.Step
+	id := s.ID()
 	e := history.Entry{
 		Kind:     history.Result,
-		Ref:      strings.TrimPrefix(s.ID(), "step_"),
-		FullRef:  s.ID(),
+		Ref:      strings.TrimPrefix(id, "step_"),
+		FullRef:  id,
 		Full:     Reference(s),
 		Label:    stepLabel(s),
 		Output:   OutputOf(s),
@@ -190,7 +191,7 @@ func CallsOf(m *session.Message) []history.Call {
 }
 
 // stepLabel names a step for people.
-func stepLabel(s *step.Step) string { return fmt.Sprintf("%s (%s)", s.ID(), s.ToolName) }
+func stepLabel(s *step.Step) string { return s.ID() + " (" + s.ToolName + ")" }
 
 // MessageLabel names a message for people.
 func MessageLabel(e session.Entry) string {
