@@ -12,10 +12,19 @@ import urllib.request
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import fill
 import pytest
-from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    ConsoleMessage,
+    Page,
+    Request,
+    Route,
+    async_playwright,
+    expect,
+)
 
 import loombridge
 from loombridge import testing
@@ -179,7 +188,10 @@ async def test_screens(seen: Seen) -> None:
         await page.evaluate(AXE)
         for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
             await page.emulate_media(color_scheme=scheme)
-            options = {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})}
+            options = {
+                "resultTypes": ["violations"],
+                **({"runOnly": rules} if rules else {}),
+            }
             found = await page.evaluate("options => axe.run(options)", options)
             faults = [
                 (v["id"], [n["html"] for n in v["nodes"]])
@@ -209,7 +221,12 @@ async def test_memory(seen: Seen) -> None:
     await expect(page).to_have_url(seen.base + "/console/a/analyst/m?q=bitcoin+price")
     await expect(page.get_by_role("region", name="Hits").locator(".row")).to_have_count(10)
 
-    body = {"agent_id": "analyst", "query": "bitcoin price", "limit": 10, "explain": True}
+    body = {
+        "agent_id": "analyst",
+        "query": "bitcoin price",
+        "limit": 10,
+        "explain": True,
+    }
     answer = ask(seen.base, "/v1/memories:query", {**body, "peek": True})
     rows = page.get_by_role("region", name="Hits").locator(".row")
     for i, hit in enumerate(answer["hits"]):
@@ -244,7 +261,11 @@ async def test_memory(seen: Seen) -> None:
 
 async def test_change(seen: Seen) -> None:
     """Nothing can be changed until editing is on; then a record is corrected, pinned, deleted."""
-    found = ask(seen.base, "/v1/memories", {"agent_id": "clerk", "text": "Reports go out at five."})
+    found = ask(
+        seen.base,
+        "/v1/memories",
+        {"agent_id": "clerk", "text": "Reports go out at five."},
+    )
     page = await seen.open(f"a/clerk/m/{found['id']}")
     await expect(page.get_by_role("button", name="delete")).to_have_count(0)
     await page.get_by_role("button", name="read only").click()
@@ -257,7 +278,11 @@ async def test_change(seen: Seen) -> None:
     await page.get_by_role("button", name="pin it").click()
     await expect(page.get_by_text("every prompt shows it")).to_be_visible()
     now = ask(seen.base, f"/v1/memories/{found['id']}?agent_id=clerk")
-    assert (now["text"], now["pinned"], now["version"]) == ("Reports go out at six.", True, "3")
+    assert (now["text"], now["pinned"], now["version"]) == (
+        "Reports go out at six.",
+        True,
+        "3",
+    )
     await page.get_by_role("button", name="delete").click()
     await page.get_by_role("button", name="delete it").click()
     await expect(page).to_have_url(seen.base + "/console/a/clerk/m")
@@ -387,6 +412,147 @@ async def test_now(seen: Seen) -> None:
     ]
     await expect(page.get_by_text(f"{len(found)} calls, {len(failed)} of them")).to_be_visible()
     await expect(page.get_by_role("link", name="market")).to_be_visible()
+
+
+async def answer(route: Route, body: object) -> None:
+    """Answer a call of the page in the server's place."""
+    await route.fulfill(content_type="application/json", body=json.dumps(body))
+
+
+async def test_pages_hang_together(seen: Seen) -> None:
+    """What is listed stays listed while more comes; a page that can't be had is asked for once."""
+    calls = [
+        {"number": str(n), "tool": f"tool {n}", "createTime": "2026-11-30T00:00:00Z"}
+        for n in range(1, 401)
+    ]
+    asked: list[str] = []
+    broken = False
+
+    async def audit(route: Route) -> None:
+        given = parse_qs(urlsplit(route.request.url).query)
+        token = given.get("page_token", [""])[0]
+        asked.append(token)
+        if token and broken:
+            await route.fulfill(status=500, body="{}")
+            return
+        rows = [c for c in reversed(calls) if not token or int(c["number"]) < int(token)][:200]
+        more = {"nextPageToken": rows[-1]["number"]} if int(rows[-1]["number"]) > 1 else {}
+        await answer(route, {"records": rows, **more})
+
+    await seen.page.route("**/v1/audit?**", audit)
+    page = await seen.open("hand")
+    rows = page.get_by_role("region", name="Calls, the last first")
+    height = rows.locator(".rows")
+    await expect(height).to_have_css("height", f"{200 * 30}px")
+    await rows.evaluate("e => e.scrollTo(0, e.scrollHeight)")
+    await expect(height).to_have_css("height", f"{400 * 30}px")
+    calls += [
+        {"number": str(n), "tool": f"tool {n}", "createTime": "2026-11-30T00:00:00Z"}
+        for n in range(401, 451)
+    ]
+    await expect(height).to_have_css("height", f"{450 * 30}px")
+    await rows.evaluate("e => e.scrollTo(0, 0)")
+    # More than a page came at once: what hangs together with it is not known.
+    calls += [
+        {"number": str(n), "tool": f"tool {n}", "createTime": "2026-11-30T00:00:00Z"}
+        for n in range(451, 751)
+    ]
+    await expect(height).to_have_css("height", f"{200 * 30}px")
+    broken = True
+    await rows.evaluate("e => e.scrollTo(0, e.scrollHeight)")
+    await expect(page.get_by_role("alert")).to_contain_text("HTTP 500")
+    await expect(rows.locator(".row").last).to_contain_text("tool 551")
+    refused = asked.count("551")
+    polls = asked.count("")
+    while asked.count("") < polls + 2:
+        await page.wait_for_event("requestfinished")
+    assert asked.count("551") <= refused + 3
+
+
+async def test_streams_go_on(seen: Seen) -> None:
+    """A stream that the server ends is begun again; one that wants a token asks for it."""
+    asked = 0
+    code = 14
+
+    async def watch(route: Route) -> None:
+        nonlocal asked
+        asked += 1
+        said = {"error": {"code": code, "message": "the server is stopping"}}
+        await route.fulfill(body=json.dumps(said) + "\n")
+
+    await seen.page.route("**/v1/approvals:watch?**", watch)
+    page = await seen.open("")
+    for _ in range(2):
+        await page.wait_for_event("request", lambda r: "approvals:watch" in r.url)
+    await expect(page.get_by_text("No call waits")).to_be_visible()
+    code = 16
+    await expect(page.get_by_label("token")).to_be_visible()
+    assert asked > 2
+
+
+async def test_hostile_shapes(seen: Seen) -> None:
+    """Texts that are very long, nested very deep or have no shape leave a page as it is."""
+    plain, hostile = "The gate is open.", "The gate\U000e0041\ufe0f is \u3164open."
+    for text in (plain, hostile):
+        ask(seen.base, "/v1/memories", {"agent_id": "gate", "text": text})
+    page = await seen.open("a/gate/m")
+    await expect(page.get_by_text("The gate<U+E0041><U+FE0F> is <U+3164>open.")).to_be_visible()
+    await seen.open("a/gate/m?asof=never")
+    await expect(page.get_by_text(plain)).to_be_visible()
+
+    deep = "[" * 9000 + "]" * 9000
+    event = f'{{"result":{{"event":{{"id":"1","topic":"a.b","payload":{deep}}}}}}}\n'
+    await page.route("**/v1/events:subscribe?**", lambda r: r.fulfill(body=event))
+    await seen.open("a/gate/w?event=1")
+    await expect(page.get_by_role("complementary")).to_contain_text("list of 1")
+    await page.unroute_all()
+
+    def prompt(content: str) -> object:
+        return {"messages": [{"role": "ROLE_USER", "content": content}], "receipt": {}}
+
+    sent = [{"promptId": "p1", "number": "1"}, {"promptId": "p2", "number": "2"}]
+    texts = {"p1": "<a>\n" * 200_000, "p2": "".join(f"{n}\n" for n in range(200_000))}
+
+    async def prompts_of(route: Route) -> None:
+        if route.request.method == "GET":
+            await answer(route, {"prompts": sent})
+        else:
+            await answer(route, prompt(texts[route.request.post_data_json["as_of_prompt_id"]]))
+
+    await page.route("**/v1/sessions/s/prompts?**", prompts_of)
+    await page.route("**/v1/sessions/s/prompts", prompts_of)
+    await page.route(
+        "**/prompts:diff?**",
+        lambda r: answer(r, {"difference": {"section": "history"}}),
+    )
+    await seen.open("a/gate/s/s/p/p1")
+    await expect(page.get_by_role("region", name="The prompt")).to_contain_text("<a>")
+    await seen.open("a/gate/s/s/p/p2?diff=p1")
+    await expect(page.get_by_role("region", name="The prompt").locator("ins")).to_contain_text(
+        "199999"
+    )
+
+
+async def test_a_question_is_answered_once(seen: Seen) -> None:
+    """A yes that is given twice counts once."""
+    found = ask(seen.base, "/v1/memories", {"agent_id": "twice", "text": "The gate is open."})
+    page = await seen.open(f"a/twice/m/{found['id']}")
+    deleted = 0
+
+    async def remove(route: Route) -> None:
+        nonlocal deleted
+        if route.request.method == "DELETE":
+            deleted += 1
+        await route.continue_()
+
+    await page.route("**/v1/memories/**", remove)
+    await page.get_by_role("button", name="read only").click()
+    await page.get_by_role("button", name="delete").click()
+    await page.get_by_role("button", name="delete it").evaluate(
+        "b => { b.click(); setTimeout(() => b.click()); }"
+    )
+    await expect(page).to_have_url(seen.base + "/console/a/twice/m")
+    assert deleted == 1
 
 
 async def test_lost_connection(seen: Seen, server: tuple[testing.Server, str]) -> None:

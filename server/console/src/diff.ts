@@ -10,9 +10,10 @@ export function compare(a: string[], b: string[]): Piece[] {
   while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++;
   const x = a.slice(head, a.length - tail);
   const y = b.slice(head, b.length - tail);
-  const out: Piece[] = a.slice(0, head).map((t) => ["same", t]);
+  const all = (kind: Piece[0], texts: string[]) => texts.map((t): Piece => [kind, t]);
+  const out = all("same", a.slice(0, head));
   if (x.length * y.length > 1e6) {
-    out.push(...x.map((t): Piece => ["gone", t]), ...y.map((t): Piece => ["new", t]));
+    return out.concat(all("gone", x), all("new", y), all("same", a.slice(a.length - tail)));
   } else {
     // length[i][j] is that of the longest common part of x from i and y from j.
     const width = y.length + 1;
@@ -32,7 +33,7 @@ export function compare(a: string[], b: string[]): Piece[] {
       else out.push(["new", y[j++]!]);
     }
   }
-  return out.concat(a.slice(a.length - tail).map((t): Piece => ["same", t]));
+  return out.concat(all("same", a.slice(a.length - tail)));
 }
 
 function joined(pieces: Piece[]): Piece[] {

@@ -56,5 +56,14 @@ const kindOf: Record<string, Kind> = {
 /** The kind that a section of the API is of. Knowledge, notes and user_memory are memory. */
 export const sectionKind = (name: string): Kind => kindOf[name] ?? "memory";
 
+/** JSON text of a value; a few words for what is nested too deep for that. */
+export function json(value: unknown, indent?: number): string {
+  try {
+    return JSON.stringify(value, null, indent);
+  } catch {
+    return "JSON that is nested too deep to be shown";
+  }
+}
+
 /** An enum of the API in words: STEP_OUTCOME_FAILED, prefix STEP_OUTCOME. */
 export const words = (value: string | undefined, prefix: string): string => (value ?? "").replace(prefix + "_", "").toLowerCase().replaceAll("_", " ");

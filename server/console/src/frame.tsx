@@ -176,13 +176,14 @@ function Lock() {
 }
 
 function Lines() {
+  const lines = [...new Set(shown.value.map(curl))];
   return (
     <section class="panel lines" aria-label="Lines of curl">
       <div class="head">
         <h2>What is shown, from a shell</h2>
         <button onClick={() => (lining.value = false)}>close</button>
       </div>
-      {shown.value.length ? shown.value.map((call) => <Line key={curl(call)} text={curl(call)} />) : <p>This screen asks the server nothing.</p>}
+      {lines.length ? lines.map((line) => <Line key={line} text={line} />) : <p>This screen asks the server nothing.</p>}
     </section>
   );
 }

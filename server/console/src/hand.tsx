@@ -1,7 +1,7 @@
 // Hand: calls of tools, and those that wait for a person.
 import { signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
-import { ask, at, type Call, curl, Failure, listen, returns, shown, useCall } from "./api";
+import { useState } from "preact/hooks";
+import { ask, at, type Call, curl, type Failure, useCall, usePages, useStream } from "./api";
 import { count, lasting, words } from "./format";
 import { Choice, editing, Empty, Field, List, question, Shown, Text, Time, Tree, Trouble } from "./parts";
 import { query, set, to } from "./route";
@@ -43,35 +43,16 @@ const me = signal("console");
 /** The calls that wait for a person, as they come. */
 function usePending() {
   const [waiting, setWaiting] = useState<Pending[]>([]);
-  const [problem, setProblem] = useState<Failure>();
-  const [again, setAgain] = useState(0);
-  const back = returns.value;
   const who = me.value;
-  useEffect(() => {
-    const ended = new AbortController();
-    const call: Call = { method: "GET", path: "/v1/approvals:watch", query: { agent_id: who } };
-    shown.value = [...shown.value, call];
-    setWaiting([]);
-    let pause: ReturnType<typeof setTimeout> | undefined;
-    listen<{ pending?: Pending; closedId?: string }>(call, ended.signal, (m) => {
-      setProblem(undefined);
-      const closed = m.closedId;
-      if (closed) setWaiting((old) => old.filter((p) => p.id !== closed));
-      else if (m.pending) setWaiting((old) => [...old.filter((p) => p.id !== m.pending!.id), m.pending!]);
-    }).then(
-      () => (pause = setTimeout(() => setAgain((n) => n + 1), 1000)),
-      (err) => {
-        if (ended.signal.aborted) return;
-        if (err instanceof Failure && err.status) setProblem(err);
-        else pause = setTimeout(() => setAgain((n) => n + 1), 1000);
-      },
-    );
-    return () => {
-      clearTimeout(pause);
-      ended.abort();
-      shown.value = shown.value.filter((c) => c !== call);
-    };
-  }, [back, again, who]);
+  const problem = useStream<{ pending?: Pending; closedId?: string }>(
+    () => ({ method: "GET", path: "/v1/approvals:watch", query: { agent_id: who } }),
+    [who],
+    () => setWaiting([]),
+    (m) => {
+      const gone = m.pending?.id ?? m.closedId;
+      setWaiting((old) => old.filter((p) => p.id !== gone).concat(m.pending ?? []));
+    },
+  );
   return { waiting, problem };
 }
 
@@ -248,6 +229,9 @@ interface Page {
   nextPageToken?: string;
 }
 
+const pageOf = (page: Page) => page.records;
+const numberOf = (r: Audit) => r.number;
+
 /** The calls that were made, with when and how long on one axis. */
 function Calls() {
   const given = query.value;
@@ -257,7 +241,7 @@ function Calls() {
     method: "GET", path: "/v1/audit",
     query: { agent_id: me.value, page_size: 200, tool: field("tool"), caller_id: field("agent"), outcome: field("outcome") && "AUDIT_OUTCOME_" + field("outcome") },
   };
-  const first = useCall<Page>(call, 3);
+  const calls = usePages(call, 3, pageOf, numberOf);
   return (
     <>
       <search class="filters">
@@ -266,10 +250,10 @@ function Calls() {
         <Choice label="outcome" value={field("outcome")} of={outcomes} apply={apply("outcome")} />
         <Field label="I answer as" value={me.value} apply={(value) => (me.value = value || "console")} />
       </search>
-      <Shown from={first}>
-        {(data) =>
-          data.records?.length ? (
-            <Gantt key={curl(call)} call={call} first={data} />
+      <Shown from={calls}>
+        {(rows) =>
+          rows.length ? (
+            <Gantt rows={rows} more={calls.more} />
           ) : (
             <Empty
               what="Here stands each call of a tool: when, by whom, how long, and what came of it. None was made, or none passes the filter."
@@ -282,29 +266,14 @@ function Calls() {
   );
 }
 
-function Gantt({ call, first }: { call: Call; first: Page }) {
-  const [rest, setRest] = useState<Audit[]>([]);
-  const [token, setToken] = useState<string>();
-  const [loading, setLoading] = useState(false);
-  const next = token ?? first.nextPageToken;
-  const known = new Set(rest.map((r) => r.number));
-  const rows = [...(first.records ?? []).filter((r) => !known.has(r.number)), ...rest];
+function Gantt({ rows, more }: { rows: Audit[]; more: (() => void) | undefined }) {
   const chosen = query.value.get("call");
   const one = rows.find((r) => r.number === chosen);
   const begin = (r: Audit) => Date.parse(r.createTime ?? "");
   const seconds = (r: Audit) => Number.parseFloat(r.duration ?? "0");
-  const from = Math.min(...rows.map(begin));
-  const span = Math.max(1, Math.max(...rows.map((r) => begin(r) + 1000 * seconds(r))) - from);
-  const more = () => {
-    if (loading || !next) return;
-    setLoading(true);
-    ask<Page>({ ...call, query: { ...call.query, page_token: next } })
-      .then((page) => {
-        setRest((old) => [...old, ...(page.records ?? [])]);
-        setToken(page.nextPageToken ?? "");
-      }, () => {})
-      .finally(() => setLoading(false));
-  };
+  const from = rows.reduce((least, r) => Math.min(least, begin(r)), Infinity);
+  const end = rows.reduce((most, r) => Math.max(most, begin(r) + 1000 * seconds(r)), 0);
+  const span = Math.max(1, end - from);
   return (
     <>
       <p class="muted">

@@ -1,6 +1,7 @@
 // The console: which room an address shows.
 import "./style.css";
 import { options, render } from "preact";
+import { useEffect, useErrorBoundary } from "preact/hooks";
 import { Agents, Frame } from "./frame";
 import { Hand } from "./hand";
 import { House } from "./house";
@@ -8,15 +9,15 @@ import { Memory } from "./memory";
 import { Now } from "./now";
 import { Prompt } from "./prompt";
 import { RecordPage } from "./record";
-import { path } from "./route";
+import { path, query } from "./route";
 import { Session, Sessions, StepPage } from "./sessions";
 import { BlobPage } from "./step";
 import { Wires } from "./wires";
 
 // Characters that have no shape, or turn others around, are written as code points in every
 // text: what a page shows is what is there.
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-const code = (c: string) => `<U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`;
+const hidden = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}\p{Variation_Selector}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+const code = (c: string) => `<U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}>`;
 const plain = (child: unknown) => (typeof child === "string" ? child.replace(hidden, code) : child);
 const before = options.vnode;
 options.vnode = (node) => {
@@ -27,7 +28,24 @@ options.vnode = (node) => {
   before?.(node);
 };
 
+/** The screen, or why it can't be drawn; the next address is tried anew. */
 function Room() {
+  const [failed, again] = useErrorBoundary();
+  const address = path.value.join("/") + "?" + query.value;
+  useEffect(again, [address]);
+  if (!failed) return <Screen />;
+  return (
+    <>
+      <h1>This screen can't be drawn</h1>
+      <p class="trouble" role="alert">
+        {String(failed)}
+      </p>
+      <button onClick={again}>try again</button>
+    </>
+  );
+}
+
+function Screen() {
   const [first, name, room, id, part, prompt] = path.value;
   switch (first) {
     case undefined:

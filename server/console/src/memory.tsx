@@ -1,6 +1,6 @@
 // Memory: what is found, why, and why something else is not.
 import { useState } from "preact/hooks";
-import { ask, type Call, curl, Failure, useCall } from "./api";
+import { ask, type Call, curl, Failure, useCall, usePages } from "./api";
 import { brief, count } from "./format";
 import { Choice, Empty, Field, List, Shown, Time, Trouble } from "./parts";
 import { go, query, set, to } from "./route";
@@ -188,7 +188,7 @@ function Search() {
   );
 }
 
-const moment = (text: string | null) => (text ? new Date(text).toISOString() : undefined);
+const moment = (text: string | null) => (text && !Number.isNaN(Date.parse(text)) ? new Date(text).toISOString() : undefined);
 
 function queryCall(agent: string, q: string): Call {
   const given = query.value;
@@ -363,7 +363,7 @@ function All({ agent }: { agent: string }) {
     method: "GET", path: "/v1/memories",
     query: { ...owner(agent), newest_first: true, peek: true, page_size: 200, filter: given.get("filter") ?? undefined, as_of: moment(given.get("asof")) },
   };
-  const first = useCall<Page>(call);
+  const records = usePages(call, 0, pageOf, nameOf);
   const stats = useCall<{ stats: { records?: string; archived?: string; pending?: string; embedderSpace?: string } }>({
     method: "GET", path: "/v1/memories", query: { ...owner(agent), stats_only: true },
   });
@@ -375,10 +375,10 @@ function All({ agent }: { agent: string }) {
           {stats.data.stats.embedderSpace ? ` of ${stats.data.stats.embedderSpace}` : "; no embedder"}
         </p>
       )}
-      <Shown from={first}>
-        {(data) =>
-          data.records?.length ? (
-            <Pages key={curl(call)} agent={agent} call={call} first={data} />
+      <Shown from={records}>
+        {(rows) =>
+          rows.length ? (
+            <Pages agent={agent} rows={rows} more={records.more} />
           ) : (
             <Empty
               what="Here stand the records of this memory. None is there, or none passes the filter."
@@ -391,17 +391,10 @@ function All({ agent }: { agent: string }) {
   );
 }
 
-function Pages({ agent, call, first }: { agent: string; call: Call; first: Page }) {
-  const [rest, setRest] = useState<Page>({ records: [], nextPageToken: first.nextPageToken ?? "" });
-  const [loading, setLoading] = useState(false);
-  const rows = [...(first.records ?? []), ...(rest.records ?? [])];
-  const more = () => {
-    if (loading || !rest.nextPageToken) return;
-    setLoading(true);
-    ask<Page>({ ...call, query: { ...call.query, page_token: rest.nextPageToken } })
-      .then((page) => setRest({ records: [...(rest.records ?? []), ...(page.records ?? [])], nextPageToken: page.nextPageToken ?? "" }), () => {})
-      .finally(() => setLoading(false));
-  };
+const pageOf = (page: Page) => page.records;
+const nameOf = (r: Rec) => r.id;
+
+function Pages({ agent, rows, more }: { agent: string; rows: Rec[]; more: (() => void) | undefined }) {
   const address = (r: Rec) => to(["a", agent, "m", r.id], ownerQuery());
   return (
     <List

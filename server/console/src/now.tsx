@@ -153,7 +153,7 @@ function Recent() {
 }
 
 function Of({ agent }: { agent: string }) {
-  const found = useCall<{ sessions?: Info[] }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent } }, 5);
+  const found = useCall<{ sessions?: Info[] }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000 } }, 5);
   const rows = [...(found.data?.sessions ?? [])].sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? "")).slice(0, 4);
   return (
     <>

@@ -146,8 +146,9 @@ export function List<T>(props: {
   );
 }
 
-/** A JSON value as a tree that can be folded. */
+/** A JSON value as a tree that can be folded; what is folded is not drawn. */
 export function Tree({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
+  const [open, set] = useState(depth < 2);
   const label = name === undefined ? "" : name + ": ";
   if (value === null || typeof value !== "object") {
     return (
@@ -159,15 +160,13 @@ export function Tree({ value, name, depth = 0 }: { value: unknown; name?: string
   }
   const entries = Object.entries(value);
   return (
-    <details open={depth < 2} class="tree">
+    <details open={open} class="tree" onToggle={(e) => set(e.currentTarget.open)}>
       <summary>
         <span class="muted">{label}</span>
         {Array.isArray(value) ? `list of ${entries.length}` : `${entries.length} fields`}
       </summary>
-      {entries.slice(0, 200).map(([k, v]) => (
-        <Tree key={k} value={v} name={k} depth={depth + 1} />
-      ))}
-      {entries.length > 200 && <p class="muted">{entries.length - 200} more are not drawn</p>}
+      {open && entries.slice(0, 200).map(([k, v]) => <Tree key={k} value={v} name={k} depth={depth + 1} />)}
+      {open && entries.length > 200 && <p class="muted">{entries.length - 200} more are not drawn</p>}
     </details>
   );
 }
@@ -190,20 +189,24 @@ export function Asking() {
   const asked = question.value;
   const box = useRef<HTMLDialogElement>(null);
   const [problem, setProblem] = useState<Failure>();
+  const [busy, setBusy] = useState(false);
   useEffect(() => {
     setProblem(undefined);
     if (asked) box.current?.showModal();
   }, [asked]);
   if (!asked) return null;
   const close = () => (question.value = undefined);
-  const yes = () => asked.then().then(close, setProblem);
+  const yes = () => {
+    setBusy(true);
+    asked.then().then(close, setProblem).finally(() => setBusy(false));
+  };
   return (
     <dialog ref={box} onClose={close} aria-labelledby="asked">
       <h2 id="asked">{asked.title}</h2>
       <div class="asked">{asked.what}</div>
       {problem && <Trouble of={problem} />}
       <div class="buttons">
-        <button class={asked.danger ? "danger" : "main"} onClick={yes}>
+        <button class={asked.danger ? "danger" : "main"} disabled={busy} onClick={yes}>
           {asked.yes}
         </button>
         <button onClick={close}>leave it</button>

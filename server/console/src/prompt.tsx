@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { at, type Call, useCall } from "./api";
 import { byLines, compare, type Piece } from "./diff";
-import { count, type Kind, sectionKind } from "./format";
+import { count, json, type Kind, sectionKind } from "./format";
 import { Shown, Text, Tree } from "./parts";
 import { go, query, set, to } from "./route";
 import { promptsCall, Sections, SectionTable, type Sent } from "./sessions";
@@ -54,8 +54,8 @@ const asOf = (agent: string, session: string, prompt: string): Call => ({
 /** What stands in content of any provider: its text, or its blocks as JSON. */
 function textOf(content: unknown): string {
   if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return content === undefined || content === null ? "" : JSON.stringify(content, null, 1);
-  return content.map((b) => (typeof b?.text === "string" ? b.text : JSON.stringify(b, null, 1))).join("\n");
+  if (!Array.isArray(content)) return content === undefined || content === null ? "" : json(content, 1);
+  return content.map((b) => (typeof b?.text === "string" ? b.text : json(b, 1))).join("\n");
 }
 
 function saidIn(answer: Answer): Said[] {
@@ -72,26 +72,41 @@ function saidIn(answer: Answer): Said[] {
   return [
     ...(system ? [{ index: -2, role: "system", text: textOf(system) }] : []),
     ...list.map((m, index) => {
-      const rest = m.tool_calls ? [JSON.stringify(m.tool_calls, null, 1)] : [];
+      const rest = m.tool_calls ? [json(m.tool_calls, 1)] : [];
       return { index, role: String(m.role ?? m.type ?? ""), text: [textOf(m.content ?? m.parts ?? (m.role ? undefined : m)), ...rest].filter(Boolean).join("\n") };
     }),
   ];
 }
 
-const tagged = /^(?:<([a-z_]+)>$[^]*?^<\/\1>$|(Current Goal:|Goal:)[^]*)/gm;
-
 /** Cuts a message into the sections that it holds, by the tags that the server writes. */
 function cut(text: string, rest: Kind, name: string): Part[] {
+  const lines = text.split("\n");
   const out: Part[] = [];
-  let from = 0;
-  for (const found of text.matchAll(tagged)) {
-    if (found.index > from) out.push({ section: name, kind: rest, text: text.slice(from, found.index) });
-    const section = found[1] ?? "goal";
-    out.push({ section, kind: sectionKind(section), text: found[0] });
-    from = found.index + found[0].length;
+  const put = (from: number, end: number, section: string, kind: Kind) => {
+    const part = lines.slice(from, end).join("\n");
+    if (part.trim()) out.push({ section, kind, text: part });
+  };
+  // Where the line is that closes what a line opens; a text may have very many of both.
+  const closed = new Map<string, number>();
+  const ends = new Map<number, number>();
+  for (let i = lines.length - 1; i >= 0; i--) {
+    const [, closes, tag] = /^<(\/?)([a-z_]+)>$/.exec(lines[i]!) ?? [];
+    if (tag && closes) closed.set(tag, i);
+    else if (tag && closed.has(tag)) ends.set(i, closed.get(tag)!);
   }
-  if (from < text.length) out.push({ section: name, kind: rest, text: text.slice(from) });
-  return out.filter((p) => p.text.trim());
+  let from = 0;
+  for (let i = 0; i < lines.length; i++) {
+    const goal = /^(Current Goal:|Goal:)/.test(lines[i]!);
+    const end = goal ? lines.length - 1 : ends.get(i);
+    if (end === undefined) continue;
+    const section = goal ? "goal" : lines[i]!.slice(1, -1);
+    put(from, i, name, rest);
+    put(i, end + 1, section, sectionKind(section));
+    i = end;
+    from = end + 1;
+  }
+  put(from, lines.length, name, rest);
+  return out;
 }
 
 const folded = /^\[(?:Earlier steps, folded|Folded as above)/;

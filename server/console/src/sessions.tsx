@@ -1,6 +1,6 @@
 // Sessions: what was said and done, and every prompt that was sent.
 import { useEffect, useState } from "preact/hooks";
-import { ask, at, type Call, curl, useCall } from "./api";
+import { at, type Call, curl, useCall, usePages } from "./api";
 import { brief, count, kinds, sectionKind, words } from "./format";
 import { Choice, Empty, Field, List, Shown, Time } from "./parts";
 import { go, query, set, to } from "./route";
@@ -35,7 +35,7 @@ interface Info {
 }
 
 export function Sessions({ agent }: { agent: string }) {
-  const found = useCall<{ sessions?: Info[] }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000, include_closed: true } }, 5);
+  const found = useCall<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000, include_closed: true } }, 5);
   return (
     <>
       <h1>
@@ -352,37 +352,24 @@ const said = (e: Entry): string =>
 
 const who = (e: Entry): string => (e.message ? e.message.name || words(e.message.role, "ROLE") : e.step ? e.step.toolName ?? "" : "task");
 
+const pageOf = (page: Page) => page.entries;
+const nameOf = (e: Entry) => e.position + (e.task ? ` ${e.task.action} ${e.task.taskId}` : "");
+
 /** What was said and done, the newest first; a row opens in whole beside the list. */
 function Conversation({ agent, session, until }: { agent: string; session: string; until: number }) {
   const call: Call = { method: "GET", path: at`/v1/sessions/${session}/conversation`, query: { agent_id: agent, order: "CONVERSATION_ORDER_NEWEST_FIRST", page_size: 500 } };
-  const first = useCall<Page>(call, 5);
-  const [rest, setRest] = useState<Entry[]>([]);
-  const [token, setToken] = useState<string>();
-  const [loading, setLoading] = useState(false);
+  const entries = usePages(call, 5, pageOf, nameOf);
   const [step, entry] = [query.value.get("step"), query.value.get("entry")];
-  const newest = first.data?.entries ?? [];
-  const next = token ?? first.data?.nextPageToken;
-  const more = () => {
-    if (loading || !next) return;
-    setLoading(true);
-    ask<Page>({ ...call, query: { ...call.query, page_token: next } })
-      .then((page) => {
-        setRest((old) => [...old, ...(page.entries ?? [])]);
-        setToken(page.nextPageToken ?? "");
-      }, () => {})
-      .finally(() => setLoading(false));
-  };
-  const known = new Set(rest.map((e) => e.position));
-  const rows = [...newest.filter((e) => e.task || !known.has(e.position)), ...rest];
+  const rows = entries.data ?? [];
   const chosen = rows.find((e) => (step ? e.step?.id === step : entry ? e.position === entry && !e.task : false));
   return (
-    <Shown from={first}>
+    <Shown from={entries}>
       {() => (
         <div class="split">
           <List
             label="What was said and done, the newest first"
             rows={rows}
-            more={more}
+            more={entries.more}
             chosen={(e) => e === chosen}
             open={(e) => set(e.step ? { step: e.step.id, entry: undefined } : { entry: e.position, step: undefined })}
             row={(e) => (

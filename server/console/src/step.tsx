@@ -97,7 +97,7 @@ export function StepResult({ agent, id }: { agent: string; id: string }) {
           {s.thought && <p class="text muted">{s.thought}</p>}
           {s.minimalArgs && <Tree value={s.minimalArgs} name="arguments" />}
           {s.error && <p class="text failed">{s.error}</p>}
-          {s.resultForm !== "RESULT_FORM_NONE" && (s.outcomeRef || !s.inline) && s.success ? <Blob agent={agent} name={id} /> : s.inline && <Text text={s.inline} />}
+          {s.resultForm !== "RESULT_FORM_NONE" && (s.outcomeRef || (!s.inline && s.success)) ? <Blob agent={agent} name={id} /> : s.inline && <Text text={s.inline} />}
         </>
       )}
     </Shown>

@@ -1,7 +1,7 @@
 // Wires: events, messages between agents, and the agents that one has spawned.
-import { useEffect, useState } from "preact/hooks";
-import { type Call, curl, Failure, listen, returns, shown, useCall } from "./api";
-import { count, words } from "./format";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { curl, useCall, useStream } from "./api";
+import { count, json, words } from "./format";
 import { Empty, Field, List, Shown, Text, Time, Tree, Trouble } from "./parts";
 import { query, set, to } from "./route";
 
@@ -25,45 +25,35 @@ const day = 86_400_000;
 
 /** The events of the last day that a pattern means, and those that come. */
 function useEvents(agent: string, topic: string) {
-  const [state, setState] = useState<{ events: Event[]; problem?: Failure; cut: number }>({ events: [], cut: 0 });
-  const [again, setAgain] = useState(0);
-  const back = returns.value;
-  useEffect(() => {
-    const ended = new AbortController();
-    const call: Call = {
+  const none = { events: [] as Event[], cut: 0 };
+  const [state, setState] = useState(none);
+  const come = useRef<Event[]>([]);
+  const problem = useStream<{ event?: Event }>(
+    () => ({
       method: "GET", path: "/v1/events:subscribe",
       query: { agent_id: agent, topics: JSON.stringify({ topic, since: new Date(Date.now() - day).toISOString() }) },
-    };
-    shown.value = [...shown.value, call];
-    setState({ events: [], cut: 0 });
+    }),
+    [agent, topic],
+    () => {
+      come.current = [];
+      setState(none);
+    },
+    (m) => m.event && come.current.push(m.event),
+  );
+  useEffect(() => {
     // What comes is drawn together, ten times a second at most.
-    let come: Event[] = [];
     const timer = setInterval(() => {
-      if (!come.length) return;
-      const fresh = come.reverse();
-      come = [];
+      if (!come.current.length) return;
+      const fresh = come.current.reverse();
+      come.current = [];
       setState((old) => {
         const all = [...fresh, ...old.events];
         return { events: all.slice(0, kept), cut: old.cut + Math.max(0, all.length - kept) };
       });
     }, 100);
-    let pause: ReturnType<typeof setTimeout> | undefined;
-    listen<{ event?: Event }>(call, ended.signal, (m) => m.event && come.push(m.event)).then(
-      () => (pause = setTimeout(() => setAgain((n) => n + 1), 1000)),
-      (err) => {
-        if (ended.signal.aborted) return;
-        if (err instanceof Failure && err.status) setState({ events: [], cut: 0, problem: err });
-        else pause = setTimeout(() => setAgain((n) => n + 1), 1000);
-      },
-    );
-    return () => {
-      clearInterval(timer);
-      clearTimeout(pause);
-      ended.abort();
-      shown.value = shown.value.filter((c) => c !== call);
-    };
-  }, [agent, topic, back, again]);
-  return state;
+    return () => clearInterval(timer);
+  }, []);
+  return { ...state, problem };
 }
 
 export function Wires({ agent }: { agent: string }) {
@@ -132,7 +122,7 @@ export function Wires({ agent }: { agent: string }) {
   );
 }
 
-const payloadOf = (e: Event): string => (e.payload !== undefined ? JSON.stringify(e.payload) : e.payloadJson ?? (e.payloadBytes ? `${e.payloadBytes.length} characters of base64` : ""));
+const payloadOf = (e: Event): string => (e.payload !== undefined ? json(e.payload) : e.payloadJson ?? (e.payloadBytes ? `${e.payloadBytes.length} characters of base64` : ""));
 
 function Topics({ events, cut }: { events: Event[]; cut: number }) {
   const sums = new Map<string, number>();
