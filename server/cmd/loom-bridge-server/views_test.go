@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -155,6 +156,22 @@ func TestViewsChangeMemory(t *testing.T) {
 	}
 }
 
+// A command lists as many rows as it says it does by default.
+func TestViewsListTheUsualNumber(t *testing.T) {
+	t.Parallel()
+	p := MustRun(t, t.TempDir())
+	for n := range 60 {
+		_, err := p.bridge().MemorySave(t.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a1", Text: fmt.Sprintf("pears of tree %d", n)})
+		must(t, err)
+	}
+	for args, want := range map[string]int{"memory search --agent a1 pears": 10, "memory list --agent a1": 50, "memory search --agent a1 pears --limit 12": 12} {
+		got, err := look(t, p, "", strings.Split(args, " ")...)
+		if rows := strings.Count(got, "pears of tree"); err != nil || rows != want {
+			t.Errorf("%s lists %d rows, not %d: %v", args, rows, want, err)
+		}
+	}
+}
+
 // What is not there, or asked for wrongly, is an error that says what to do.
 func TestViewsOfNothing(t *testing.T) {
 	t.Parallel()
@@ -166,6 +183,8 @@ func TestViewsOfNothing(t *testing.T) {
 		"memory show --agent a1 nope":                `no record for id "nope"`,
 		"memory forget --agent a1 nope":              "nope",
 		"memory list --agent a1 --limit 99999":       "is more than 10000",
+		"memory list --agent a1 --limit 0":           "is less than 1",
+		"memory search --agent a1 x --limit 101":     "is more than 100",
 		"memory list --agent a1 --filter nonsense":   "filter at byte 0",
 		"sessions show --agent a1 nope":              `has said and done nothing in session "nope"; sessions list`,
 		"prompt show --agent a1 --session nope":      `has sent no prompt in session "nope"; sessions list`,

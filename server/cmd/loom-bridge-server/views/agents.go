@@ -34,7 +34,7 @@ func Agents(o Options) *cobra.Command {
 		return errors.Join(failed, err)
 	})
 	command.Flags().StringVar(&prefix, "prefix", "", "what the ids begin with, as `text`")
-	return v.listing(command, 50)
+	return v.listing(command, 50, maxListed)
 }
 
 // maxCounted of an agent's sessions are counted.

@@ -19,7 +19,7 @@ func Memory(o Options) *cobra.Command {
 	var user, space, filter, key string
 	find := v.command("search QUERY", "Find records", "memory search --agent a1 \"when does the desk close\"", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
 		got, err := v.bridge().MemoryQuery(ctx, &loombridgev1.MemoryQueryRequest{
-			AgentId: v.agent, UserId: user, SpaceId: space, Query: args[0], Filter: filter, Limit: int32(min(v.limit, 100)), Peek: true,
+			AgentId: v.agent, UserId: user, SpaceId: space, Query: args[0], Filter: filter, Limit: int32(v.limit), Peek: true,
 		})
 		if err != nil {
 			return err
@@ -92,8 +92,8 @@ func Memory(o Options) *cobra.Command {
 		}
 		return v.answer(got, "deleted %s", cmp.Or(got.GetId(), key))
 	})
-	v.listing(find, 10)
-	v.listing(list, 50)
+	v.listing(find, 10, maxHits)
+	v.listing(list, 50, maxListed)
 	for _, c := range []*cobra.Command{find, list} {
 		c.Flags().StringVar(&filter, "filter", "", "only records that meet a `condition`, such as 'tags:\"market\"'")
 	}

@@ -73,7 +73,7 @@ func Prompt(o Options) *cobra.Command {
 			return v.blame(ctx, args[0], prompt)
 		})
 	blame.Flags().StringVar(&prompt, "prompt", "", "tell it of the prompt with this `number` or id; default: the last one")
-	v.listing(v.inSession(list), 50)
+	v.listing(v.inSession(list), 50, maxListed)
 	return group("prompt", "Show prompts that were sent, and find a text in them", list, v.inSession(show), v.inSession(blame))
 }
 

@@ -42,7 +42,7 @@ func Sessions(o Options) []*cobra.Command {
 		}, (*loombridgev1.ListConversationResponse).GetEntries, entryRow)
 	})
 	for _, c := range []*cobra.Command{list, show} {
-		v.listing(v.asAgent(c), 50)
+		v.listing(v.asAgent(c), 50, maxListed)
 	}
 	return []*cobra.Command{list, show}
 }

@@ -41,7 +41,11 @@ func Tools(o Options) *cobra.Command {
 		if v.json {
 			err = v.write(got)
 		} else if got.GetSuccess() {
-			_, err = fmt.Fprintln(v.Out, text.Visible(output(got.GetOutputJson())))
+			said := output(got.GetOutputJson())
+			if b := got.GetOutputBytes(); b != nil {
+				said = fmt.Sprintf("%d bytes, which --json shows", len(b.GetData()))
+			}
+			_, err = fmt.Fprintln(v.Out, text.Visible(said))
 		}
 		if err == nil && !got.GetSuccess() {
 			err = errors.New(text.VisibleLine(got.GetErrorMessage()))
@@ -49,7 +53,7 @@ func Tools(o Options) *cobra.Command {
 		return err
 	})
 	call.Long = "Call a tool as an agent, with ARGUMENTS that are a JSON object; - reads them from standard\ninput. The call is a step of the agent's session, and fails as one."
-	v.listing(v.asAgent(list), 1000)
+	v.listing(v.asAgent(list), 1000, maxListed)
 	return group("tools", "List and call tools", list, v.inSession(call))
 }
 

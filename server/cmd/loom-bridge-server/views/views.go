@@ -28,8 +28,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
-// maxListed is the most that --limit may ask for: a table is held in memory.
-const maxListed = 10_000
+const (
+	// maxListed is the most that --limit may ask for: a table is held in memory.
+	maxListed = 10_000
+	// maxHits is the most that a search may ask for.
+	maxHits = 100
+)
 
 // Options are what the commands work with. All are required.
 type Options struct {
@@ -91,9 +95,6 @@ func (v *view) command(use, short, example string, args cobra.PositionalArgs, ru
 		if cmd.Flags().Lookup("agent") != nil && v.agent == "" {
 			return errors.New("--agent says whose it is; `loom-bridge-server agents` lists them")
 		}
-		if v.limit > maxListed {
-			return v.Refuse("limit", strconv.Itoa(v.limit), fmt.Sprintf("is more than %d", maxListed))
-		}
 		ctx, conn, err := v.Dial(cmd.Context())
 		if err != nil {
 			return err
@@ -118,9 +119,20 @@ func (v *view) inSession(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// listing gives a command the flag that says how much it lists.
-func (v *view) listing(command *cobra.Command, usual int) *cobra.Command {
-	command.Flags().IntVar(&v.limit, "limit", usual, "the most `rows` to list")
+// listing gives a command the flag that says how much it lists. Each command of a view has a
+// value of its own, so that the default of one is not another's.
+func (v *view) listing(command *cobra.Command, usual, most int) *cobra.Command {
+	command.Flags().Int("limit", usual, fmt.Sprintf("the most `rows` to list, up to %d", most))
+	command.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		v.limit, err = cmd.Flags().GetInt("limit")
+		switch {
+		case v.limit < 1:
+			return v.Refuse("limit", strconv.Itoa(v.limit), "is less than 1")
+		case v.limit > most:
+			return v.Refuse("limit", strconv.Itoa(v.limit), fmt.Sprintf("is more than %d", most))
+		}
+		return err
+	}
 	return command
 }
 
