@@ -19,8 +19,9 @@ const (
 	wordsWeak, wordsStrong = 0.3, 0.7
 	// lastPlace of an outlier, counted from zero.
 	lastPlace = 2
-	// minOutlier is how much a vector must stand out to be lifted.
-	minOutlier = 0.2
+	// minOutlier is how much a vector must stand out to be lifted, and minBelief how far
+	// vectors must be believed then.
+	minOutlier, minBelief = 0.2, 0.5
 	// Where all cosines are high, as with many models, none stands out that far. Then the
 	// number of spreads counts by which a vector is ahead of the middle: in a crowd of
 	// chance hardly one is ahead by more than six. Weak models produce such vectors too,
@@ -35,7 +36,7 @@ const (
 
 // sureness is zero where words say little, and one where they say much.
 func sureness(sure float64) float64 {
-	return min(1, max(0, (sure-wordsWeak)/(wordsStrong-wordsWeak)))
+	return between(wordsWeak, wordsStrong, sure)
 }
 
 // lift lifts what stands out most. The best candidates are sorted.
@@ -64,7 +65,7 @@ func (f *fusion) isOutlier(c *candidate) bool {
 	if c.cosine <= n.behind {
 		return false
 	}
-	return n.outlierScore(c.cosine) >= minOutlier ||
+	return f.belief >= minBelief && n.outlierScore(c.cosine) >= minOutlier ||
 		n.spread > 0 && c.byWords < mostWords && c.cosine-n.middle >= minSpreads*n.spread
 }
 

@@ -134,3 +134,42 @@ func TestNamesOfDeletedAuthors(t *testing.T) {
 		}
 	}
 }
+
+// Vectors that rank documents as the words do are believed, and so is what words say nothing
+// about; vectors that have nothing to do with sure words are not.
+func TestBelief(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	ranked := func(documents int, cosine func(byWords float64) float64) *fusion {
+		f := &fusion{ranking: &ranking{vectors: nearness{few: max(0, 1-float64(documents)/fiftieth)}}}
+		for i := range documents {
+			words := max(0, rng.NormFloat64())
+			f.best, f.found = append(f.best, candidate{byWords: float32(words), cosine: cosine(words)}), append(f.found, i)
+		}
+		return f
+	}
+	for _, documents := range []int{25, 200} {
+		var agreeing, chance, unsure float64
+		for range 100 {
+			agreeing += ranked(documents, func(words float64) float64 { return 0.3 + 0.1*words + 0.1*rng.NormFloat64() }).believe(1) / 100
+			f := ranked(documents, func(float64) float64 { return 0.05 * rng.NormFloat64() })
+			chance, unsure = chance+f.believe(1)/100, unsure+f.believe(0)/100
+		}
+		if agreeing < 0.8 || chance > 0.2 || unsure < 0.999 {
+			t.Errorf("of %d documents: vectors that agree are believed %.2f, such of chance %.2f, those beside no words %.2f", documents, agreeing, chance, unsure)
+		}
+	}
+	for what, f := range map[string]*fusion{
+		"nothing":             ranked(0, nil),
+		"one document":        ranked(1, func(float64) float64 { return 0.5 }),
+		"equally near":        ranked(9, func(float64) float64 { return 0.1 }),
+		"equally good words":  {best: []candidate{{byWords: 0.7, cosine: 0.2}, {byWords: 0.7, cosine: 0.1}, {byWords: 0.7, cosine: 0.3}}, found: []int{0, 1, 2}},
+		"all words in excess": {best: []candidate{{byWords: 3, cosine: 0.2}, {byWords: 2, cosine: 0.1}}, found: []int{0, 1}},
+	} {
+		if f.ranking == nil {
+			f.ranking = &ranking{}
+		}
+		if got := f.believe(1); got != 1 {
+			t.Errorf("%s: believed %v, want 1", what, got)
+		}
+	}
+}
