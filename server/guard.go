@@ -16,12 +16,16 @@ import (
 // whatever the handler is blocked in: gRPC cancels a stream only when its
 // handler returns, so a Send that waits for a dead reader, or a Recv that waits
 // for a silent client, would wait for ever.
+//
+// gRPC drops what is sent while the status of the stream goes out, and says that it was sent
+// (grpc-go 1.85, http2Server.write). So the guard waits for a send that is under way, and one
+// that takes longer fails.
 func (s *Server) guardStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	if err := s.enterStream(); err != nil {
 		return err
 	}
 	guarded := newGuardedStream(stream)
-	defer guarded.cancel(context.Canceled)
+	defer guarded.end()
 	done := make(chan error, 1)
 	go func() {
 		defer s.handlers.Done()
@@ -81,6 +85,10 @@ func (s *Server) enterForwarded(ctx context.Context) (_ context.Context, leave f
 	}, nil
 }
 
+// lastSend is how long the end of a stream waits for a send that is under way. Only one that
+// waits for its reader takes longer, and nothing of that was sent.
+const lastSend = 500 * time.Millisecond
+
 // stallTicks is how often within the timeout a stream is looked at. One look
 // now and then costs nothing, a timer set for every message costs as much as
 // encoding it; the price is that a stall is noticed up to one look late.
@@ -110,10 +118,14 @@ type guardedStream struct {
 	ended  chan error // has room for the one error that ends the stream
 	// sends counts the beginnings and the ends of SendMsg: odd while one waits.
 	sends atomic.Int64
+	// sent has a token when a send is through that end waits for. over says that the guard
+	// ends the stream without waiting any longer.
+	sent chan struct{}
+	over atomic.Bool
 }
 
 func newGuardedStream(stream grpc.ServerStream) *guardedStream {
-	g := &guardedStream{ServerStream: stream, ended: make(chan error, 1)}
+	g := &guardedStream{ServerStream: stream, ended: make(chan error, 1), sent: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	g.ctx, g.cancel = context.WithValue(ctx, guardKey{}, g), cancel
 	return g
@@ -145,9 +157,37 @@ func guarded(ctx context.Context) bool {
 func (g *guardedStream) Context() context.Context { return g.ctx }
 
 // SendMsg blocks while the reader takes nothing, at most for the timeout. Only
-// one goroutine may send.
+// one goroutine may send. An error says that the message may not be sent.
 func (g *guardedStream) SendMsg(m any) error {
+	if g.ctx.Err() != nil {
+		return context.Cause(g.ctx)
+	}
 	g.sends.Add(1)
-	defer g.sends.Add(1)
-	return g.ServerStream.SendMsg(m)
+	err := g.ServerStream.SendMsg(m)
+	g.sends.Add(1)
+	if g.ctx.Err() == nil {
+		return err
+	}
+	select {
+	case g.sent <- struct{}{}:
+	default:
+	}
+	if err == nil && g.over.Load() {
+		err = context.Cause(g.ctx)
+	}
+	return err
+}
+
+// end lets no further send begin, and waits a moment for the one that is under way.
+func (g *guardedStream) end() {
+	g.cancel(context.Canceled)
+	if g.sends.Load()%2 == 1 {
+		timer := time.NewTimer(lastSend)
+		defer timer.Stop()
+		select {
+		case <-g.sent:
+		case <-timer.C:
+		}
+	}
+	g.over.Store(true)
 }
