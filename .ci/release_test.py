@@ -288,8 +288,10 @@ class Release:
         server.append("loombridge-server")
         work = self.scratch / "team"
         work.mkdir()
-        with self.road("uvx", "uvx loombridge-server"), serving(server, work) as address:
-            ask(address)
+        with self.road("uvx", "uvx loombridge-server"):
+            run(*server, "--version")  # it unpacks for longer than a client waits
+            with serving(server, work) as address:
+                ask(address)
         shown = run(*server, "mcp", "install", "claude-code", "--print", cwd=work)
         team = re.search(r'"command": "uvx",\W+"args": \W+"loombridge-server",\W+"mcp"', shown)
         must(team is not None, "its `mcp install` writes a command for every machine of a team")

@@ -67,11 +67,12 @@ def main(binary: str, name: str, *flags: str) -> None:
         for part in (first, second):
             with socket.socket() as free:
                 free.bind(("127.0.0.1", 0))
-                address = "{}:{}".format(*free.getsockname())
+                place = free.getsockname()
+            address = f"{place[0]}:{place[1]}"
             command = [binary, "--addr", address, "--data-dir", data, "--workspace", work, *flags]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
                 deadline = time.monotonic() + LONGEST
-                while socket.socket().connect_ex(tuple(server_at(address))):
+                while not answers(place):
                     if server.poll() is not None or time.monotonic() > deadline:
                         server.kill()
                         sys.exit(f"{binary} does not serve")
@@ -88,10 +89,10 @@ def main(binary: str, name: str, *flags: str) -> None:
                         archive.write(file, os.path.relpath(file, scratch))
 
 
-def server_at(address: str) -> tuple[str, int]:
-    """Return host and port of an address."""
-    host, _, port = address.rpartition(":")
-    return host, int(port)
+def answers(place: tuple[str, int]) -> bool:
+    """Tell whether somebody listens at an address."""
+    with socket.socket() as caller:
+        return caller.connect_ex(place) == 0
 
 
 if __name__ == "__main__":
