@@ -163,10 +163,10 @@ const (
 	// with `provides = ["research:*"]`.
 	ErrorReason_ERROR_REASON_TOOL_NOT_ALLOWED ErrorReason = 42
 	// ERROR_REASON_MCP_SERVER_NOT_FOUND: the tenant has no server of the Model Context
-	// Protocol of that name. Example: RefreshMcpServer of one that was removed.
+	// Protocol of that name. Example: ConnectMcpServer with the name of one that was removed.
 	ErrorReason_ERROR_REASON_MCP_SERVER_NOT_FOUND ErrorReason = 110
 	// ERROR_REASON_MCP_SERVER_EXISTS: there is another one of that name. Example:
-	// AddMcpServer with the name of one and another command.
+	// ConnectMcpServer with the name of one and another command.
 	ErrorReason_ERROR_REASON_MCP_SERVER_EXISTS ErrorReason = 111
 	// ERROR_REASON_MCP_SERVER_CONFIGURED: the server stands in the settings of the bridge,
 	// where alone it can be changed. Example: RemoveMcpServer of one of `LOOM_MCP_SERVERS`.
