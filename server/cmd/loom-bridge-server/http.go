@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
 	"github.com/loom-bridge/loom-bridge/server/console"
+	"github.com/loom-bridge/loom-bridge/server/manual"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 	"github.com/loom-bridge/loom-bridge/server/rest"
 	"github.com/loom-bridge/loom-bridge/server/web"
@@ -75,6 +76,7 @@ func (c *Config) openHTTP(within *server.Within, o server.Options, listener net.
 	f.Handle("GET /{$}", web.Everybody, http.RedirectHandler(console.Path, http.StatusFound))
 	f.Handle("GET "+console.Path, web.Everybody, http.HandlerFunc(console.ServeHTTP))
 	f.Handle("GET /docs", web.Everybody, http.HandlerFunc(rest.Docs))
+	f.Handle("GET "+manual.Path, web.Everybody, http.HandlerFunc(manual.ServeHTTP))
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)
 	return face{f, listener}, nil

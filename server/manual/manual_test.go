@@ -1,0 +1,94 @@
+package manual_test
+
+import (
+	"html"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	loombridge "github.com/loom-bridge/loom-bridge"
+	"github.com/loom-bridge/loom-bridge/server/manual"
+)
+
+// elsewhere is what pages link to that others serve.
+var elsewhere = []string{"/docs", "/docs/style.css", "/console/"}
+
+var (
+	linked = regexp.MustCompile(` href="([^"]*)"`)
+	named  = regexp.MustCompile(` id="([^"]*)"`)
+)
+
+// Who begins at the first page reaches every page of the tree by links, each link leads to a page
+// and a heading that are there, and nothing comes from elsewhere.
+func TestEveryLinkLeads(t *testing.T) {
+	pages, from := map[string]string{}, map[string]string{manual.Path + "README.md": ""}
+	type target struct{ from, page, heading string }
+	var targets []target
+	for len(from) > len(pages) {
+		for address := range from {
+			if _, known := pages[address]; known {
+				continue
+			}
+			answer := httptest.NewRecorder()
+			manual.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, address, nil))
+			page := answer.Body.String()
+			pages[address] = page
+			if answer.Code != http.StatusOK {
+				t.Errorf("%s, which %s links to: %d", address, from[address], answer.Code)
+				continue
+			}
+			for _, foreign := range []string{"<script", "style=", "src="} {
+				if strings.Contains(page, foreign) {
+					t.Errorf("%s has %q", address, foreign)
+				}
+			}
+			base, err := url.Parse(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, found := range linked.FindAllStringSubmatch(page, -1) {
+				to, err := base.Parse(html.UnescapeString(found[1]))
+				if err != nil {
+					t.Errorf("%s: %v", address, err)
+					continue
+				}
+				if to.Host != "" || slices.Contains(elsewhere, to.Path) {
+					continue
+				}
+				targets = append(targets, target{address, to.Path, to.Fragment})
+				if _, known := from[to.Path]; !known {
+					from[to.Path] = address
+				}
+			}
+		}
+	}
+	for _, to := range targets {
+		headings := named.FindAllStringSubmatch(pages[to.page], -1)
+		if to.heading != "" && !slices.ContainsFunc(headings, func(h []string) bool { return h[1] == to.heading }) {
+			t.Errorf("%s: %s has no heading #%s", to.from, to.page, to.heading)
+		}
+	}
+	if threats := pages[manual.Path+"bridge/sandbox/THREATS.md"]; !strings.Contains(threats, "&lt;notes&gt;, a line each") {
+		t.Error("a tag in a text is not shown")
+	}
+	all := 0
+	err := fs.WalkDir(loombridge.Pages, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		all++
+		if !strings.Contains(pages[manual.Path+"README.md"], `href="`+manual.Path+name+`"`) {
+			t.Errorf("the list of all pages lacks %s", name)
+		}
+		return nil
+	})
+	if err != nil || all < 20 {
+		t.Errorf("%d pages: %v", all, err)
+	}
+	t.Logf("%d pages, %d links", all, len(targets))
+}
