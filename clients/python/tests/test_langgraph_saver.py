@@ -225,10 +225,21 @@ def test_a_delta_makes_the_new_of_the_old() -> None:
                 place = source.randrange(len(new) + 1)
                 new[place : place + source.randrange(90)] = source.randbytes(source.randrange(90))
             delta = _deltas.delta(old, bytes(new))
-            assert delta is None or _deltas.apply(old, delta) == new
+            assert delta is None or _deltas.apply(old, [delta]) == new
             assert delta is not None or length < 5000
+        # A chain of them is applied at once.
+        first, changes = bytes(old), list[bytes]()
+        for _ in range(50):
+            new = bytearray(old)
+            place = source.randrange(len(new) + 1)
+            new[place : place + source.randrange(90)] = source.randbytes(source.randrange(90))
+            if (delta := _deltas.delta(old, bytes(new))) is not None:
+                changes.append(delta)
+                old = bytes(new)
+        assert _deltas.apply(first, changes) == old
+        assert len(changes) == 50 or length < 5000
     assert _deltas.delta(b"x" * 100_000, source.randbytes(100_000)) is None
     zeros = bytes(100_000)
     delta = _deltas.delta(zeros, zeros + b"end")
     assert delta is not None
-    assert (len(delta) < 100, _deltas.apply(zeros, delta)) == (True, zeros + b"end")
+    assert (len(delta) < 100, _deltas.apply(zeros, [delta])) == (True, zeros + b"end")

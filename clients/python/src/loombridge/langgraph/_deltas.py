@@ -1,6 +1,9 @@
 """How one value differs from another, in few bytes: what to copy of it, and what is new."""
 
 import struct
+from bisect import bisect_right
+from collections.abc import Iterable
+from itertools import accumulate
 
 BLOCK = 64
 """Bytes that are looked for together."""
@@ -46,14 +49,26 @@ def delta(old: bytes, new: bytes) -> bytes | None:
     return b"".join(packed)
 
 
-def apply(old: bytes, packed: bytes) -> bytes:
-    """Return what a delta makes of old."""
-    (count,) = _COUNT.unpack_from(packed)
-    place = _COUNT.size + count * _STEP.size
-    parts: list[bytes] = []
-    for begin, copied, fresh in _STEP.iter_unpack(packed[_COUNT.size : place]):
-        parts += (old[begin : begin + copied], packed[place : place + fresh])
-        place += fresh
+def apply(old: bytes, changes: Iterable[bytes]) -> bytes:
+    """Return what deltas make of old, one after the other.
+
+    What they copy is copied once, however many there are.
+    """
+    parts = [memoryview(old)]
+    for change in changes:
+        packed = memoryview(change)
+        (count,) = _COUNT.unpack_from(packed)
+        place = _COUNT.size + count * _STEP.size
+        starts = list(accumulate(map(len, parts), initial=0))
+        made: list[memoryview] = []
+        for begin, copied, fresh in _STEP.iter_unpack(packed[_COUNT.size : place]):
+            number, end = bisect_right(starts, begin) - 1, begin + copied
+            while number < len(parts) and starts[number] < end:
+                made.append(parts[number][max(begin - starts[number], 0) : end - starts[number]])
+                number += 1
+            made.append(packed[place : place + fresh])
+            place += fresh
+        parts = [part for part in made if part]
     return b"".join(parts)
 
 

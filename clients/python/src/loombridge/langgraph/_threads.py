@@ -263,11 +263,14 @@ class Threads:
                 await self._fetch(place, value.root, own)
             chain.append(own)
             own = value.base
-        for number, each in enumerate(reversed(chain), 1):
-            value, body = await self._value_at(place, each, channel)
-            data = _deltas.apply(data, body.chunks[value.chunk])
-            if number % STEP == 0 or each == checkpoint_id:
-                self._memo.put(place, each, channel, data, len(data))
+        chain.reverse()
+        for start in range(0, len(chain), STEP):
+            changes: list[bytes] = []
+            for each in chain[start : start + STEP]:
+                value, body = await self._value_at(place, each, channel)
+                changes.append(body.chunks[value.chunk])
+            data = _deltas.apply(data, changes)
+            self._memo.put(place, each, channel, data, len(data))
         return data
 
     async def _value_at(self, place: Place, checkpoint_id: str, channel: str) -> tuple[Value, Body]:
