@@ -265,12 +265,13 @@ class Threads:
             own = value.base
         chain.reverse()
         for start in range(0, len(chain), STEP):
+            group = chain[start : start + STEP]
             changes: list[bytes] = []
-            for each in chain[start : start + STEP]:
+            for each in group:
                 value, body = await self._value_at(place, each, channel)
                 changes.append(body.chunks[value.chunk])
             data = _deltas.apply(data, changes)
-            self._memo.put(place, each, channel, data, len(data))
+            self._memo.put(place, group[-1], channel, data, len(data))
         return data
 
     async def _value_at(self, place: Place, checkpoint_id: str, channel: str) -> tuple[Value, Body]:
