@@ -73,7 +73,9 @@ func parseLine(text string) line {
 // again.
 type shown struct {
 	sources []source
-	places  map[string][]origin
+	// places has, by the line, where it stands first and last, of all.
+	places map[string]places
+	all    []place
 	// before is the line of the newest source up to which it may be referred to:
 	// where the run begins that is looked at.
 	before int
@@ -88,6 +90,15 @@ type source struct {
 }
 
 type origin struct{ source, line int }
+
+// places are so many of one line, the first and the last of them in shown.all.
+type places struct{ count, first, last int32 }
+
+// place is one of them, and the next of the same line.
+type place struct {
+	origin
+	next int32
+}
 
 // add remembers the lines of a text that is shown as it is.
 func (s *shown) add(ref, text string) {
@@ -125,9 +136,22 @@ func (s *shown) addEnds(ref, text string, from, to int) {
 func (s *shown) display(i int) {
 	at := len(s.sources) - 1
 	key := s.sources[at].lines[i].key
-	if known := s.places[key]; s.sources[at].ref != "" && anchors(key) && len(known) < maxPlaces {
-		s.places[key] = append(known, origin{at, i})
+	if s.sources[at].ref == "" || !anchors(key) {
+		return
 	}
+	known := s.places[key]
+	if known.count == maxPlaces {
+		return
+	}
+	own := int32(len(s.all)) //nolint:gosec // lines of one prompt
+	s.all = append(s.all, place{origin: origin{at, i}})
+	if known.count == 0 {
+		known.first = own
+	} else {
+		s.all[known.last].next = own
+	}
+	known.count, known.last = known.count+1, own
+	s.places[key] = known
 }
 
 // addEntry records the texts that an entry shows other than its output. The words and the
@@ -168,7 +192,7 @@ func anchors(key string) bool { return len(strings.TrimSpace(key)) >= minAnchorB
 
 // reduce returns text with every run of lines that is already shown replaced
 // by a line that says where, and remembers the rest. at has, for each line of
-// the answer, where it began in text.
+// the answer, where it began in text; it is nil where nothing is replaced.
 func (s *shown) reduce(ref, text string) (reduced string, at []int) {
 	s.sources = append(s.sources, source{ref, splitLines(text), 0})
 	lines := s.sources[len(s.sources)-1].lines
@@ -181,17 +205,28 @@ func (s *shown) reduce(ref, text string) (reduced string, at []int) {
 			mark = s.mark(run, n, lines[i:])
 		}
 		hidden := mark != "" && len(mark) < textBytes(lines[i:i+n])
+		if hidden && out == nil { // the first: all before it stays
+			out, at = make([]string, i, len(lines)), make([]int, i, len(lines))
+			for k := range i {
+				out[k], at[k] = lines[k].text, k
+			}
+		}
 		if hidden {
 			out, at = append(out, mark), append(at, i)
 		}
 		for range max(n, 1) {
 			lines[i].hidden = hidden
 			if !hidden {
-				out, at = append(out, lines[i].text), append(at, i)
+				if out != nil {
+					out, at = append(out, lines[i].text), append(at, i)
+				}
 				s.display(i)
 			}
 			i++
 		}
+	}
+	if out == nil {
+		return text, nil
 	}
 	return strings.Join(out, "\n"), at
 }
@@ -263,10 +298,14 @@ func (s *shown) longest(lines []line) (best piece) {
 	if !anchors(lines[0].key) {
 		return piece{}
 	}
-	for _, p := range s.places[lines[0].key] {
+	known := s.places[lines[0].key]
+	at := known.first
+	for range known.count {
+		p := s.all[at]
+		at = p.next
 		for _, exact := range []bool{true, false} {
-			if n := s.same(p, lines, exact); n > best.lines {
-				best = piece{p, n, exact, 1}
+			if n := s.same(p.origin, lines, exact); n > best.lines {
+				best = piece{p.origin, n, exact, 1}
 			}
 		}
 	}

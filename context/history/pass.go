@@ -31,7 +31,7 @@ func (p *pass) render() {
 	p.atoms = atoms(p.entries)
 	p.sizes, p.wholes, p.asked = make([]int, len(p.entries)), make([]int, len(p.entries)), make([]int, len(p.entries))
 	p.items, p.total, p.original = make([]ShownItem, 0, len(p.entries)+len(p.live)), 0, 0
-	lines := &shown{places: make(map[string][]origin)}
+	lines := &shown{places: make(map[string]places)}
 	next := 0
 	for i := range p.entries {
 		e := &p.entries[i]
