@@ -361,7 +361,7 @@ type fields struct {
 
 func (f *fields) uint() uint64 {
 	value, n := binary.Uvarint(f.rest)
-	if n <= 0 {
+	if n <= 0 || n > 1 && f.rest[n-1] == 0 { // RocksDB writes no zeros in front: a bit was flipped
 		f.ok, f.rest = false, nil
 		return 0
 	}

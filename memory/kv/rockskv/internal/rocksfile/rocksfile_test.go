@@ -210,6 +210,32 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	}
 }
 
+// No checksum covers the footer of a table: its bits are flipped one and all.
+func TestEveryBitOfAFooter(t *testing.T) {
+	const footer = 53
+	dir := store(t)
+	table := manifestOf(t, dir).Tables[0]
+	f, err := os.OpenFile(filepath.Join(dir, rocksfile.TableName(table.Number)), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for bit := range 8 * footer {
+		at, b := table.Size-footer+int64(bit/8), make([]byte, 1)
+		_, failed := f.ReadAt(b, at)
+		for flips := range 2 { // there and back
+			b[0] ^= 1 << (bit % 8)
+			if _, err := f.WriteAt(b, at); err != nil || failed != nil {
+				t.Fatal(failed, err)
+			}
+			var damage *rocksfile.DamageError
+			if err := rocksfile.CheckTable(dir, table, nil); errors.As(err, &damage) != (flips == 0) {
+				t.Errorf("%d flips of bit %d of byte %d of %d: %v", flips+1, bit%8, at, table.Size, err)
+			}
+		}
+	}
+}
+
 // flipEach flips one bit at a time, wants a *DamageError, and puts it back.
 func flipEach(t *testing.T, random *rand.Rand, path string, times int, check func() error) {
 	t.Helper()
