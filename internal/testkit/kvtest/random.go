@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,7 +46,13 @@ type walk struct {
 	t             *testing.T
 	random        *rand.Rand
 	model, tested kv.Engine
-	snapshots     [][2]kv.Snapshot // model's, tested's
+	snapshots     []heldSnapshot
+}
+
+// heldSnapshot is one of the model and one of the tested engine, taken at a moment.
+type heldSnapshot struct {
+	model, tested kv.Snapshot
+	taken         time.Time
 }
 
 func (w *walk) step() {
@@ -68,12 +75,25 @@ func (w *walk) step() {
 	}
 }
 
-// readers returns the engines, or a pair of snapshots.
+// readers returns the engines, or a pair of snapshots. Where a busy machine took so long that
+// one may become too old while it is read, the pair is taken anew.
 func (w *walk) readers() (model, tested kv.Reader) {
-	if n := w.random.IntN(maxSnapshots * 2); n < len(w.snapshots) {
-		return w.snapshots[n][0], w.snapshots[n][1]
+	n := w.random.IntN(maxSnapshots * 2)
+	if n >= len(w.snapshots) {
+		return w.model, w.tested
 	}
-	return w.model, w.tested
+	held := &w.snapshots[n]
+	if time.Since(held.taken) > kv.SnapshotLife/4 {
+		w.same("close snapshot", held.model.Close(), held.tested.Close())
+		*held = w.mustHold()
+	}
+	return held.model, held.tested
+}
+
+func (w *walk) mustHold() heldSnapshot {
+	w.t.Helper()
+	taken := time.Now()
+	return heldSnapshot{mustSnapshot(w.t, w.model), mustSnapshot(w.t, w.tested), taken}
 }
 
 func (w *walk) ref() kv.Ref {
@@ -168,8 +188,7 @@ func (w *walk) same(what string, model, tested error) {
 func (w *walk) takeSnapshot() {
 	w.t.Helper()
 	if len(w.snapshots) < maxSnapshots {
-		pair := [2]kv.Snapshot{mustSnapshot(w.t, w.model), mustSnapshot(w.t, w.tested)}
-		w.snapshots = append(w.snapshots, pair)
+		w.snapshots = append(w.snapshots, w.mustHold())
 	}
 }
 
@@ -179,7 +198,7 @@ func (w *walk) dropSnapshot() {
 		return
 	}
 	n := w.random.IntN(len(w.snapshots))
-	w.same("close snapshot", w.snapshots[n][0].Close(), w.snapshots[n][1].Close())
+	w.same("close snapshot", w.snapshots[n].model.Close(), w.snapshots[n].tested.Close())
 	w.snapshots = append(w.snapshots[:n], w.snapshots[n+1:]...)
 }
 
