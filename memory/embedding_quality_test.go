@@ -177,7 +177,7 @@ func locomoTexts(tb testing.TB, samples []locomoSample) (texts []string) {
 // MustEmbedAll waits until no record of a scope waits for its vector.
 func MustEmbedAll(tb testing.TB, store *memory.Store, scope kv.Scope) {
 	tb.Helper()
-	ctx, stop := context.WithTimeout(tb.Context(), time.Minute)
+	ctx, stop := context.WithTimeout(tb.Context(), 5*time.Minute)
 	defer stop()
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
 		waiting, err := store.WaitingForVectors(ctx, scope)

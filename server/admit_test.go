@@ -23,7 +23,7 @@ import (
 func TestStrangersAreRefusedBeforeTheirMessage(t *testing.T) {
 	s := servertest.Start(t, &servertest.Options{Server: server.Options{Credentials: MustCredentials(t, callers())}})
 	everyMethod(func(method string, _ protoreflect.MethodDescriptor) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		stream, err := s.Conn().NewStream(ctx, &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
 		must(t, err)
@@ -95,7 +95,7 @@ func TestHealthIsBounded(t *testing.T) {
 	}
 	must(t, checkHealth(ctx, s.Conn()))
 	cancel()
-	deadline, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	deadline, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	for err := codes.Unavailable; err == codes.Unavailable && deadline.Err() == nil; {
 		err = codeOf(watchHealth(deadline, s.Conn(), ""))
@@ -138,7 +138,7 @@ func nested(bytes int) []byte {
 func TestEndlesslyNestedMessages(t *testing.T) {
 	s := servertest.Start(t, nil)
 	conn := s.Dial(t, grpc.WithDefaultCallOptions(forceRaw()))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := conn.Invoke(ctx, loombridgev1.BridgeService_Tool_FullMethodName, nested(4<<20-64), &loombridgev1.ToolResponse{})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")

@@ -438,7 +438,7 @@ func TestGarbageGoesWhenASessionBegins(t *testing.T) {
 			s.Clock.Advance(idle)
 			begin(s)
 			err := error(nil)
-			for deadline := time.Now().Add(time.Minute); err == nil && time.Now().Before(deadline); {
+			for deadline := time.Now().Add(5 * time.Minute); err == nil && time.Now().Before(deadline); {
 				err = readError(t, s, garbage.GetPath()) // the background is at work
 			}
 			MustFail(t, err, codes.NotFound, "BLOB_COLLECTED")

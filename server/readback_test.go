@@ -372,7 +372,7 @@ func TestUseKeepsABlob(t *testing.T) {
 	b := &readBench{Server: servertest.Start(t, &servertest.Options{Engine: engine})}
 	b.Clock.Advance(25 * time.Hour)
 	var got []string
-	for limit := time.Now().Add(time.Minute); len(got) == 0 && time.Now().Before(limit); { // the names in the log are counted first
+	for limit := time.Now().Add(5 * time.Minute); len(got) == 0 && time.Now().Before(limit); { // the names in the log are counted first
 		got = MustCollect(t, b.Server, false).GetDeletedRefs()
 	}
 	if !slices.Equal(got, []string{unused}) {

@@ -94,7 +94,7 @@ func TestWatchTellsRelations(t *testing.T) {
 	s := servertest.Start(t, nil)
 	note(t, s, "a", "this is about a")
 	note(t, s, "b", "this is about b")
-	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	watch, err := s.Memory.WatchRecords(ctx, &loombridgev1.WatchRecordsRequest{AgentId: agent})
 	must(t, err)

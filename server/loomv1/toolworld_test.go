@@ -22,7 +22,7 @@ import (
 )
 
 // waitTime is how long a test waits for what must come.
-const waitTime = time.Minute
+const waitTime = 3 * time.Minute
 
 // toolWorld is the loom.v1 services over real domain objects, with a workspace
 // that has the store's directory in it.

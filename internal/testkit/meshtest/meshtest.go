@@ -26,7 +26,7 @@ const (
 	topic  = "news"
 	asking = "ask"
 	// patience bounds every wait: what takes longer does not come.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	beat     = 50 * time.Millisecond
 	silence  = 1500 * time.Millisecond
 )

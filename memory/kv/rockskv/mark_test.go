@@ -62,7 +62,7 @@ func wantMarked(tb testing.TB, what string, m mark.Mark, want mark.File) {
 // eventually waits for the background work of a store.
 func eventually(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			tb.Fatalf("%s: not so after twenty seconds", what)
 		}

@@ -378,7 +378,7 @@ func reasonOf(err error) string {
 // runBriefly runs a server that should not get as far as serving.
 func runBriefly(tb testing.TB, args ...string) error {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	return run(ctx, args, noEnvironment, io.Discard, io.Discard)
 }

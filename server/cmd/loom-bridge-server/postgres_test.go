@@ -51,7 +51,7 @@ func mustStartPostgres(tb testing.TB) *pgtest.Server {
 // saved saves until it is acknowledged, and returns how often it was not.
 func saved(tb testing.TB, p *process, text, request string) (failures []error) {
 	tb.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		_, err := p.bridge().MemorySave(tb.Context(), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: text, RequestId: request})
 		if err == nil {
 			return failures

@@ -28,7 +28,7 @@ import (
 )
 
 // waitTime is how long a test waits for what happens in the background.
-const waitTime = time.Minute
+const waitTime = 3 * time.Minute
 
 // credentialOf is the table of a caller whose token is its name.
 func credentialOf(token, agents, more string) string {

@@ -47,9 +47,9 @@ func (p *process) storeStatus(tb testing.TB) *loombridgev1.StoreStatus {
 // waitUntil waits for what a server does in the background.
 func waitUntil(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			tb.Fatalf("%s: not so after a minute", what)
+			tb.Fatalf("%s: not so after five minutes", what)
 		}
 	}
 }
