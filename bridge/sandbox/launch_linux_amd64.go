@@ -188,7 +188,7 @@ func (s *launched) started() error {
 // hear passes on what the stage itself complains of.
 func (s *launched) hear() {
 	defer close(s.heard)
-	_, _ = io.Copy(s.to, s.said) // what came until then
+	toEnd(s.said, func(p []byte) { _, _ = s.to.Write(p) }) // a buffer takes all
 }
 
 func (s *launched) kill() {

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox/inner"
 )
 
@@ -243,15 +245,44 @@ type output struct {
 
 // pump passes one stream on. What comes after the limit is thrown away.
 func (o *output) pump(from *os.File, to io.Writer) {
+	toEnd(from, func(p []byte) { o.pass(p, to) })
+}
+
+// maxHeld is how much of a pipe is read after its deadline: a pipe holds no more, unless who
+// has its other end goes on writing.
+const maxHeld = 1 << 20
+
+// toEnd reads a pipe until its end or its deadline, and then what it holds: at a deadline, a
+// Read refuses without looking, and a busy machine may not have come to read anything yet.
+func toEnd(from *os.File, to func([]byte)) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			o.pass(buffer[:n], to)
+			to(buffer[:n])
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			break
 		}
 		if err != nil {
 			return
 		}
+	}
+	raw, err := from.SyscallConn()
+	if err != nil || from.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	for held := 0; held < maxHeld; {
+		n := 0
+		if failed := raw.Read(func(fd uintptr) bool {
+			n, err = unix.Read(int(fd), buffer)
+			return true // never waits
+		}); failed != nil || n <= 0 && !errors.Is(err, unix.EINTR) {
+			return
+		}
+		n = max(0, n)
+		to(buffer[:n])
+		held += n
 	}
 }
 
