@@ -143,7 +143,7 @@ func mustMount(t *testing.T, mib int) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
 			t.Errorf("unmount: %v", err)
 		}
 	})
