@@ -136,11 +136,7 @@ func (c *conversation) take(given json.RawMessage, at *time.Time) error {
 		}
 		return c.add(session.Message{Role: session.Assistant, ToolCalls: []session.ToolCall{{ID: m.CallID, Name: name, Arguments: plain(arguments)}}}, at)
 	case strings.HasSuffix(m.Type, "_call_output"):
-		text, err := c.text(m.Output)
-		if err != nil {
-			return err
-		}
-		return c.add(session.Message{Role: session.Tool, ToolCallID: m.CallID, Content: text}, at)
+		return c.add(session.Message{Role: session.Tool, ToolCallID: m.CallID, Content: c.text(m.Output)}, at)
 	case m.Type != "" && m.Type != "message":
 		c.leftOut++
 		return nil
@@ -155,11 +151,7 @@ func (c *conversation) take(given json.RawMessage, at *time.Time) error {
 		}
 		return c.blocks(said, m.Content, at)
 	case "tool", "function":
-		text, err := c.text(m.Content)
-		if err != nil {
-			return err
-		}
-		return c.add(session.Message{Role: session.Tool, ToolCallID: m.ToolCallID, Name: m.Name, Content: text}, at)
+		return c.add(session.Message{Role: session.Tool, ToolCallID: m.ToolCallID, Name: m.Name, Content: c.text(m.Content)}, at)
 	case "system", "developer":
 		c.leftOut++
 		return nil
@@ -182,11 +174,7 @@ func (c *conversation) blocks(m session.Message, content json.RawMessage, at *ti
 				m.ToolCalls = append(m.ToolCalls, session.ToolCall{ID: b.ID, Name: b.Name, Arguments: plain(b.Input)})
 			}
 		case "tool_result":
-			text, err := c.text(b.Content)
-			if err != nil {
-				return err
-			}
-			if err := c.add(session.Message{Role: session.Tool, ToolCallID: b.ToolUseID, Name: b.Name, Content: text}, at); err != nil {
+			if err := c.add(session.Message{Role: session.Tool, ToolCallID: b.ToolUseID, Name: b.Name, Content: c.text(b.Content)}, at); err != nil {
 				return err
 			}
 		default:
@@ -214,19 +202,19 @@ func (c *conversation) said(texts []string, b block) []string {
 }
 
 // text is what a tool gave: a text, the texts of blocks, or JSON as it is.
-func (c *conversation) text(content json.RawMessage) (string, error) {
+func (c *conversation) text(content json.RawMessage) string {
 	if len(content) > 0 && content[0] != '[' {
-		return plain(content), nil
+		return plain(content)
 	}
 	all, err := blocksOf(content)
 	if err != nil { // a list of something else
-		return string(content), nil
+		return string(content)
 	}
 	var texts []string
 	for _, b := range all {
 		texts = c.said(texts, b)
 	}
-	return strings.Join(texts, "\n"), nil
+	return strings.Join(texts, "\n")
 }
 
 // blocksOf are the blocks of a content, which may be a text, and may be missing.
