@@ -186,7 +186,7 @@ func (d *Domain) open(engine kv.Engine, workspaces hand.Workspaces, o Options) e
 func (d *Domain) openErasures(engine kv.Engine, writer *kv.Writer, o Options) (err error) {
 	parts := live.Parts{
 		Engine: engine, Writer: writer, Gate: new(live.Gate), Memory: d.Memory, Log: d.Log, Prompts: d.Assembler, Past: d.past,
-		Events: d.Events, Messages: d.Messages, Audit: d.Audit, Agents: d.Agents, Children: d.Children, Jobs: d.Jobs,
+		Events: d.Events, Messages: d.Messages, Audit: d.Audit, Agents: d.Agents, Children: d.Children, Jobs: d.Jobs, Others: nil,
 	}
 	if r := lease.Of(engine); r != nil {
 		parts.Others = func(ctx context.Context) (bool, error) {
