@@ -196,7 +196,7 @@ func TestToolsAtOnce(t *testing.T) {
 // Beside an agent that calls without end, one that stays within its part is never refused.
 func TestToolRateIsFair(t *testing.T) {
 	t.Parallel()
-	p, _ := MustLimited(t, []string{"* 60/s per tenant"}, "--durability", "none")
+	p, _ := MustLimited(t, []string{"* 12/s per tenant"}, "--durability", "none") // a busy machine makes more calls than that
 	ctx, cancel := context.WithCancel(t.Context())
 	list := func(agent string) error {
 		_, err := p.bridge().Tool(ctx, &loombridgev1.ToolRequest{AgentId: agent, Name: "fs:list_dir"})
@@ -220,8 +220,8 @@ func TestToolRateIsFair(t *testing.T) {
 		return nil
 	})
 	eventually(t, waitTime, func() error { return list("modest") }) // what was left over is used up
-	for i := range 20 {
-		time.Sleep(50 * time.Millisecond) // 20 a second of its 30
+	for i := range 12 {
+		time.Sleep(250 * time.Millisecond) // 4 a second of its 6
 		if rule, _ := limitOf(t, list("modest")); rule != "" {
 			t.Errorf("call %d of the modest agent was refused", i)
 		}
