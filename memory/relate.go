@@ -124,12 +124,16 @@ func (r *relating) content() [sha256.Size]byte {
 
 // relate stages a relation, and reports whether it is new.
 func (e *edit) relate(ctx context.Context, r relations.Relation) (bool, error) {
-	if _, has, err := relations.Find(ctx, e.tx, e.scope, r); err != nil {
-		return false, err
-	} else if err := e.markRelated(ctx, r, !has); has || err != nil {
+	first, err := e.markRelated(ctx, r)
+	if err != nil {
 		return false, err
 	}
-	if err := relations.Put(ctx, e.tx, e.scope, r); err != nil {
+	if !first {
+		if _, has, err := relations.Find(ctx, e.tx, e.scope, r); has || err != nil {
+			return false, err
+		}
+	}
+	if err := relations.Put(ctx, e.tx, e.scope, r, e.relations); err != nil {
 		return false, err
 	}
 	e.noteRelated(r.From)
@@ -137,35 +141,37 @@ func (e *edit) relate(ctx context.Context, r relations.Relation) (bool, error) {
 }
 
 // markRelated checks that both records of a relation are there and that the caller owns the
-// first; mark stages that both have relations, or had.
-func (e *edit) markRelated(ctx context.Context, r record.Relation, mark bool) error {
+// first, and stages that both have relations, or had. It reports whether one had none before.
+func (e *edit) markRelated(ctx context.Context, r record.Relation) (first bool, err error) {
 	for i, id := range []string{r.From, r.To} {
 		end, stored, err := e.read(ctx, id)
 		switch {
 		case err != nil:
-			return err
+			return false, err
 		case end == nil || end.ExpiredAt(r.Time):
-			return &NotFoundError{[]string{"from_id", "to_id"}[i], id}
+			return false, &NotFoundError{[]string{"from_id", "to_id"}[i], id}
 		}
 		if i == 0 {
 			if err := e.may(end); err != nil {
-				return err
+				return false, err
 			}
 		} else if e.actor.writer == writer.Model && e.store.instructs(end) {
-			return &InstructsError{ID: end.ID, Kind: end.Kind}
+			return false, &InstructsError{ID: end.ID, Kind: end.Kind}
 		}
-		if mark && !end.Related {
+		if !end.Related {
+			first = true
+			e.relations.None(id)
 			e.tx.Put(kv.Records, record.Key(e.scope, id), record.AppendRelated(slices.Clip(stored)))
 		}
 	}
-	return nil
+	return first, nil
 }
 
 // keepEnded stages relations of a record that have ended, which an import brings, those with
 // records that are there, and until when others of it are kept no longer.
 func (e *edit) keepEnded(ctx context.Context, id string, ended []relations.Relation, forgotten time.Time) error {
 	for _, r := range ended {
-		err := e.markRelated(ctx, r, true)
+		_, err := e.markRelated(ctx, r)
 		if errors.Is(err, ErrNotFound) {
 			continue
 		}
@@ -196,6 +202,7 @@ func (e *edit) unrelate(ctx context.Context, r relations.Relation) (bool, error)
 		return false, err
 	}
 	relations.Drop(e.tx, e.scope, stood)
+	clear(e.relations)
 	stood.End = r.Time
 	if err := relations.Keep(ctx, e.tx, e.scope, stood); err != nil {
 		return false, err
@@ -222,6 +229,7 @@ func (e *edit) dropRelations(ctx context.Context, r *record.Record) error {
 	}
 	for _, one := range all {
 		e.removed += relations.Drop(e.tx, e.scope, one)
+		clear(e.relations)
 		if one.From != r.ID {
 			e.noteRelated(one.From)
 		}

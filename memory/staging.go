@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
@@ -68,7 +69,7 @@ func (s *Staging) Foresee(along *kv.Reads) {
 // Stage is the change's part of the commit. It returns the errors of the method that the
 // change is named after; an error leaves nothing behind.
 func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
-	e := &edit{store: s.store, tx: tx, scope: s.scope, actor: s.actor}
+	e := &edit{store: s.store, tx: tx, scope: s.scope, actor: s.actor, relations: relations.Counts{}}
 	if s.actor.Agent != "" {
 		ctx = vector.By(ctx, s.actor.Agent)
 	}
@@ -147,6 +148,7 @@ type edit struct {
 	removed    int      // about how many bytes removing records has written
 	gone       []string // ids of removed records that are not in the feed yet
 	related    []string // ids of those whose relations changed; they enter the feed at the end
+	relations  relations.Counts
 	statistics segment.Statistics
 	result     []record.Record // what the caller is answered
 }

@@ -63,20 +63,44 @@ func Find(ctx context.Context, from kv.Getter, scope kv.Scope, r Relation) (Rela
 	return r, err == nil, err
 }
 
+// Counts has how many relations go out from and come to the records of one commit, so that
+// each is counted once. It is to be cleared where relations are dropped.
+type Counts map[counted]int
+
+// counted is one way of a record.
+type counted struct {
+	way Way
+	id  string
+}
+
+// None notes that a record has no relations, unless it was counted.
+func (c Counts) None(id string) {
+	for _, way := range []Way{Out, In} {
+		if _, known := c[counted{way, id}]; !known {
+			c[counted{way, id}] = 0
+		}
+	}
+}
+
 // Put stages a relation that is not there. ErrFull when one of its ends has too many.
-func Put(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Relation) error {
-	for _, end := range []struct {
-		way Way
-		id  string
-		max int
-	}{{Out, r.From, record.MaxRelationsFrom}, {In, r.To, record.MaxRelationsTo}} {
-		there, _, err := Of(ctx, tx, scope, end.id, Selection{Way: end.way, Limit: end.max})
-		if err != nil {
-			return err
+func Put(ctx context.Context, tx *kv.Tx, scope kv.Scope, r Relation, counts Counts) error {
+	for _, end := range []counted{{Out, r.From}, {In, r.To}} {
+		most := record.MaxRelationsFrom
+		if end.way == In {
+			most = record.MaxRelationsTo
 		}
-		if len(there) == end.max {
-			return fmt.Errorf("%w: %d go %s record %q", ErrFull, end.max, end.way, end.id)
+		n, known := counts[end]
+		if !known {
+			there, _, err := Of(ctx, tx, scope, end.id, Selection{Way: end.way, Limit: most})
+			if err != nil {
+				return err
+			}
+			n = len(there)
 		}
+		if n >= most {
+			return fmt.Errorf("%w: %d go %s record %q", ErrFull, most, end.way, end.id)
+		}
+		counts[end] = n + 1
 	}
 	from, to := keysOf(scope, r)
 	tx.Put(kv.Records, from, wire.AppendTime(nil, fieldTime, r.Time))

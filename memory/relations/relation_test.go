@@ -62,8 +62,9 @@ func TestRelationsAreReadFromBothEnds(t *testing.T) {
 		}
 	}
 	must(t, stage(t, writer, func(ctx context.Context, tx *kv.Tx) error {
+		counts := relations.Counts{}
 		for _, r := range all {
-			if err := relations.Put(ctx, tx, scope, r); err != nil {
+			if err := relations.Put(ctx, tx, scope, r, counts); err != nil {
 				return err
 			}
 		}
