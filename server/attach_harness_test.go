@@ -20,7 +20,7 @@ import (
 )
 
 // attachPatience bounds how long a test waits for anything on a stream.
-const attachPatience = 20 * time.Second
+const attachPatience = 2 * time.Minute
 
 // attachment is an attached agent, driven by hand.
 type attachment struct {

@@ -26,7 +26,7 @@ func brokenWorld(t *testing.T, settle time.Duration) (*loomWorld, *testClock) {
 }
 
 // untilSettled is time enough to connect twice on the busiest machine.
-const untilSettled = 3 * time.Second
+const untilSettled = 10 * time.Second
 
 var wholeGap = []string{"gap0", "gap1", "gap2"}
 

@@ -33,7 +33,7 @@ async def expiry(live: loombridge.Client, key: str) -> datetime:
 
 def test_time_to_live(srv: testing.Server) -> None:
     # Spans are long beside what a busy machine may take for a call.
-    with LoomBridgeStore(srv.address, ttl={"default_ttl": 3 / 60}) as store:
+    with LoomBridgeStore(srv.address, ttl={"default_ttl": 6 / 60}) as store:
         store.put(("t",), "read", {"n": 1})
         store.put(("t",), "unread", {"n": 2})
         store.put(("t",), "peeked", {"n": 2})
@@ -41,14 +41,14 @@ def test_time_to_live(srv: testing.Server) -> None:
         store.put(("t",), "changed", {"n": 4})
         store.put(("t",), "changed", {"n": 5}, ttl=None)
         for _ in range(4):
-            time.sleep(0.9)
+            time.sleep(1.8)
             assert store.get(("t",), "read")
             store.get(("t",), "peeked", refresh_ttl=False)
             assert store.list_namespaces() == [("t",)]
         assert store.get(("t",), "unread") is None
         assert store.get(("t",), "peeked") is None
         assert {item.key for item in store.search(("t",))} == {"read", "for ever", "changed"}
-        time.sleep(3.3)
+        time.sleep(6.6)
         assert [item.key for item in store.search(("t",))] == ["for ever", "changed"]
         assert store.list_namespaces() == [("t",)]
         store.put(("t",), "read", {"n": 6})
@@ -57,22 +57,22 @@ def test_time_to_live(srv: testing.Server) -> None:
 
 def test_time_to_live_without_refresh(srv: testing.Server) -> None:
     with LoomBridgeStore(srv.address, ttl={"refresh_on_read": False}) as store:
-        store.put(("t",), "k", {"n": 1}, ttl=3 / 60)
-        store.put(("t",), "asked", {"n": 2}, ttl=3 / 60)
+        store.put(("t",), "k", {"n": 1}, ttl=6 / 60)
+        store.put(("t",), "asked", {"n": 2}, ttl=6 / 60)
         assert store.get(("t",), "k")
-        time.sleep(0.9)
+        time.sleep(1.8)
         assert store.search(("t",))
         assert store.search(("t",), filter={"n": 2}, refresh_ttl=True)
-        time.sleep(2.4)
+        time.sleep(4.8)
         assert store.get(("t",), "k") is None
         assert store.get(("t",), "asked")
 
 
 def test_vectors_live_as_long_as_their_item_is_read(srv: testing.Server) -> None:
     with LoomBridgeStore(srv.address, index=letters("a", "b")) as store:
-        store.put(("t",), "k", {"a": "xxx", "b": "yyy"}, ttl=3 / 60)
+        store.put(("t",), "k", {"a": "xxx", "b": "yyy"}, ttl=6 / 60)
         for _ in range(4):
-            time.sleep(0.9)
+            time.sleep(1.8)
             assert store.get(("t",), "k")
         score = store.search(("t",), query="yyy")[0].score
         assert score == near(1)

@@ -196,11 +196,11 @@ async def test_what_only_its_vector_links_is_found(live: loombridge.Client) -> N
 
 
 async def test_what_is_read_stays(live: loombridge.Client) -> None:
-    await live.memory_save("read again", key="read", sliding_ttl=3)
-    await live.memory_save("never read", key="unread", sliding_ttl=3)
-    await live.memory_save("peeked", key="peeked", sliding_ttl=3)
+    await live.memory_save("read again", key="read", sliding_ttl=6)
+    await live.memory_save("never read", key="unread", sliding_ttl=6)
+    await live.memory_save("peeked", key="peeked", sliding_ttl=6)
     for _ in range(4):
-        await asyncio.sleep(1)
+        await asyncio.sleep(2)
         await live.memory.get(key="read")
         await live.memory_query("peeked", peek=True)
         async for record in live.memory.list(filter='key = "peeked"', peek=True):

@@ -20,10 +20,12 @@ import (
 )
 
 const (
-	// answerTime is how fast a server answers after an attack on an idle machine.
-	answerTime = 100 * time.Millisecond
-	// settleTime bounds the wait until a server has closed what a run left open.
-	settleTime = 5 * time.Second
+	// answerTime is within what a server answers after an attack, whatever else the machine does.
+	answerTime = 30 * time.Second
+	// settleTime bounds the wait until a server has closed what a run left open, stillTime is
+	// how long nothing changes then.
+	settleTime = time.Minute
+	stillTime  = 500 * time.Millisecond
 )
 
 // Attacks that tools make on the server that started them: what is not stopped is what the
@@ -169,9 +171,8 @@ func (u *underAttack) withstand(calls [][]string, known []string) {
 	p50, p99 := atParts(times)
 	_, calm99 := atParts(calm)
 	u.tb.Logf("%d calls with attacks, not stopped %v; the next answer after p50 %v, p99 %v; without attacks p99 %v", len(calls), unstopped, p50, p99, calm99)
-	// A machine that has other work answers late without any attack.
-	if slow := slices.DeleteFunc(times, func(d time.Duration) bool { return d <= max(answerTime, 4*calm99) }); len(slow) > max(2, len(calls)/10) {
-		u.tb.Errorf("%d of %d answers came late: %v", len(slow), len(calls), slow)
+	if last := slices.Max(times); last > answerTime {
+		u.tb.Errorf("an answer after an attack took %v", last)
 	}
 }
 
@@ -224,7 +225,7 @@ func (u *underAttack) look() sight {
 func (u *underAttack) settled() sight {
 	u.tb.Helper()
 	last, since := u.look(), time.Now()
-	for end := time.Now().Add(settleTime); time.Now().Before(end) && time.Since(since) < settleTime/10; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(settleTime); time.Now().Before(end) && time.Since(since) < stillTime; time.Sleep(20 * time.Millisecond) {
 		if now := u.look(); !maps.Equal(now.Processes, last.Processes) || !maps.Equal(now.Descriptors, last.Descriptors) {
 			last, since = now, time.Now()
 		}

@@ -24,7 +24,7 @@ const (
 	// make about a thousand of each a second.
 	drainPause = 100 * time.Millisecond
 	// drainPatience bounds the return of all, and the arrival of the last event.
-	drainPatience = 30 * time.Second
+	drainPatience = time.Minute
 	// drainCallTimeout is the timeout of their calls.
 	drainCallTimeout = 5 * time.Second
 	// backoffFirst and backoffLast are loom-py's: it waits before it connects

@@ -112,7 +112,7 @@ func (g *gauge) settled(tb testing.TB) footprint {
 
 const (
 	// settleLimit bounds how long a server may take to become small again.
-	settleLimit = 20 * time.Second
+	settleLimit = time.Minute
 	// settleEventBytes is small beside the heap, so that what is read just after
 	// a collection is close to what was left by it.
 	settleEventBytes = 128 << 10

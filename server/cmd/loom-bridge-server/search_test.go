@@ -110,8 +110,10 @@ const (
 	// neighbourSaves are how many saves are timed.
 	neighbourSaves = 100
 	// neighbourLimit is far above what a save takes beside searches, and far below
-	// what it took when they had all processors.
+	// what it took when they had all processors; neighbourTimes is as many times what one
+	// takes alone, on a machine with other work.
 	neighbourLimit = 100 * time.Millisecond
+	neighbourTimes = 10
 	// crowdedSearches are more than one agent may have under way, and of which each
 	// would take seconds.
 	crowdedSearches = 40
@@ -125,7 +127,7 @@ func TestSearchesLeaveRoom(t *testing.T) {
 	defer conn.Close()
 	defer neighbour.Close()
 	name := recordText(t, conn, "a", slowLine(900_000))
-	medianSave(t, neighbour) // alone, for the log
+	alone := medianSave(t, neighbour)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, crowdedSearches)
 	for range crowdedSearches {
@@ -141,8 +143,8 @@ func TestSearchesLeaveRoom(t *testing.T) {
 			t.Fatalf("a search too many of one agent: %v", err)
 		}
 	}
-	if median := medianSave(t, neighbour); median > neighbourLimit {
-		t.Errorf("half of the saves beside searches took more than %v", median)
+	if median := medianSave(t, neighbour); median > max(neighbourLimit, neighbourTimes*alone) {
+		t.Errorf("half of the saves beside searches took more than %v, alone %v", median, alone)
 	}
 	cancel()
 	for range turn.DefaultMaxOwner {

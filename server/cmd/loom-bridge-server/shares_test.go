@@ -273,7 +273,7 @@ func TestSlowReadersAreBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := MustRunWith(t, dir, func(c *Config) {
-		c.Sharing.MaxQueuedEventBytes, c.Limits.ContendedEventBytes = 4e6, 1e9
+		c.Sharing.MaxQueuedEventBytes, c.Limits.ContendedEventBytes, c.Limits.StallTimeout = 4e6, 1e9, time.Hour
 	}, "--credentials", MustCallers(t, dir, "acme", "umbrella"), "--log-level", "off")
 	acme := as(t.Context(), "acme")
 	subscribe := func(ctx context.Context, topic string) grpc.ServerStreamingClient[loombridgev1.SubscribeResponse] {

@@ -45,14 +45,14 @@ func closedWithin(tb testing.TB, conn net.Conn, within time.Duration) bool {
 // or watch the server's health are not.
 func TestSilentConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
-	p := MustRunWith(t, t.TempDir(), func(c *Config) { c.Limits.SilentTimeout = 500 * time.Millisecond })
+	p := MustRunWith(t, t.TempDir(), func(c *Config) { c.Limits.SilentTimeout = 2 * time.Second })
 	save(t, p, "a call")
 	watcher := MustDial(t, p.Address)
 	watch, err := grpc_health_v1.NewHealthClient(watcher).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
 	must(t, err)
 	_, err = watch.Recv()
 	must(t, err)
-	if silent := openSilent(t, p.Address); !closedWithin(t, silent, 10*time.Second) {
+	if silent := openSilent(t, p.Address); !closedWithin(t, silent, waitTime) {
 		t.Error("a silent connection stays open")
 	}
 	gone := make(chan error, 1)
@@ -63,7 +63,7 @@ func TestSilentConnectionsAreClosed(t *testing.T) {
 	select {
 	case err := <-gone:
 		t.Errorf("a watch ended: %v", err)
-	case <-time.After(time.Second):
+	case <-time.After(3 * time.Second):
 	}
 	if state := p.conn.GetState().String(); state != "READY" {
 		t.Errorf("a connection that made a call is %s", state)
