@@ -427,7 +427,7 @@ func TestEmbeddingServer(t *testing.T) {
 		r.MustSave(t, record.Record{Text: fmt.Sprintf("The stew of day %d", i)})
 	}
 	r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(3 * time.Minute)
 	for tick := time.NewTicker(10 * time.Millisecond); ; {
 		waiting, err := r.WaitingForVectors(t.Context(), agent)
 		if err != nil {

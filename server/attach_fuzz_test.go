@@ -54,7 +54,7 @@ func FuzzAttach(f *testing.F) {
 	f.Add(script(publishMessage(1, nil), hello))
 	s := servertest.Start(f, nil)
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		stream, err := s.Bridge.Attach(ctx)
 		must(t, err)

@@ -31,7 +31,7 @@ import (
 const listenerBytes = 256 << 10
 
 // stopTimeout bounds the end of a test's server.
-const stopTimeout = 10 * time.Second
+const stopTimeout = time.Minute
 
 // Options adjusts a Server. Nil and zero fields mean the defaults.
 type Options struct {

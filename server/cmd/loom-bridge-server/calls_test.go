@@ -32,7 +32,7 @@ const (
 
 // callGrace is how long after its timeout a call may end at the latest, on a machine
 // that is busy with the others.
-const callGrace = 15 * time.Second
+const callGrace = time.Minute
 
 // lateAnswer is how long the provider takes for doLate.
 const lateAnswer = 20 * time.Millisecond

@@ -335,7 +335,7 @@ func eventEffects() []effect {
 			see: func(s *stand) func() string {
 				MustWatch(s.tb, s.process)
 				return func() string {
-					ctx, cancel := context.WithTimeout(s.ctx, 2*time.Second)
+					ctx, cancel := context.WithTimeout(s.ctx, 10*time.Second)
 					defer cancel()
 					_, err := s.bridge().Tool(ctx, &loombridgev1.ToolRequest{AgentId: s.agent, Name: "fs:list_dir"})
 					return ended(err)
