@@ -25,7 +25,7 @@ func TestTransfersAreOfOneThing(t *testing.T) {
 		{&loombridgev1.ImportRequest{AgentId: "a", SkipExisting: true, ImportId: "i"}, false},
 		{&loombridgev1.ImportRequest{AgentId: "a", Sessions: true}, false},
 		{&loombridgev1.ImportRequest{AgentId: "a", Sessions: true, SpaceId: "team"}, true},
-		{&loombridgev1.ImportRequest{AgentId: "a", Sessions: true, SkipExisting: true}, true},
+		{&loombridgev1.ImportRequest{AgentId: "a", Sessions: true, SkipExisting: true}, false},
 		{&loombridgev1.ImportRequest{AgentId: "a", Sessions: true, ImportId: "i"}, true},
 		{&loombridgev1.ListRecordsRequest{AgentId: "a", StatsOnly: true}, false},
 		{&loombridgev1.ListRecordsRequest{AgentId: "a", StatsOnly: true, Filter: "pinned = true"}, true},
