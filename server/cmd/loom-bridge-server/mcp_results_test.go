@@ -23,8 +23,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
-// cancelled counts the calls that a server in this process was told to end.
-var cancelled atomic.Int64
+// arrived and cancelled count the calls that reached a server in this process to wait, and those
+// that it was told to end.
+var arrived, cancelled atomic.Int64
 
 // picture is a PNG of some pixels.
 func picture(width, height int) []byte {
@@ -58,6 +59,7 @@ func addRich(s *sdk.Server) {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "worked"}}}, nil
 	})
 	s.AddTool(&sdk.Tool{Name: "wait", InputSchema: anything}, func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		arrived.Add(1)
 		<-ctx.Done()
 		cancelled.Add(1)
 		return nil, ctx.Err()
@@ -191,18 +193,27 @@ func TestMCPProgressAndCancellation(t *testing.T) {
 		if !strings.HasPrefix(name, "http-") {
 			continue // the server is another process
 		}
-		before := cancelled.Load()
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		_, err = p.bridge().Tool(ctx, &loombridgev1.ToolRequest{AgentId: "a", Name: name + ":wait"})
+		begun, before := arrived.Load(), cancelled.Load()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.bridge().Tool(ctx, &loombridgev1.ToolRequest{AgentId: "a", Name: name + ":wait"})
+			ended <- err
+		}()
+		comes := func(count *atomic.Int64, before int64, what string) {
+			t.Helper()
+			eventually(t, waitTime, func() error {
+				if count.Load() == before {
+					return errors.New(what)
+				}
+				return nil
+			})
+		}
+		comes(&arrived, begun, "the call has not arrived")
 		cancel()
-		if err == nil {
+		if <-ended == nil {
 			t.Errorf("%s: the call did not end", name)
 		}
-		eventually(t, waitTime, func() error {
-			if cancelled.Load() == before {
-				return errors.New("the server still waits")
-			}
-			return nil
-		})
+		comes(&cancelled, before, "the server still waits")
 	}
 }
