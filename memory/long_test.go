@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,5 +72,34 @@ func TestRebuildingReadsForLongerThanASnapshotLives(t *testing.T) {
 			t.Errorf("stats: %v", err)
 		}
 		wantGeneration1(t, r)
+	})
+}
+
+func TestExportReadsForLongerThanASnapshotLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
+		r := MustRig(t, engine)
+		const records = 40
+		for n := range records {
+			r.MustSave(t, record.Record{ID: fmt.Sprint("note-", n), Text: fmt.Sprintf("note %d about green tea", n)})
+			r.MustUpdate(t, text(fmt.Sprint("note-", n), "changed, so that an earlier version is read, too"))
+		}
+		lines := func() (all []string) {
+			if err := r.Export(t.Context(), agent, func(lines [][]byte) error {
+				for _, line := range lines {
+					all = append(all, string(line))
+				}
+				return nil
+			}); err != nil {
+				t.Errorf("export: %v", err)
+			}
+			return all
+		}
+		whole := lines()
+		var slow []string
+		_ = slowly(t, engine, func() error { slow = lines(); return nil })
+		if len(whole) != 2*records || !slices.Equal(slow, whole) {
+			t.Errorf("%d lines, read slowly %d", len(whole), len(slow))
+		}
 	})
 }

@@ -19,6 +19,9 @@ const (
 	// maxVersionsBytes bounds the earlier versions that are exported of one record, the
 	// newest, so that record and versions can be imported in one commit.
 	maxVersionsBytes = 6 << 20
+	// exportTime ends a page of an export early: what each of its records has besides is read
+	// one by one, all on one snapshot.
+	exportTime = kv.SnapshotLife / 5
 	// MaxImportBytes bounds the lines of one Import, but for a single record, which is
 	// taken with its versions whatever they take.
 	MaxImportBytes = 4 << 20
@@ -62,7 +65,8 @@ func (s *Store) Export(ctx context.Context, scope kv.Scope, do func(lines [][]by
 	}
 }
 
-// exportPage returns the lines of a page, of fewer records where they have long versions.
+// exportPage returns the lines of a page, of fewer records where they have long versions or
+// are read slowly.
 func (s *Store) exportPage(ctx context.Context, view kv.Snapshot, l listing) (lines [][]byte, next string, err error) {
 	reader, err := s.index.Open(ctx, view, l.scope)
 	if err != nil {
@@ -72,9 +76,9 @@ func (s *Store) exportPage(ctx context.Context, view kv.Snapshot, l listing) (li
 	if err != nil {
 		return nil, "", err
 	}
-	size := 0
+	size, begun := 0, time.Now()
 	for i, r := range page.Records {
-		if size > maxPageBytes {
+		if i > 0 && (size > maxPageBytes || time.Since(begun) > exportTime) {
 			return lines, l.token(reader.Place(page.Records[i-1].Document.Ordinal)), nil
 		}
 		added, err := s.exported(ctx, view, l.scope, r)
