@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/working"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -355,6 +356,39 @@ func TestWork(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFailedLookIsRepeated: a look that failed is made again soon, and later each time it fails
+// again, but as often as the others at least.
+func TestFailedLookIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{Read: 1, Repeat: true})
+		writer := kv.NewWriter(engine, nil)
+		s := New(Parts{Engine: engine, Writer: writer}, &Options{Records: 30 * day})
+		for range 20 {
+			time.Sleep(sweepEvery)
+		}
+		synctest.Wait()
+		if _, looks := engine.Calls(); looks < 25 || looks > 35 || !s.Stats().Failing {
+			t.Errorf("%d looks that fail in 20 hours, %+v", looks, s.Stats())
+		}
+		engine.Replan(kvtest.FailurePlan{})
+		time.Sleep(sweepEvery)
+		synctest.Wait()
+		if s.Stats().Failing {
+			t.Error("no look was made")
+		}
+		engine.Replan(kvtest.FailurePlan{Read: 1})
+		time.Sleep(sweepEvery + sweepAgain)
+		synctest.Wait()
+		if _, looks := engine.Calls(); looks < 2 || s.Stats().Failing {
+			t.Errorf("a look that failed is not made again: %d looks, %+v", looks, s.Stats())
+		}
+		if err := errors.Join(s.Close(), writer.Close(), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestMerged: two sequences in order are one, each once, up to the first error or the end of

@@ -26,6 +26,9 @@ const (
 	// firstSweep is how soon the first look comes, so that what became too old while no
 	// server ran does not wait.
 	firstSweep = time.Second
+	// sweepAgain is how soon the next look comes after one that failed; each further one
+	// that fails doubles it.
+	sweepAgain = 10 * time.Second
 	// maxRemembered bounds the memories of which it is known when a look is worth it; of
 	// more the others are looked at each time.
 	maxRemembered = 100_000
@@ -144,7 +147,7 @@ func (s *Sweeper) Stats() Stats {
 func (s *Sweeper) work(ctx context.Context) {
 	timer := time.NewTimer(min(s.every, firstSweep))
 	defer timer.Stop()
-	for {
+	for again := sweepAgain; ; {
 		select {
 		case <-ctx.Done():
 			return
@@ -152,7 +155,11 @@ func (s *Sweeper) work(ctx context.Context) {
 		}
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 			s.opts.Logger.ErrorContext(ctx, "retention: what is too old could not be deleted", "error", err)
+			timer.Reset(min(s.every, again))
+			again = min(2*again, s.every)
+			continue
 		}
+		again = sweepAgain
 		timer.Reset(s.every)
 	}
 }
