@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,21 +57,23 @@ func (c caller) job(name string, args object) jobTold {
 	return told
 }
 
-// untilPrinted reads a job until it has printed a text.
-func (c caller) untilPrinted(id, text string) string {
+// untilPrinted reads a job until it has printed some texts, in any order: what goes to its
+// standard output and what goes to its errors come by two pipes.
+func (c caller) untilPrinted(id string, texts ...string) {
 	c.tb.Helper()
 	var all strings.Builder
+	lacks := func(text string) bool { return !strings.Contains(all.String(), text) }
 	for range 100 {
 		told := c.job("job:read", object{"job_id": id, "wait": 10})
 		all.WriteString(told.Output)
-		if strings.Contains(all.String(), text) || told.Status != "running" && told.Output == "" {
+		if !slices.ContainsFunc(texts, lacks) {
+			return
+		}
+		if told.Status != "running" && told.Output == "" {
 			break
 		}
 	}
-	if !strings.Contains(all.String(), text) {
-		c.tb.Fatalf("the job printed %q, not %q", all.String(), text)
-	}
-	return all.String()
+	c.tb.Fatalf("the job printed %q, not all of %q", all.String(), texts)
 }
 
 // serving is a program that runs until it is stopped, with children that leave its session.
@@ -119,9 +122,7 @@ func TestBackgroundJobs(t *testing.T) {
 			t.Errorf("after the stop: %+v", told)
 		}
 		short := mine.job("shell:run", object{"command": "echo out; echo err >&2; cat gone", "background": true})
-		if out := mine.untilPrinted(short.ID, "gone"); !strings.Contains(out, "out\n") || !strings.Contains(out, "err\n") {
-			t.Errorf("it printed %q", out)
-		}
+		mine.untilPrinted(short.ID, "out\n", "err\n", "gone")
 		for range 100 {
 			if short = mine.job("job:read", object{"job_id": short.ID, "wait": 10}); short.Status != "running" {
 				break
