@@ -57,6 +57,7 @@ def test_every_example_is_tested_here() -> None:
         "chat_openai.py",
         "chat_responses.py",
         "claude_memory.py",
+        "deep_agent.py",
         "explore_repo.py",
         "extract_facts.py",
         "graph_checkpoints.py",
@@ -239,6 +240,16 @@ ANN_SAID = [
     "Every week. My rating is 1850 now.",
     "I moved to Lisbon in March, for the new job at the harbour office.",
 ]
+
+
+async def test_deep_agent(srv: testing.Server) -> None:
+    pytest.importorskip("deepagents", reason="Deep Agents is not part of the lowest environment")
+    code, output = await run(EXAMPLES / "deep_agent.py", LOOM_BRIDGE_ADDR=srv.address)
+    assert code == 0, output
+    assert output.splitlines()[-2:] == [
+        "tool: Williams Conference [Command succeeded with exit code 0]",
+        "ai: Both are sorted.",
+    ]
 
 
 async def test_graph_store(srv: testing.Server) -> None:
