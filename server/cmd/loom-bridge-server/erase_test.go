@@ -14,8 +14,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/erasure"
@@ -29,6 +31,9 @@ type canaries map[string]string
 
 // canaryEnd is how much of one at its end no other has.
 const canaryEnd = 16
+
+// unhurried lets a child outlive a test on a busy machine: by default it has a minute.
+var unhurried = &loombridgev1.ChildLimits{Timeout: durationpb.New(time.Hour)}
 
 // text makes one that is put into a text.
 func (c canaries) text(where string) string {
@@ -165,7 +170,7 @@ func plantPrompts(t *testing.T, p *process, agent, session string, c canaries) {
 	_, err = p.context().Renew(ctx, &loombridgev1.RenewRequest{AgentId: agent, SessionId: session, Goal: c.text("renewals")})
 	must(t, err)
 	_, err = p.context().SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{
-		AgentId: agent, SessionId: session, ChildId: agent + session + "child", Goal: "watch the sea", ForkFrom: new(""),
+		AgentId: agent, SessionId: session, ChildId: agent + session + "child", Goal: "watch the sea", Limits: unhurried, ForkFrom: new(""),
 	})
 	must(t, err)
 }

@@ -184,7 +184,7 @@ func TestKilledServerKeepsNobodyWaiting(t *testing.T) {
 			return err
 		},
 		"spawn": func() error {
-			_, err := contexts.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", ChildId: "child", Goal: "g"})
+			_, err := contexts.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", ChildId: "child", Goal: "g", Limits: unhurried})
 			return err
 		},
 		"tool": func() error {

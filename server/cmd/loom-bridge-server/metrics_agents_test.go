@@ -54,7 +54,7 @@ func TestMetricsTellOfAgents(t *testing.T) {
 	}})
 	must(t, err)
 	for _, child := range []string{"good", "bad", "left"} {
-		_, err := c.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", ChildId: child, Goal: "find it"})
+		_, err := c.SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", ChildId: child, Goal: "find it", Limits: unhurried})
 		must(t, err)
 	}
 	_, err = c.CompleteTask(t.Context(), &loombridgev1.CompleteTaskRequest{AgentId: "good", TaskId: "good", Conclusion: "found"})

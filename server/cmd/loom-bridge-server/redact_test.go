@@ -145,7 +145,7 @@ func plantSecrets(t *testing.T, p *process, dir string) (all planted, told int32
 		})
 		must(t, err)
 		if i == 0 {
-			_, err = p.context().SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "s", ChildId: "c", Goal: all.text("goals of children")})
+			_, err = p.context().SpawnAgent(ctx, &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "s", ChildId: "c", Goal: all.text("goals of children"), Limits: unhurried})
 			must(t, err)
 		}
 

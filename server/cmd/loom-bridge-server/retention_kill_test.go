@@ -62,7 +62,7 @@ func TestRetainKilledSoak(t *testing.T) {
 		p.MustRecord(t, id, "web:search", `{"query":"lamps"}`, strings.Repeat("what "+id+" found ", 1000))
 	}
 	p.say(t, "parent", "wait for the child")
-	_, err := p.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "parent", ChildId: "slow", Goal: "take long"})
+	_, err := p.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "parent", ChildId: "slow", Goal: "take long", Limits: unhurried})
 	must(t, err)
 	must(t, p.Stop())
 

@@ -172,7 +172,7 @@ func TestRetainSessions(t *testing.T) {
 	before := MustRun(t, dir)
 	c := plant(t, before, "a", "s", "b", 1)
 	before.say(t, "parent", "wait for the child")
-	_, err := before.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "parent", ChildId: "slow", Goal: "take long"})
+	_, err := before.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "a", SessionId: "parent", ChildId: "slow", Goal: "take long", Limits: unhurried})
 	must(t, err)
 	_, err = before.context().CompleteTask(t.Context(), &loombridgev1.CompleteTaskRequest{AgentId: "aschild", TaskId: "aschild", Conclusion: "the sea is calm"})
 	must(t, err)

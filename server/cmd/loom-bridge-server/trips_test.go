@@ -95,7 +95,7 @@ func TestPostgresEndedChild(t *testing.T) {
 	t.Parallel()
 	place := postgresPlace(t, pgtest.Address(t))
 	a, b := MustRun(t, t.TempDir(), "--store", place), MustRun(t, t.TempDir(), "--store", place)
-	_, err := a.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "parent", ChildId: "child", Goal: "look"})
+	_, err := a.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "parent", ChildId: "child", Goal: "look", Limits: unhurried})
 	must(t, err)
 	calls := map[string]func(p *process) error{
 		"MemorySave": func(p *process) error {

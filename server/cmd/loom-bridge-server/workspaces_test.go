@@ -216,11 +216,11 @@ func TestWorkspaceOfChild(t *testing.T) {
 		got, err := b.tryTool(t, "x", "fs:read_file", object{"path": "taken/plan.txt"})
 		return err == nil && got.GetSuccess()
 	})
-	_, err := b.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "x", ChildId: "taken", Goal: "sail"})
+	_, err := b.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "x", ChildId: "taken", Goal: "sail", Limits: unhurried})
 	if reasonOf(err) != "AGENT_EXISTS" {
 		t.Errorf("a child of the name of a folder at a: %v", err)
 	}
-	_, err = b.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "x", ChildId: "mate", Goal: "sail"})
+	_, err = b.context().SpawnAgent(t.Context(), &loombridgev1.SpawnAgentRequest{AgentId: "x", ChildId: "mate", Goal: "sail", Limits: unhurried})
 	must(t, err)
 	b.MustUse(t, "mate", "fs:write_file", object{"path": "log.txt", "content": "aye"})
 	if text, err := os.ReadFile(filepath.Join(inA, "mate", "log.txt")); err != nil || string(text) != "aye" {
