@@ -246,7 +246,7 @@ $(STAMPS)/deploy-test: $(shell find $(DEPLOY) -type f)
 
 .PHONY: py-test
 py-test: build py-sync ## Run the tests and examples of the Python client against the built server
-	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory .venv/bin/python -m pytest $(PYTEST_ARGS)
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory ../../.ci/pytest .venv/bin/python $(PYTEST_ARGS)
 
 # What wants a server is left out: the server is the same one whatever the client has.
 .PHONY: py-test-lowest
@@ -315,8 +315,8 @@ fuzz: install-deps ## Run every fuzz target for FUZZTIME each
 soak: build ## Run the long kill -9 tests, SOAK_ROUNDS rounds, and all other Go tests in full
 	@packages=$$(grep -rlE '^func Test[A-Za-z0-9_]*Soak' --include='*_test.go' . | xargs -rn1 dirname | sort -u); \
 	[ -n "$$packages" ] || { echo "There is no soak test."; exit 1; }; \
-	LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -tags embedhelper -run Soak -count 1 -v -timeout 10h $$packages
-	LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -tags embedhelper -skip Soak -count 1 -timeout 10h ./...
+	LOOM_SEED=random LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -tags embedhelper -run Soak -count 1 -v -timeout 10h $$packages
+	LOOM_SEED=random LOOM_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -tags embedhelper -skip Soak -count 1 -timeout 10h ./...
 
 .PHONY: test-stress
 test-stress: build ## Run each Go test package that changed since STRESS_BASE twenty times beside three busy loops
@@ -403,8 +403,9 @@ check-generate: py-sync ## Check that the generated code is what the protos and 
 	echo "generated code is current"
 
 .PHONY: requirements
-requirements: ## Compare .ci/requirements.tsv with the tests that name its ids
+requirements: ## Compare .ci/requirements.tsv with the tests that name its ids, and test what runs tests
 	@$(PYTHON) -B .ci/requirements_test.py --quiet
+	@$(PYTHON) -B .ci/gotest_test.py --quiet
 	@$(PYTHON) -B .ci/requirements.py
 
 .PHONY: docs

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -190,8 +191,7 @@ func answers(result memory.Answer) (all []answer) {
 // the same hits with the same scores for the same reasons.
 func TestChurnAnswersLikeAFreshStore(t *testing.T) {
 	for range 2 {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
+		seed := chance.Seed(t)
 		p := &liver{
 			player: player{rig: MustRig(t, memkv.New(nil)), rng: rand.New(rand.NewPCG(seed, 0))},
 			life:   &life{versions: make(map[string][]record.Record)},

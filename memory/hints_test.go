@@ -67,7 +67,7 @@ func TestWordsAmongFewVectors(t *testing.T) {
 	for seed := range uint64(questions) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		r := MustRig(t, memkv.New(nil))
-		asked := chance(rng)
+		asked := direction(rng)
 		for i, text := range smallMemory {
 			// Which one is the nearest says nothing.
 			r.MustSave(t, record.Record{ID: fmt.Sprint(i), Text: text, Embedding: mixed(rng, asked, 0.4+0.4*float32((uint64(i)+seed)%12)), EmbeddingSpace: space})

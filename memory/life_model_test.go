@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/question"
@@ -312,8 +313,7 @@ func (p *liver) compare(t *testing.T) {
 }
 
 func testLifeAgreesWithModel(t *testing.T, r *rig) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	p := &liver{
 		player: player{rig: r, rng: rand.New(rand.NewPCG(seed, 0))},
 		life:   &life{analyzer: analysis.New(nil), versions: make(map[string][]record.Record)},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/question"
@@ -527,8 +528,7 @@ func (p *player) irrelevant(t *testing.T, text string, found []scored) {
 }
 
 func testAgreesWithModel(t *testing.T, r *rig) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	p := &player{rig: r, model: &model{analyzer: analysis.New(nil)}, rng: rand.New(rand.NewPCG(seed, 0))}
 	for step := range 400 {
 		switch p.rng.IntN(20) {

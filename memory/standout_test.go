@@ -14,8 +14,8 @@ import (
 
 const chanceDimension = 256
 
-// chance returns a direction of chance.
-func chance(rng *rand.Rand) []float32 {
+// direction returns a direction of chance.
+func direction(rng *rand.Rand) []float32 {
 	v := make([]float32, chanceDimension)
 	for i := range v {
 		v[i] = float32(rng.NormFloat64())
@@ -26,7 +26,7 @@ func chance(rng *rand.Rand) []float32 {
 // mixed returns a vector near v: the noise is as long as v times its part.
 func mixed(rng *rand.Rand, v []float32, noise float32) []float32 {
 	near := slices.Clone(v)
-	for i, x := range chance(rng) {
+	for i, x := range direction(rng) {
 		near[i] += noise * x
 	}
 	return near
@@ -68,11 +68,11 @@ func testPlanted(t *testing.T, noise float32, model func([]float32) []float32) {
 	var drafts []record.Record
 	for i := range fillers {
 		text := fmt.Sprintf("Which note says something about topic %d, and when", i)
-		drafts = append(drafts, record.Record{Text: text, Embedding: model(chance(rng)), EmbeddingSpace: space})
+		drafts = append(drafts, record.Record{Text: text, Embedding: model(direction(rng)), EmbeddingSpace: space})
 	}
 	var secrets [][]float32
 	for i := range planted {
-		secrets = append(secrets, chance(rng))
+		secrets = append(secrets, direction(rng))
 		drafts = append(drafts, record.Record{
 			ID: fmt.Sprintf("planted-%d", i), Text: fmt.Sprintf("Xyzzy%d", i), Embedding: model(secrets[i]), EmbeddingSpace: space,
 		})
@@ -106,7 +106,7 @@ func testPlanted(t *testing.T, noise float32, model func([]float32) []float32) {
 func MustCrowd(tb testing.TB, r *rig, rng *rand.Rand) {
 	tb.Helper()
 	for i := range 60 {
-		r.MustSave(tb, record.Record{Text: fmt.Sprintf("Filler %d about gardens", i), Embedding: lifted(chance(rng)), EmbeddingSpace: "test"})
+		r.MustSave(tb, record.Record{Text: fmt.Sprintf("Filler %d about gardens", i), Embedding: lifted(direction(rng)), EmbeddingSpace: "test"})
 	}
 }
 
@@ -118,7 +118,7 @@ func TestStandOutPlace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	r := MustRig(t, memkv.New(nil))
 	MustCrowd(t, r, rng)
-	secret, weak := chance(rng), chance(rng)
+	secret, weak := direction(rng), direction(rng)
 	near := func(noise float32) []float32 { return lifted(mixed(rng, secret, noise)) }
 	for i, text := range []string{"Jones serviced the boiler before winter", "The boiler of Jones before winter", "Jones likes winter", "Winter is near", "Boilers of other people, all of them new and green"} {
 		r.MustSave(t, record.Record{ID: fmt.Sprint("words-", i), Text: text})
@@ -134,7 +134,7 @@ func TestStandOutPlace(t *testing.T) {
 		{"one word of many", "boiler quux quuux corge grault", "secret", near(1), 0, 0},
 		{"all words, the very vector", "Jones boiler serviced winter", "secret", near(0), 0, 0},
 		{"all words, a vector that is less near", "Jones boiler serviced winter", "secret", near(1), 1, 2},
-		{"all words, vectors of chance", "Jones boiler serviced winter", "weak", lifted(chance(rng)), 5, -1},
+		{"all words, vectors of chance", "Jones boiler serviced winter", "weak", lifted(direction(rng)), 5, -1},
 	} {
 		q := question.Question{Text: tt.text, Embedding: tt.vector, EmbeddingSpace: "test", Limit: 100, Explain: true}
 		result := r.MustQuery(t, q)
@@ -175,10 +175,10 @@ func TestNearQuestionHandsOver(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	r := MustRig(t, memkv.New(nil))
 	MustCrowd(t, r, rng)
-	asked := chance(rng)
+	asked := direction(rng)
 	r.MustSave(t, record.Record{ID: "question", Text: "What did Maria say of her kitten?", Author: "Tom", SessionID: "s", Embedding: lifted(mixed(rng, asked, 1)), EmbeddingSpace: "test"})
 	r.MustSave(t, record.Record{ID: "answer", Text: "It sleeps on the piano", Author: "Maria", SessionID: "s"})
-	r.MustSave(t, record.Record{ID: "later", Text: "We bought a kitten and a lamp", Author: "Maria", SessionID: "t", Embedding: lifted(chance(rng)), EmbeddingSpace: "test"})
+	r.MustSave(t, record.Record{ID: "later", Text: "We bought a kitten and a lamp", Author: "Maria", SessionID: "t", Embedding: lifted(direction(rng)), EmbeddingSpace: "test"})
 	for mode, handed := range map[question.Mode]bool{question.Hybrid: true, question.Lexical: false} {
 		q := question.Question{Text: "kitten", Mode: mode, Explain: true}
 		if mode == question.Hybrid {

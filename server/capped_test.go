@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -119,7 +120,7 @@ func TestBudgetsByCounter(t *testing.T) {
 func TestCallsAndResultsStayTogether(t *testing.T) {
 	s := servertest.Start(t, nil)
 	for i, preset := range append(allPresets(), "design literal", "reduction literal") {
-		seed := rand.Uint64()
+		seed := chance.Seed(t)
 		random := rand.New(rand.NewPCG(seed, 0))
 		c := as(t, s, fmt.Sprint("agent", i))
 		settings := &loombridgev1.HistorySettings{Preset: strings.TrimSuffix(preset, " literal")}

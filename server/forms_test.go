@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -82,7 +83,7 @@ func shuffledJSON(random *rand.Rand, v any) string {
 //
 // M01
 func TestSameToolsSameBytes(t *testing.T) {
-	seed := rand.Uint64()
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := servertest.Start(t, nil)
 	c := as(t, s, agent)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -70,8 +71,8 @@ func TestNothingLeaksBetweenAgents(t *testing.T) {
 		must(t, err)
 		trees = n
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d, %d trees", seed, trees)
+	seed := chance.Seed(t)
+	t.Logf("%d trees", trees)
 	s := servertest.Start(t, nil)
 	var before []*secret
 	deepest := 0

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -61,8 +62,7 @@ func lookAt(t *testing.T, s *servertest.Server, at time.Time) seen {
 // Y18
 func TestAsOfShowsWhatWas(t *testing.T) {
 	s := servertest.Start(t, nil)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	words := []string{"apple", "pear", "plum", "fig"}
 	draft := func() *loombridgev1.MemorySaveRequest {

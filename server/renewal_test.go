@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -253,8 +254,7 @@ func TestEvictionOrder(t *testing.T) {
 // P37
 func TestEachLargerWindowIsServed(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := servertest.Start(t, nil)
 	words := func(word string, most int) string {

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -349,8 +350,7 @@ func TestSearchRatioOfResults(t *testing.T) {
 //
 // P02
 func TestPromisesOfShortForms(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	c := as(t, servertest.Start(t, nil), agent)
 	pieces := []string{"a line\n", "word ", "é", "天地玄黄", "👍🏽", `{"a":1}`, "\n\n\n", "\t", "[COMPRESSED:0123456789ab] ", "Full data: x\n", strings.Repeat("x", 300), "https://example.org/a?b=c "}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 func owner(tenant, agent string) share.Owner { return share.Owner{Tenant: tenant, Agent: agent} }
@@ -111,9 +112,10 @@ func TestSharesBecomeEqual(t *testing.T) {
 	p := share.New(share.Options{Name: "calls", Total: 320})
 	first, _ := fill(p, owner("greedy", "x"))
 	held := map[string][]*share.Holding{"greedy": first}
+	dice := rand.New(rand.NewPCG(chance.Seed(t), 0))
 	for range 5000 {
 		leaver := "greedy"
-		if len(held["late"]) > 0 && rand.IntN(4) == 0 {
+		if len(held["late"]) > 0 && dice.IntN(4) == 0 {
 			leaver = "late"
 		}
 		held[leaver][0].Leave()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -79,8 +80,7 @@ func TestThresholds(t *testing.T) {
 // P25, F13: random adds over sessions, with pins, deletions and late results: each
 // task is where it should be, and nowhere else.
 func TestModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	w := MustWorld(t, nil, small)
 	play(t, w, rand.New(rand.NewPCG(seed, 0)), 400)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
@@ -190,8 +191,7 @@ func textOf(n int) []byte {
 // after a restart too, at every size around the borders of chunks.
 func TestBlobsComeBackByteForByteAfterARestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 2))
 	const c = blob.ChunkBytes
 	sizes := []int{0, 1, 127, 128, 4096, c - 1, c, c + 1, 2*c - 1, 2 * c, 2*c + 1, 3*c + 77}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -166,8 +167,7 @@ func TestCollectingInTheBackground(t *testing.T) {
 // Whatever happens in whatever order, a blob that must stay stays byte for
 // byte, and the count is right.
 func TestRandomLives(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 5))
 	w := &world{open: map[string]bool{}}
 	f := newFixtureWith(t, blob.Options{Sessions: w, CollectEvery: -1})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 func reduce(opts *step.Options, c step.Call) step.Reduced { return step.NewReducer(opts).Reduce(c) }
@@ -399,8 +400,7 @@ func TestInlineLimit(t *testing.T) {
 // A06: whatever a tool gives, something comes out, and it is a step that can be
 // kept.
 func TestReduceTakesAnything(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	tools := []string{
 		"fs:read_file", "fs:write_file", "fs:list_dir", "fs:search", "fs:delete", "fs:stat", "x:y", "", "\xff\n",

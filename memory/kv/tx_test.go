@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -17,8 +18,7 @@ import (
 // stage writes at random through the transaction and through an engine of its
 // own, and the two are compared, also by later stages of one commit.
 func TestTxReadsItsOwnWrites(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	base, model := memkv.New(nil), memkv.New(nil)
 	w := newWriter(t, base, nil)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -438,8 +439,7 @@ func (g *gambler) check(x *Index) (Differences, error) {
 func TestAgreesWithAList(t *testing.T) {
 	for _, cacheBytes := range []int{DefaultCacheBytes, 1} {
 		for range 3 {
-			seed := rand.Uint64()
-			t.Logf("seed %d", seed)
+			seed := chance.Seed(t)
 			g := mustGambler(t, rand.New(rand.NewPCG(seed, 0)))
 			g.index = New(&Options{CacheBytes: cacheBytes})
 			g.index.maxUnusedSlots = g.rng.IntN(3) * 20

@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/passage"
 )
@@ -229,8 +230,7 @@ func checkParts(tb testing.TB, f *passage.Filler, texts []string, parts []passag
 // Whatever the texts, the tokens never exceed the budget, and passages are stretches of
 // their texts, in order, apart.
 func TestFillHoldsForAnyTexts(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	bits := []string{"harbour", "pilot", "a", "東京タワーは高いです。", "é", "🙂", ". ", "? ", "! ", "\n", "\n\n", "   ", "3.14", "“quoted.” ", "(so.) ", strings.Repeat("x", 700), "один два. ", "\t", "...", "\xff", " "}
 	counts := map[string]func(string) int{

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/blob"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -307,8 +308,7 @@ func (l *lives) checkGone(t *testing.T) {
 // that nobody refers to goes.
 func TestReferencesAgainstAModel(t *testing.T) {
 	for range 2 {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
+		seed := chance.Seed(t)
 		l := newLives(t, seed)
 		kills := 0
 		for range 400 {

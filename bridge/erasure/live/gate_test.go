@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -20,12 +21,13 @@ func scopes() []kv.Scope {
 // open as before.
 func TestGate(t *testing.T) {
 	t.Parallel()
+	dice := rand.New(rand.NewPCG(chance.Seed(t), 0))
 	for range 200 {
 		synctest.Test(t, func(t *testing.T) {
 			var g Gate
 			inside, ended := make(map[kv.Scope]int), make(map[kv.Scope]int)
-			for range 1 + rand.N(20) {
-				scope := scopes()[rand.N(3)]
+			for range 1 + dice.IntN(20) {
+				scope := scopes()[dice.IntN(3)]
 				told := 0
 				v, err := g.Enter(scope, func(err error) {
 					if told++; told > 1 || !errors.Is(err, ErrErasing) {
@@ -37,9 +39,9 @@ func TestGate(t *testing.T) {
 					t.Fatal(err)
 				}
 				inside[scope]++
-				time.AfterFunc(time.Duration(1+rand.N(1000))*time.Millisecond, v.Leave)
+				time.AfterFunc(time.Duration(1+dice.IntN(1000))*time.Millisecond, v.Leave)
 			}
-			erased := scopes()[rand.N(3)]
+			erased := scopes()[dice.IntN(3)]
 			g.close(erased)
 			if !g.Closed(erased) || ended[erased] != inside[erased] {
 				t.Errorf("%d of %d were told", ended[erased], inside[erased])

@@ -560,9 +560,8 @@ def random_put(rng: random.Random, namespace: tuple[str, ...], number: int) -> P
     return PutOp(namespace, f"k{rng.randrange(6)}", value, index=index)
 
 
-@pytest.mark.parametrize("seed", [None, 1, 2, 200009])  # the last puts an item twice at once
-def test_random_operations_leave_the_same(make: Maker, seed: int | None) -> None:
-    print("seed", seed := seed or random.randrange(1 << 32))  # noqa: S311  a test's
+@pytest.mark.parametrize("seed", [1, 2, 3, 200009])  # the last puts an item twice at once
+def test_random_operations_leave_the_same(make: Maker, seed: int) -> None:
     rng = random.Random(seed)  # noqa: S311  a test's
     both = make(letters("text", "more[*]") if seed % 2 else None)
     spaces = [("a",), ("a", "b"), ("a", "b", "c"), ("b",)]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -65,7 +66,7 @@ func run(t *testing.T, factory Factory, one func(*testing.T, testCase)) {
 			}
 		})
 	}
-	t.Run("random", func(t *testing.T) { RunSeed(t, factory, newSeed()) })
+	t.Run("random", func(t *testing.T) { RunSeed(t, factory, chance.Seed(t)) })
 }
 
 type testCase struct {

@@ -21,8 +21,6 @@ const randomSteps = 1500
 // maxSnapshots is how many snapshots the random walk holds at once.
 const maxSnapshots = 4
 
-func newSeed() uint64 { return rand.Uint64() }
-
 // RunSeed applies random operations to an engine and to memkv and wants the
 // same answers of both. The seed is in the test's log; calling RunSeed with it
 // repeats the run.

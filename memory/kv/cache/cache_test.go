@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 // plainLRU is an LRU that does everything the slow way: the last one is the most
@@ -51,7 +53,7 @@ func (p *plainLRU) put(key, value, weight int) {
 }
 
 func TestLRUAgreesWithPlainOne(t *testing.T) {
-	seed := rand.Uint64()
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 50 {
 		limit := rng.IntN(40)

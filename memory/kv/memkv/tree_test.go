@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 // TestTreeAgainstMap holds the tree, which other engines are compared with,
 // against a map and a sort.
 func TestTreeAgainstMap(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	draw := func() string { return string([]byte{'a', byte(random.IntN(40)), 'z'}[:1+random.IntN(3)]) }
 	var root *node

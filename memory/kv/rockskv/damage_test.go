@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
@@ -150,8 +151,7 @@ func TestSoakDamage(t *testing.T) {
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		rounds = soakRounds(t)
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	v := mustVictim(t, random)
 	for _, form := range []string{"*.log", "*.sst", "*.blob", "MANIFEST-*"} {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/linxGnu/grocksdb"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -57,8 +58,7 @@ func TestCloseUnlocks(t *testing.T) {
 // same changes, byte for byte.
 func TestBatchForm(t *testing.T) {
 	db := mustOpenHere(t)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	// Lengths around the steps of the varints.
 	lengths := []int{0, 1, 127, 128, 1000, 16383, 16384, 70_000}

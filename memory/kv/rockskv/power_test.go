@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
@@ -82,8 +83,7 @@ func TestSoakPowerLoss(t *testing.T) {
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		rounds = soakRounds(t)
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := filepath.Join(t.TempDir(), "store")
 	lost := uint64(0)

@@ -4,8 +4,8 @@ package rockskv_test
 
 import (
 	"testing"
-	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
@@ -54,7 +54,7 @@ func TestContractOfTwo(t *testing.T) {
 // options; what else the suite checks does not depend on them.
 func TestContractWithoutLog(t *testing.T) {
 	t.Parallel()
-	kvtest.RunSeed(t, factory(&rockskv.Options{Durability: rockskv.None}), uint64(time.Now().UnixNano()))
+	kvtest.RunSeed(t, factory(&rockskv.Options{Durability: rockskv.None}), chance.Seed(t))
 }
 
 func TestReopen(t *testing.T) {

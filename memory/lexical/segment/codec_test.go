@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/bitset"
 )
@@ -216,8 +217,7 @@ func randomSegment(rng *rand.Rand, terms int) (names []string, postings map[stri
 }
 
 func TestChunksHoldWhatWasWritten(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range 20 {
 		names, postings := randomSegment(rng, 1+rng.IntN(400))

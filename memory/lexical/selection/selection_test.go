@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
@@ -209,7 +210,7 @@ func (f *forest) leaf() (selection.Filter, func(int) bool) {
 }
 
 func TestSelectAgreesWithPlainReading(t *testing.T) {
-	seed := rand.Uint64()
+	seed := chance.Seed(t)
 	f := &forest{Rand: rand.New(rand.NewPCG(seed, 2))}
 	for range 150 {
 		s := shelf{facts: segment.Facts{Create: 1, Event: f.Int64N(5), Tier: uint8(1 + f.IntN(4)), Importance: float64(f.IntN(6)) / 5}}

@@ -17,6 +17,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 const (
@@ -42,8 +44,7 @@ const (
 func TestSoakAgents(t *testing.T) {
 	t.Parallel()
 	rounds := soakRoundsOr(t, agentsSoakRounds)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := newAgentsSoak(t)
 	for round := range rounds {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 )
@@ -31,8 +32,7 @@ func TestAuditTamperedSoak(t *testing.T) {
 	if rounds := soakRoundsOr(t, 0); rounds > 0 {
 		calls, bits, tails = rounds*tamperedCalls, rounds*tamperedBits, rounds*tamperedTails
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	dir := t.TempDir()
 	w := tampered{t, filepath.Join(dir, "store"), filepath.Join(dir, "server.log")}

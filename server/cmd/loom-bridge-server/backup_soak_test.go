@@ -21,6 +21,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -172,8 +173,7 @@ func saveFor(ctx context.Context, p *process, agent string) (saves int) {
 func TestSoakBackup(t *testing.T) {
 	t.Parallel()
 	binary, rounds := mustBuild(t), soakRoundsOr(t, 2)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	dir, copies := places(t)
 	type span struct{ first, last int } // of the states
 	memory, during, loaded, served, records := &backedUp{}, map[string]span{}, 0, 0, 0

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -54,8 +55,7 @@ var harms = map[string]func(random *rand.Rand, data []byte) []byte{
 func TestSoakDamage(t *testing.T) {
 	t.Parallel()
 	rounds := soakRoundsOr(t, 0)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	d := &damageSoak{binary: mustBuild(t), random: rand.New(rand.NewPCG(seed, 0))}
 	d.makeVictims(t, rounds > 0)
 	for _, v := range d.victims {

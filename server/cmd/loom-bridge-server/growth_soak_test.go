@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -176,8 +177,7 @@ func TestSoakGrowth(t *testing.T) {
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		saves, limit = growthSoakSaves, growthSoakLimit
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	dir := t.TempDir()
 	c := MustStartChild(t, dir, "--duplicates=reinforce")
 	g := &growth{

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -50,8 +51,7 @@ func TestSoakMemory(t *testing.T) {
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		kills = memorySoakPerRound * soakRoundsOr(t, 0)
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := &memorySoak{binary: mustBuild(t), data: filepath.Join(t.TempDir(), "store"), workspace: t.TempDir()}
 	for i := range memorySoakWriters {

@@ -19,6 +19,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -38,8 +39,7 @@ const (
 // in part, in any order, or not at all. The server starts again, and all that was
 // acknowledged is there.
 func TestSoakPowerLoss(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	p := &powerSoak{
 		soak:   soak{binary: mustBuild(t), data: filepath.Join(t.TempDir(), "store"), workspace: t.TempDir()},
 		random: rand.New(rand.NewPCG(seed, 0)), results: map[string]uint64{},

@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -126,8 +127,7 @@ func TestSoakRecordsExport(t *testing.T) {
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		records = movedSoakRecords
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	owners := []owner{{}, {user: "ann"}, {space: "team"}}
 	model := mustHashing(t)
 	servers := []*process{

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 )
@@ -349,8 +350,7 @@ func TestWatchRecords(t *testing.T) {
 	if os.Getenv("LOOM_SOAK_ROUNDS") != "" {
 		kills, each = 20*soakRoundsOr(t, 1), 500
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	dir, made := t.TempDir(), 0
 	c := &follower{records: make(map[string]*loombridgev1.Record)}
 	for round := range kills + 1 {

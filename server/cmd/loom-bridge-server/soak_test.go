@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -40,8 +41,7 @@ const (
 func TestKillNine(t *testing.T) {
 	t.Parallel()
 	rounds := soakRoundsOr(t, soakRounds)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	s := &soak{binary: mustBuild(t), data: filepath.Join(t.TempDir(), "store"), workspace: t.TempDir()}
 	for i := range soakWriters {

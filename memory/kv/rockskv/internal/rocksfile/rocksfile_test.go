@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/rocksfile"
@@ -162,8 +163,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	whole := func(name string, read func() (int64, error)) func() error {
 		end, err := read()
