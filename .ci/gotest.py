@@ -59,9 +59,8 @@ def main(arguments: list[str]) -> int:
         flags = [argument for argument in arguments if not argument.startswith("./")]
         again = [again_passes(flags, package, test) for package, test in unsure]
         status = 0 if all(again) else status
-    for key, said in outcome.failed.items():
-        if status:
-            print(said, end="")
+    if status:
+        print("".join(outcome.failed.values()), end="")
     text = table(outcome.wall, cpu)
     TABLE.parent.mkdir(exist_ok=True)
     TABLE.write_text(text)
