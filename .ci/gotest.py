@@ -87,15 +87,11 @@ def run(arguments: list[str], cpu: dict[str, float]) -> Outcome:
 
 def alone(outcome: Outcome) -> list[Key]:
     """Return the tests that may be flaky, none if something else failed or too many did."""
-    tests = {
-        (package, test.partition("/")[0]) for package, test in outcome.failed if test
-    }
+    tests = {(package, test.partition("/")[0]) for package, test in outcome.failed if test}
     known = {package for package, _ in tests}
     whole = {package for package, test in outcome.failed if not test}
     stopped = {package for package, _ in outcome.unended}
-    return (
-        sorted(tests) if whole <= known and not stopped and len(tests) <= FLAKY else []
-    )
+    return sorted(tests) if whole <= known and not stopped and len(tests) <= FLAKY else []
 
 
 def again_passes(flags: list[str], package: str, test: str) -> bool:
@@ -128,28 +124,19 @@ def measure(go: int, cpu: dict[str, float], ended: threading.Event) -> None:
                 if process not in packages:
                     # go starts tests where they lie and says so; some of them move on.
                     variables = dict(
-                        v.partition("=")[::2]
-                        for v in text_of(folder / "environ").split("\0")
+                        v.partition("=")[::2] for v in text_of(folder / "environ").split("\0")
                     )
                     test = text_of(folder / "cmdline").split("\0")[0].endswith(".test")
-                    packages[process] = (
-                        name_of(variables.get("PWD", "")) if test else ""
-                    )
+                    packages[process] = name_of(variables.get("PWD", "")) if test else ""
                 # Behind the name in brackets: utime, stime, cutime and cstime.
                 ticks = text_of(folder / "stat").rpartition(")")[2].split()[11:15]
                 if packages[process] and ticks:
-                    cpu[packages[process]] = sum(map(int, ticks)) / os.sysconf(
-                        "SC_CLK_TCK"
-                    )
+                    cpu[packages[process]] = sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def name_of(place: str) -> str:
     """Return the package that lies in a folder, empty for one elsewhere."""
-    return (
-        MODULE + str(Path(place).relative_to(ROOT))
-        if Path(place).is_relative_to(ROOT)
-        else ""
-    )
+    return MODULE + str(Path(place).relative_to(ROOT)) if Path(place).is_relative_to(ROOT) else ""
 
 
 def text_of(path: Path) -> str:
@@ -185,9 +172,7 @@ def follow(lines: Iterable[str]) -> Outcome:
             left = [one for one in running if not key[1] and one[0] == key[0]]
             running.difference_update(left)
             outcome.unended.update(left)
-            ended = [
-                one for one in said if one == key or (not key[1] and one[0] == key[0])
-            ]
+            ended = [one for one in said if one == key or (not key[1] and one[0] == key[0])]
             text = "".join(part for one in ended for part in said.pop(one))
             if action == "fail":
                 outcome.failed[key] = text
@@ -208,9 +193,7 @@ def table(wall: Times, cpu: dict[str, float]) -> str:
     rows.append("           wall s  test")
     tests = [key for key in wall if key[0] in cpu and key[1] and "/" not in key[1]]
     for package, test in sorted(tests, key=lambda key: -wall[key])[:TESTS]:
-        rows.append(
-            f"         {wall[package, test]:8.1f}  {package.removeprefix(MODULE)} {test}"
-        )
+        rows.append(f"         {wall[package, test]:8.1f}  {package.removeprefix(MODULE)} {test}")
     return "\n".join(rows) + "\n"
 
 

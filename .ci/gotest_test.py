@@ -29,9 +29,7 @@ def events(**tests: str) -> str:
     rows: list[dict[str, object]] = []
     for test, end in tests.items():
         rows.append({"Action": "run", "Test": test})
-        rows.append(
-            {"Action": "output", "Test": test, "Output": f"{test} says {end}\n"}
-        )
+        rows.append({"Action": "output", "Test": test, "Output": f"{test} says {end}\n"})
         if end != "hang":
             rows.append({"Action": end, "Test": test, "Elapsed": 1})
     bad = set(tests.values()) - {"pass"}
@@ -54,9 +52,7 @@ class GoTest(unittest.TestCase):
             go.chmod(0o700)
             with (
                 mock.patch.dict(os.environ, GO=str(go)),
-                mock.patch.multiple(
-                    gotest, TABLE=folder / "table", UNSURE=folder / "flaky"
-                ),
+                mock.patch.multiple(gotest, TABLE=folder / "table", UNSURE=folder / "flaky"),
                 contextlib.redirect_stdout(io.StringIO()),
             ):
                 status = gotest.main(["-short", "./..."])
@@ -69,9 +65,7 @@ class GoTest(unittest.TestCase):
 
     def test_flaky(self) -> None:
         """One fails and passes again: green, and it is named with what it said."""
-        status, report, calls = self.outcome(
-            events(A="fail", B="pass"), events(A="pass")
-        )
+        status, report, calls = self.outcome(events(A="fail", B="pass"), events(A="pass"))
         self.assertEqual(0, status)
         self.assertIn("FLAKY, mend it: memory A\n  | A says fail", report)
         self.assertEqual(f"test -json -short -count 3 -run ^A$ {PACKAGE}", calls[1])
@@ -93,9 +87,7 @@ class GoTest(unittest.TestCase):
         """A package does not build."""
         said = json.dumps({"Package": PACKAGE, "Action": "fail", "Elapsed": 0}) + "\n"
         self.assertEqual((1, "", 1), self.counted(said, events(A="pass")))
-        self.assertEqual(
-            (1, "", 1), self.counted(events(A="fail").replace("memory", "kv") + said)
-        )
+        self.assertEqual((1, "", 1), self.counted(events(A="fail").replace("memory", "kv") + said))
 
     def counted(self, *runs: str) -> tuple[int, str, int]:
         """Return the status, the report and how often go ran."""
