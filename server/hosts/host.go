@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -20,8 +21,12 @@ const (
 	User    = "user"
 )
 
-// ErrUnknown: the host or the scope does not exist.
-var ErrUnknown = errors.New("hosts: unknown")
+var (
+	// ErrUnknown: the host or the scope does not exist.
+	ErrUnknown = errors.New("hosts: unknown")
+	// ErrNoProject: no installation has written into a folder, or into one above it.
+	ErrNoProject = errors.New("hosts: no project")
+)
 
 // Places are the folders that files are written in.
 type Places struct {
@@ -60,6 +65,36 @@ var events = map[string][]string{
 	"codex":       {"SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop"},
 	"cursor":      {"sessionStart", "beforeSubmitPrompt", "postToolUse", "postToolUseFailure", "preCompact", "afterAgentResponse", "stop"},
 	"vscode":      {"SessionStart", "UserPromptSubmit", "PostToolUse", "PreCompact", "Stop"},
+}
+
+// ProjectFlag is the flag of the server's commands for hosts that says whose project they
+// work in, so that they look for it by ProjectOf.
+const ProjectFlag = "project-of"
+
+// ProjectOf is the project of a host that works in a folder: that folder or the nearest above
+// it whose file of the host has the server. A file that can't be read as what it should be
+// counts as none. Without any it is ErrNoProject.
+func ProjectOf(host, folder string) (string, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	for at := folder; ; at = filepath.Dir(at) {
+		all, err := Install{Host: host, Scope: Project, Places: Places{Project: at}, Program: []string{""}}.files()
+		if err != nil {
+			return "", err
+		}
+		servers := all[0]
+		text, _, err := Change{base: servers.base, name: servers.path}.read()
+		if err == nil {
+			if rest, err := servers.edits[0].take(text); err == nil && !bytes.Equal(rest, text) {
+				return at, nil
+			}
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%w: neither %s nor a folder above it has the server in %s; `mcp install %s` writes it", ErrNoProject, folder, servers.path, host)
+		}
+	}
 }
 
 // Names are the hosts there are.
@@ -108,10 +143,10 @@ func (i Install) claudeCode() []file {
 }
 
 func (i Install) codex() []file {
-	// Codex starts servers where it was started itself, which may be a folder of the
-	// project: the project is named.
+	// Codex starts servers where its session works, which may be a folder of the project, and
+	// has no name for the project itself.
 	if i.Scope == Project {
-		i.Arguments = append(i.inProject(i.Places.Project), i.Arguments...)
+		i.Arguments = append([]string{"--" + ProjectFlag, i.Host}, i.Arguments...)
 	}
 	servers := file{i.Places.Project, ".codex/config.toml", []edit{tomlServer{slices.Concat(i.Program, []string{"mcp"}, i.Arguments), i.Variables}}}
 	hooks := file{i.Places.Project, ".codex/hooks.json", i.nestedHooks()}

@@ -343,6 +343,34 @@ func TestUserScope(t *testing.T) {
 	}
 }
 
+// The project of a host is found from any folder of it, and nothing of the machine stands in
+// its files; what is no file of the host, or is a user's own, is no project.
+func TestProjectOf(t *testing.T) {
+	for _, host := range hosts.Names() {
+		places, kept := folders(t)
+		deep := filepath.Join(places.Project, "src", "deep")
+		write(t, filepath.Join(deep, "file"), "")
+		write(t, filepath.Join(places.Project, "src", files[host][0]), "{ model")
+		if _, err := hosts.ProjectOf(host, deep); !errors.Is(err, hosts.ErrNoProject) || !strings.Contains(err.Error(), "mcp install "+host) {
+			t.Errorf("%s: before: %v", host, err)
+		}
+		apply(t, hosts.Install{Host: host, Scope: hosts.Project, Places: places, Program: []string{"uvx", "loombridge-server"}}, kept)
+		for _, folder := range []string{deep, places.Project} {
+			if got, err := hosts.ProjectOf(host, folder); err != nil || got != places.Project {
+				t.Errorf("%s: of %s: %q, %v", host, folder, got, err)
+			}
+		}
+		for _, name := range files[host] {
+			if text := tree(t, places.Project)[name]; strings.Contains(text, places.Project) {
+				t.Errorf("%s: %s has the path of the project: %s", host, name, text)
+			}
+		}
+	}
+	if _, err := hosts.ProjectOf("emacs", "."); !errors.Is(err, hosts.ErrUnknown) {
+		t.Errorf("a host that does not exist: %v", err)
+	}
+}
+
 // Whatever an installation writes gives commands to a host: no tool may write it, neither in
 // the project nor in a workspace that is somebody's home.
 func TestWhatIsWrittenIsKeptFromTools(t *testing.T) {

@@ -7,9 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/pelletier/go-toml/v2"
 
 	"github.com/loom-bridge/loom-bridge/server/hosts"
 )
@@ -156,5 +160,65 @@ func TestInstallForATeam(t *testing.T) {
 				t.Errorf("the hooks are %s", hooks)
 			}
 		})
+	}
+}
+
+// What is written for Codex names no folder of this machine, and its server and its hooks
+// have the store of the project wherever in it they are started.
+func TestInstallForCodexAnywhere(t *testing.T) {
+	t.Parallel()
+	project, runtime := t.TempDir(), t.TempDir()
+	binary := copyAlone(t)
+	env := []string{asServer + "=1", "HOME=" + project, "PATH=" + filepath.Dir(binary), "XDG_RUNTIME_DIR=" + runtime}
+	install := exec.CommandContext(t.Context(), binary, "mcp", "install", "codex", "--yes")
+	install.Dir, install.Env = project, env
+	if said, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	text, err := os.ReadFile(filepath.Join(project, ".codex", "config.toml"))
+	must(t, err)
+	var written struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+		} `toml:"mcp_servers"`
+	}
+	must(t, toml.Unmarshal(text, &written))
+	hooks, err := os.ReadFile(filepath.Join(project, ".codex", "hooks.json"))
+	must(t, err)
+	server := written.Servers["loom-bridge"]
+	if server.Command != "loom-bridge-server" || strings.Contains(string(text)+string(hooks), project) {
+		t.Fatalf("written: %s and %s", text, hooks)
+	}
+
+	deep := filepath.Join(project, "src", "deep")
+	must(t, os.MkdirAll(deep, 0o755))
+	command := exec.Command(binary, server.Args...)
+	command.Dir, command.Env = deep, env
+	session, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, nil).Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
+	must(t, err)
+	t.Cleanup(func() { _ = session.Close() })
+	codex := host{t, session}
+	codex.works("memory_save", object{"text": "saved from a folder of the project"}, nil)
+
+	line := regexp.MustCompile(`"command": "(.* codex SessionStart.*)"`).FindStringSubmatch(string(hooks))
+	hook := exec.CommandContext(t.Context(), "/bin/sh", "-c", line[1])
+	hook.Dir, hook.Env = t.TempDir(), env
+	hook.Stdin = strings.NewReader(`{"session_id":"s","hook_event_name":"SessionStart","source":"startup","cwd":"` + deep + `"}`)
+	if said, err := hook.CombinedOutput(); err != nil || !strings.Contains(string(said), "saved from a folder") {
+		t.Errorf("the hook: %v: %s", err, said)
+	}
+	must(t, session.Close())
+	if _, err := os.Stat(filepath.Join(project, ".loom", "store", "LOOM-FORMAT")); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(deep); err != nil || len(left) != 0 {
+		t.Errorf("where it was started there is %v, %v", left, err)
+	}
+
+	elsewhere := exec.CommandContext(t.Context(), binary, server.Args...)
+	elsewhere.Dir, elsewhere.Env = t.TempDir(), env
+	if said, err := elsewhere.CombinedOutput(); err == nil || !strings.Contains(string(said), "mcp install codex") {
+		t.Errorf("outside of the project: %v: %s", err, said)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/socket"
+	"github.com/loom-bridge/loom-bridge/server/hosts"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 )
 
@@ -52,6 +54,7 @@ type shim struct {
 	stderr io.Writer
 
 	agent, session, authority string
+	projectOf                 string // a host; empty: the folder that the command works in is the project
 }
 
 // flags gives a command the flags of a server, and the flag for the host's identity.
@@ -59,6 +62,7 @@ func (s *shim) flags(command *cobra.Command) {
 	command.Flags().AddFlagSet(configFlags())
 	command.Flags().StringVar(&s.agent, "agent", mcp.DefaultAgent, "`id` of who the host acts as")
 	command.Flags().StringVar(&s.session, "session", mcp.DefaultSession, "`id` of the session of its calls")
+	command.Flags().StringVar(&s.projectOf, hosts.ProjectFlag, "", "`host` whose project this is: the nearest folder, here or above, in which mcp install wrote for it")
 	command.Flags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server on --addr is spoken to over TLS")
 }
 
@@ -68,6 +72,11 @@ func (s *shim) configure(cmd *cobra.Command, project string) (err error) {
 		return err
 	}
 	s.config.StoreWait = takeoverTime
+	if s.projectOf != "" {
+		if project, err = hosts.ProjectOf(s.projectOf, cmp.Or(project, ".")); err != nil {
+			return err
+		}
+	}
 	if project != "" {
 		s.config = s.config.inProject(project)
 	}

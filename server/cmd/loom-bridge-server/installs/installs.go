@@ -33,7 +33,8 @@ and other keys stay as they are. Arguments after -- go to the server: -- --agent
 
 The command that is written is ` + "`uvx loombridge-server` or `npx -y loom-bridge`" + ` if this program is
 from that package and uvx or npx is on the PATH, and works on every machine of a team. Otherwise
-it is the program's name or, where the PATH has another or none, its path.
+it is the program's name or, where the PATH has another or none, its path. No file of a project
+names its folder: Codex's server looks for it, from where Codex works upwards (--project-of).
 
 A host reads it when it starts. Claude Code asks before it uses servers of a project; Codex
 runs hooks once they are trusted (/hooks), and reads a project's files in trusted ones only.`
