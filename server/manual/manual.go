@@ -27,8 +27,15 @@ import (
 // Path begins the address of every page.
 const Path = "/docs/"
 
-// policy lets a page have the style of this server and nothing else.
-const policy = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// policy lets a page have the style and the pictures of this server and nothing else; drawing
+// lets a picture have its own style.
+const (
+	policy  = "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	drawing = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+)
+
+// pictures are the types of files that pages show.
+var pictures = map[string]string{".svg": "image/svg+xml", ".png": "image/png"}
 
 // page is one entry of the list of all.
 type page struct{ Title, Name string }
@@ -40,7 +47,9 @@ var index = []struct {
 }{
 	{"Start", []page{
 		{"Loom Bridge", "README.md"},
+		{"Concepts", "server/docs/concepts.md"},
 		{"Running a server", "server/docs/running.md"},
+		{"Moving here", "server/docs/migrating.md"},
 		{"Examples", "clients/python/examples/README.md"},
 		{"What is new", "CHANGELOG.md"},
 	}},
@@ -93,7 +102,7 @@ var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.Table),
 )
 
-// ServeHTTP answers with a page.
+// ServeHTTP answers with a page, or with a picture of one.
 func ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, Path)
 	if name == "" {
@@ -103,6 +112,12 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	source, err := loombridge.Pages.ReadFile(name)
 	if err != nil {
 		web.Refuse(w, r, http.StatusNotFound, "path", "is no page; "+Path+" leads to the first")
+		return
+	}
+	if kind := pictures[path.Ext(name)]; kind != "" {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Content-Security-Policy", drawing)
+		_, _ = w.Write(source) // who does not read it has left
 		return
 	}
 	known := parser.NewContext()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,13 +21,16 @@ var elsewhere = []string{"/docs", "/docs/style.css", "/console/"}
 
 var (
 	linked = regexp.MustCompile(` href="([^"]*)"`)
+	shown  = regexp.MustCompile(`<img src="([^"]*)" alt="([^"]*)"`)
 	named  = regexp.MustCompile(` id="([^"]*)"`)
 )
 
 // Who begins at the first page reaches every page of the tree by links, each link leads to a page
-// and a heading that are there, and nothing comes from elsewhere.
+// and a heading that are there, each picture is there and is told in words, and nothing comes from
+// elsewhere.
 func TestEveryLinkLeads(t *testing.T) {
 	pages, from := map[string]string{}, map[string]string{manual.Path + "README.md": ""}
+	pictures := map[string]bool{}
 	type target struct{ from, page, heading string }
 	var targets []target
 	for len(from) > len(pages) {
@@ -42,14 +46,17 @@ func TestEveryLinkLeads(t *testing.T) {
 				t.Errorf("%s, which %s links to: %d", address, from[address], answer.Code)
 				continue
 			}
-			for _, foreign := range []string{"<script", "style=", "src="} {
-				if strings.Contains(page, foreign) {
-					t.Errorf("%s has %q", address, foreign)
-				}
-			}
 			base, err := url.Parse(address)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, found := range shown.FindAllStringSubmatch(page, -1) {
+				pictures[mustPicture(t, base, found[1], found[2])] = true
+			}
+			for _, foreign := range []string{"<script", "style=", "src="} {
+				if strings.Contains(shown.ReplaceAllString(page, ""), foreign) {
+					t.Errorf("%s has %q", address, foreign)
+				}
 			}
 			for _, found := range linked.FindAllStringSubmatch(page, -1) {
 				to, err := base.Parse(html.UnescapeString(found[1]))
@@ -81,6 +88,12 @@ func TestEveryLinkLeads(t *testing.T) {
 		if err != nil || entry.IsDir() {
 			return err
 		}
+		if path.Ext(name) != ".md" {
+			if !pictures[manual.Path+name] {
+				t.Errorf("no page shows %s", name)
+			}
+			return nil
+		}
 		all++
 		if !strings.Contains(pages[manual.Path+"README.md"], `href="`+manual.Path+name+`"`) {
 			t.Errorf("the list of all pages lacks %s", name)
@@ -90,5 +103,24 @@ func TestEveryLinkLeads(t *testing.T) {
 	if err != nil || all < 20 {
 		t.Errorf("%d pages: %v", all, err)
 	}
-	t.Logf("%d pages, %d links", all, len(targets))
+	t.Logf("%d pages, %d links, %d pictures", all, len(targets), len(pictures))
+}
+
+// mustPicture gets a picture of a page, which has words in its place, and returns its address.
+func mustPicture(t *testing.T, page *url.URL, source, words string) string {
+	t.Helper()
+	to, err := page.Parse(html.UnescapeString(source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := httptest.NewRecorder()
+	manual.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, to.Path, nil))
+	header := answer.Header()
+	if to.Host != "" || answer.Code != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "image/") || len(words) < 20 {
+		t.Errorf("%s shows %s, %q: %d, %s", page, source, words, answer.Code, header.Get("Content-Type"))
+	}
+	if rules := header.Get("Content-Security-Policy"); !strings.Contains(rules, "default-src 'none'") || strings.Contains(rules, "script-src") {
+		t.Errorf("%s may do what %q lets it", source, rules)
+	}
+	return to.Path
 }

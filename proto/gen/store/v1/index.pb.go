@@ -3,6 +3,79 @@
 // Numbers are final: a field may be added, none changes its meaning or its number. An absent
 // field is zero or empty; readers skip numbers that they do not know. A field with explicit
 // presence is written even when it is zero: times, and some others.
+//
+// Pieces that are packed in a form of their own, all rebuilt from the records:
+//
+// Terms. A term is a field byte and a text, at most 100 bytes together:
+//
+// | field | text | postings carry |
+// |---|---|---|
+// | `w` | a word, as package `analysis` makes it from text, author and date of the event | frequencies |
+// | `t` `n` `k` `s` `a` `o` | tag, key, kind, session, author, origin (`user`, `agent`, `tool`, `web`) | nothing |
+// | `r` | review (`held`, `approved`, `rejected`), of records that have one | nothing |
+// | `m` | metadata: path, kind, value | nothing |
+// | `i` | id of the import that it came with | nothing |
+// | `u` | field 60 of the record, with its sign bit flipped (be64) | nothing |
+// | `b` | field 30 of the record, the agent that saved it, of records that have one | nothing |
+//
+// A text of 100 bytes or more is replaced by FF and the first 16 bytes of its SHA-256. A metadata
+// path is the escaped text of each name; whenever it grows beyond 64 bytes it is replaced by 00 02
+// and the first 16 bytes of its SHA-256. The kind is one byte: F8 text, F9 number, FA bool; FB,
+// FC, FD the same in an array at the path; FE the path of an object or array, with the value
+// `many` if the array has elements that are no terms. A number is written as its significant
+// digits without zeros at either end, `e`, and the power of ten (`-25e-1` for -2.50), or `0`. A
+// metadata term that would be too long is cut and ends in FF and the first 16 bytes of the SHA-256
+// of its value.
+//
+// Frequency of a word: uvarint twice the body frequency, plus one if the word stands in the header
+// (author, date); then, if so, uvarint the header frequency.
+//
+// Terms, in any order: size (uvarint) of field and text, field, text, and the frequency of a word.
+//
+// Columns: position 0 of the first block is empty, as there is no ordinal 0. A deleted document
+// has zeros, or its place.
+//
+// Deleted set: format, then 1 and the steps from one ordinal to the next as uvarints, the first
+// from -1, counted from the chunk's first ordinal; or 2 and a bit for each ordinal, in words of
+// eight bytes, lowest byte and bit first. Count of a session: format, number.
+//
+// Chunk: format, then blocks in the order of their terms, then of ordinals:
+//
+//     shared, size (uvarints), suffix      the term: so much of the one before, and so many bytes
+//     count (uvarint)                      postings in the block, 1 to 256
+//     first (uvarint)                      first ordinal minus the segment's first
+//     frequency                            only if count is 1, and of words
+//     span, largest, bytes (uvarints)      only if count is more: last minus first ordinal, the largest
+//                                          sum of a word's frequencies or 0, size of what follows
+//     frequency of the first posting, then for each other one: step (uvarint) to its ordinal, frequency
+//
+// The first block of a chunk shares nothing. A chunk ends after 2 KiB, in segments of 4 MiB and
+// more after 8 KiB, with the block that reaches it.
+//
+// Directory: format, number of chunks, and the first term of each as shared, size, suffix. Ids:
+// format, then each id with its size before it; position 0 of the first block is empty.
+//
+// To turn a vector: divide it by its length, fill it up with zeros to a multiple of 64, and do
+// three times: flip, mix the first numbers, as many as the largest power of two that fits; and, if
+// that is not all, flip, mix the last as many. To flip: of each run of 64 numbers take the next 64
+// bits of splitmix64, whose state starts at 6c6f6f6d62726964 (hex), the lowest first, and change
+// the sign where the bit is 1. To mix: the Walsh-Hadamard transform, divided by the square root of
+// the number of numbers.
+//
+// Centre: format (uvarint), largest standard deviation of an estimate, then the mean of the
+// block's turned vectors, all IEEE 754 singles, lowest byte first.
+//
+// Codes: format, number of vectors n (uvarints), then n ordinals (4 bytes), n offsets and n
+// factors (singles), n codes of 8-byte words, all lowest byte first. With r the turned vector
+// minus the centre: bit j of the code is 1 where r's number j is positive, the offset is r times
+// the centre, the factor is the square of r's length divided by the sum of its numbers without
+// their signs.
+//
+// Fine codes: format, number of vectors n (uvarints), then n steps (singles, lowest byte first),
+// then n codes of a byte for each number of r. The step is the largest number of r without its
+// sign, divided by 127; the byte is how many steps the number is, to the nearest, plus 128. They
+// stand in the order of the block's ordinals. Where vectors are long, packing puts only so many
+// into a block that their fine codes take no more than 1,024,000 bytes.
 
 // Code generated by protoc-gen-go. DO NOT EDIT.
 // versions:
