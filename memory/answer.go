@@ -55,8 +55,6 @@ type Through struct {
 type TextPart struct {
 	// Passages are stretches of the text, in their order: one at least.
 	Passages []passage.Passage
-	// Tokens is how many tokens the whole text has.
-	Tokens int
 }
 
 // Explanation says how a score came about.
@@ -272,7 +270,7 @@ func (a *asking) keep(result *Answer, parts []passage.Excerpt) {
 		receipt.Tokens += part.Tokens
 		if !part.Whole {
 			receipt.InPart++
-			hit.Part = &TextPart{Passages: part.Passages, Tokens: a.countTokens(hit.Record.Text)}
+			hit.Part = &TextPart{Passages: part.Passages}
 		}
 		if hit.Through != nil {
 			receipt.Related++

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/loom-bridge/loom-bridge/context/assemble/past"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
 )
@@ -112,9 +111,6 @@ const (
 	KindRecords = "records"
 	// KindShared are records and versions of them that an agent saved into the memory of others.
 	KindShared = "shared_records"
-	// KindUnmarked are prompts that go because nothing reports whether they show a person's
-	// memory.
-	KindUnmarked = past.KindUnmarked
 )
 
 // kinds counts an entry that goes or changes.

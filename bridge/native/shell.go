@@ -23,8 +23,6 @@ import (
 const (
 	// MaxShellTimeout bounds the timeout that a call may ask for.
 	MaxShellTimeout = 10 * time.Minute
-	// MaxArguments bounds the arguments of one command.
-	MaxArguments = 4096
 	// maxStderrBytes bounds what is kept of stderr: its beginning and its end.
 	maxStderrBytes = 128 << 10
 	// maxCommandBytes bounds what an error repeats of a command.

@@ -124,7 +124,7 @@ func (l *Local) try(ctx context.Context, c Confinement) (inner.Report, error) {
 	spec.Check.IPC, _ = os.Readlink("/proc/self/ns/ipc")
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	report, _, err := l.run(ctx, spec, nil, Streams{}, 1)
+	report, err := l.run(ctx, spec, nil, Streams{}, 1)
 	switch {
 	case err != nil:
 		report.Error = err.Error()

@@ -60,7 +60,7 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (RunOutcome, 
 		return RunOutcome{}, err
 	}
 	defer out.close()
-	report, usage, err := l.run(ctx, spec, out, streams, policy.Limits.Output)
+	report, err := l.run(ctx, spec, out, streams, policy.Limits.Output)
 	if err != nil {
 		return RunOutcome{}, err
 	}
@@ -70,7 +70,7 @@ func (l *Local) Run(ctx context.Context, job Job, streams Streams) (RunOutcome, 
 	if report.Error != "" {
 		return RunOutcome{}, fmt.Errorf("sandbox: %s", report.Error)
 	}
-	o := RunOutcome{Exit: report.Exit, Signal: report.Signal, Limit: report.Limit, Refused: report.Refused, Usage: usage, Confinement: c}
+	o := RunOutcome{Exit: report.Exit, Signal: report.Signal, Limit: report.Limit, Refused: report.Refused, Confinement: c}
 	for _, f := range report.Made {
 		o.Made = append(o.Made, Folder{f.Dev, f.Ino, f.Born})
 	}
@@ -186,18 +186,18 @@ func (l *Local) discard(place string) {
 }
 
 // run starts the first stage, feeds it, and waits until all is over.
-func (l *Local) run(ctx context.Context, spec inner.Spec, way *outward, streams Streams, most int64) (inner.Report, Usage, error) {
+func (l *Local) run(ctx context.Context, spec inner.Spec, way *outward, streams Streams, most int64) (inner.Report, error) {
 	if err := ctx.Err(); err != nil {
-		return inner.Report{}, Usage{}, err
+		return inner.Report{}, err
 	}
 	helper, err := l.helper()
 	if err != nil {
-		return inner.Report{}, Usage{}, err
+		return inner.Report{}, err
 	}
 	spec.Input = streams.Stdin != nil
 	p, err := l.begun(spec, helper)
 	if err != nil {
-		return inner.Report{}, Usage{}, err
+		return inner.Report{}, err
 	}
 	var pumps sync.WaitGroup
 	out := &output{left: most, over: p.cancel}
@@ -217,20 +217,20 @@ func (l *Local) run(ctx context.Context, spec inner.Spec, way *outward, streams 
 	pumps.Wait()
 	p.close()
 	if ctx.Err() != nil {
-		return report, Usage{}, ctx.Err()
+		return report, ctx.Err()
 	}
 	if out.failed() != nil {
-		return report, Usage{}, out.failed()
+		return report, out.failed()
 	}
 	select {
 	case <-l.stop:
-		return report, Usage{}, ErrClosed
+		return report, ErrClosed
 	default:
 	}
 	if out.exceeded.Load() {
 		report.Limit, err = limitOutput, nil
 	}
-	return report, Usage{User: report.User, System: report.System, MaxRSS: report.MaxRSS, Output: most - out.remaining()}, err
+	return report, err
 }
 
 // output counts and passes on what a program writes.
@@ -304,12 +304,6 @@ func (o *output) pass(p []byte, to io.Writer) {
 		o.mu.Unlock()
 		o.over()
 	}
-}
-
-func (o *output) remaining() int64 {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.left
 }
 
 func (o *output) failed() error {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -100,17 +99,8 @@ type RunOutcome struct {
 	Refused []string
 	// Made are the folders of repositories that it has made in the workspace.
 	Made []Folder
-	// Usage is what the run took.
-	Usage Usage
 	// Confinement is how it was confined.
 	Confinement Confinement
-}
-
-// Usage is what a run took.
-type Usage struct {
-	User, System time.Duration
-	MaxRSS       int64 // bytes, of its largest process
-	Output       int64 // bytes that it wrote to stdout and stderr
 }
 
 // Confinement says how a job is confined.

@@ -51,9 +51,8 @@ func (c *collection) sweepOrphans(ctx context.Context) error {
 
 // orphan is a stored chunk that no manifest names.
 type orphan struct {
-	key  []byte
-	size int64
-	age  time.Duration
+	key []byte
+	age time.Duration
 }
 
 // usedChunks returns the hashes of all chunks that manifests name, sorted. Only
@@ -108,7 +107,7 @@ func (c *collection) unusedChunks(ctx context.Context, used [][sha256.Size]byte)
 }
 
 func (c *collection) orphan(key, frame []byte) orphan {
-	o := orphan{key: key, size: int64(len(frame)), age: orphanAge}
+	o := orphan{key: key, age: orphanAge}
 	if len(frame) >= frameHeader { // else it is unreadable
 		o.age = frameAge(frame, c.store.now())
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -231,11 +230,6 @@ func (s *supervisor) account(state unix.WaitStatus) {
 		s.report.Exit = state.ExitStatus()
 	case state.Signaled():
 		s.report.Signal = int(state.Signal())
-	}
-	var used unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &used); err == nil {
-		s.report.User, s.report.System = time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano())
-		s.report.MaxRSS = used.Maxrss << 10
 	}
 	if s.report.Signal == int(unix.SIGXCPU) {
 		s.exceed(LimitCPU)

@@ -150,10 +150,6 @@ type Report struct {
 	Signal  int  `json:"signal,omitempty"`
 	// Limit is the limit that ended the run; empty for none.
 	Limit string `json:"limit,omitempty"`
-	// User, System and MaxRSS are what the run took.
-	User   time.Duration `json:"user"`
-	System time.Duration `json:"system"`
-	MaxRSS int64         `json:"max_rss"`
 	// Refused are the protected names that the tool was kept from, the first of them.
 	Refused []string `json:"refused,omitempty"`
 	// Made are folders of repositories that it has made, as in Spec.Own.

@@ -30,8 +30,6 @@ const Hosts = "127.0.0.1:11434,127.0.0.1:8080,127.0.0.1:3000"
 
 // Server is one that was found.
 type Server struct {
-	// Kind is Ollama or TEI.
-	Kind string
 	// BaseURL is what /embeddings is added to.
 	BaseURL string
 	// Model is its model.
@@ -65,16 +63,16 @@ func Find(ctx context.Context, hosts string) (Server, bool) {
 		return http.ErrUseLastResponse
 	}}
 	for host := range strings.SplitSeq(hosts, ",") {
-		for _, ask := range []func(context.Context, *http.Client, string) (string, string){ollama, tei} {
-			if kind, model := ask(ctx, client, host); model != "" {
-				return Server{Kind: kind, BaseURL: "http://" + host + "/v1", Model: model}, true
+		for _, ask := range []func(context.Context, *http.Client, string) string{ollama, tei} {
+			if model := ask(ctx, client, host); model != "" {
+				return Server{BaseURL: "http://" + host + "/v1", Model: model}, true
 			}
 		}
 	}
 	return Server{}, false
 }
 
-func ollama(ctx context.Context, client *http.Client, host string) (kind, model string) {
+func ollama(ctx context.Context, client *http.Client, host string) string {
 	var answer struct {
 		Models []struct {
 			Name    string
@@ -82,30 +80,30 @@ func ollama(ctx context.Context, client *http.Client, host string) (kind, model 
 		}
 	}
 	if get(ctx, client, host, "/api/tags", &answer) != nil {
-		return "", ""
+		return ""
 	}
 	for _, m := range answer.Models {
 		if strings.Contains(m.Details.Family, "bert") {
-			return "Ollama", m.Name
+			return m.Name
 		}
 		for _, part := range names {
 			if strings.Contains(strings.ToLower(m.Name), part) {
-				return "Ollama", m.Name
+				return m.Name
 			}
 		}
 	}
-	return "", ""
+	return ""
 }
 
-func tei(ctx context.Context, client *http.Client, host string) (kind, model string) {
+func tei(ctx context.Context, client *http.Client, host string) string {
 	var answer struct {
 		ModelID   string                     `json:"model_id"`
 		ModelType map[string]json.RawMessage `json:"model_type"`
 	}
 	if get(ctx, client, host, "/info", &answer) != nil || answer.ModelType["embedding"] == nil {
-		return "", ""
+		return ""
 	}
-	return "TEI", answer.ModelID
+	return answer.ModelID
 }
 
 func get(ctx context.Context, client *http.Client, host, path string, into any) (err error) {

@@ -85,12 +85,9 @@ type Entry struct {
 type Trigger struct {
 	// TaskTypes are kinds of tasks; none is any.
 	TaskTypes []string `json:"task_types,omitempty"`
-	// Complexity is from and to; absent is DefaultComplexity.
+	// Complexity is from and to.
 	Complexity *[2]float64 `json:"complexity_range,omitempty"`
 }
-
-// DefaultComplexity is the range of entries that give none.
-var DefaultComplexity = [2]float64{4, 8}
 
 // Strategy is how to go about it.
 type Strategy struct {
