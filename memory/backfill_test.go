@@ -15,11 +15,9 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/embedtest"
-	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
-	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
@@ -126,24 +124,6 @@ func TestPoisonedTextsOfAServer(t *testing.T) {
 	})
 }
 
-// An embedder that refuses everything is set up wrongly: its records go on
-// waiting, so that they get their vectors once that is mended.
-func TestEmbedderSetUpWrongly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := &tripping{meanings: meanings{space: "meanings/1"}, word: "", error: &embed.StatusError{Code: http.StatusBadRequest}}
-		r := MustVectorRig(t, e)
-		r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
-		time.Sleep(time.Hour)
-		r.MustWaiting(t, 1)
-		if asked := e.asked.Load(); asked > 500 {
-			t.Errorf("asked %d times in an hour", asked)
-		}
-		e.sound.Store(true)
-		time.Sleep(2 * time.Minute)
-		r.MustWaiting(t, 0)
-	})
-}
-
 // Vectors of another dimension in the embedder's own space, whoever put them
 // there, leave the scope with its words, and cost no request each save.
 func TestEmbedderOfAnotherDimension(t *testing.T) {
@@ -174,58 +154,4 @@ func TestEmbedderOfAnotherDimension(t *testing.T) {
 			}
 		}
 	})
-}
-
-// More scopes than the list of work has room for all get their vectors.
-func TestBackfillOfManyScopes(t *testing.T) {
-	const scopes = 4096 + 200
-	synctest.Test(t, func(t *testing.T) {
-		e := &meanings{space: "meanings/1", wait: make(chan struct{})}
-		r := MustVectorRig(t, e)
-		for i := range scopes {
-			r.MustSaveFor(t, fmt.Sprint("owner ", i), record.Record{Text: "The puppy barks"})
-		}
-		close(e.wait)
-		synctest.Wait()
-		for i := range scopes {
-			if n, err := r.WaitingForVectors(t.Context(), kv.AgentScope("default", fmt.Sprint("owner ", i))); n != 0 || err != nil {
-				t.Fatalf("scope %d: %d records wait, %v", i, n, err)
-			}
-		}
-	})
-}
-
-// A store that fails for a while delays the vectors of what was saved, and of what an earlier
-// process left, and loses none of them.
-func TestVectorsAfterAStoreThatFailed(t *testing.T) {
-	for name, failing := range map[string]kvtest.FailurePlan{
-		"a read":       {Read: 1},
-		"a later read": {Read: 3},
-		"all reads":    {Read: 1, Repeat: true},
-		"a commit":     {Commit: 1},
-		"all commits":  {Commit: 1, Repeat: true},
-	} {
-		for _, restarted := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", restarted ", restarted), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					e := &tripping{meanings: meanings{space: "meanings/1"}, word: "", error: &embed.StatusError{Code: http.StatusServiceUnavailable}}
-					engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
-					r := MustRig(t, engine)
-					r.opts.Embedder = e
-					r.Reopen()
-					r.MustSave(t, record.Record{ID: "dog", Text: "The puppy barks"})
-					synctest.Wait()
-					e.sound.Store(true)
-					engine.Replan(failing)
-					if restarted {
-						r.Reopen()
-					}
-					time.Sleep(10 * time.Minute)
-					engine.Replan(kvtest.FailurePlan{})
-					time.Sleep(10 * time.Minute)
-					r.MustWaiting(t, 0)
-				})
-			})
-		}
-	}
 }

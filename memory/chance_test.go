@@ -2,7 +2,6 @@ package memory_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -50,16 +49,8 @@ func TestVectorsByChance(t *testing.T) {
 	var words, both recall
 	for _, sample := range MustReadLocomo(t)[:2] {
 		scope, known := kv.AgentScope("default", sample.ID), make(map[string]bool)
-		for n := 1; ; n++ {
+		for n, turns := range sample.MustSessions(t) {
 			id := fmt.Sprintf("session_%d", n)
-			raw, ok := sample.Conversation[id]
-			if !ok {
-				break
-			}
-			var turns []locomoTurn
-			if err := json.Unmarshal(raw, &turns); err != nil {
-				t.Fatal(err)
-			}
 			var text strings.Builder
 			for _, turn := range turns {
 				known[turn.ID] = true

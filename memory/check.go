@@ -94,7 +94,7 @@ func (s *Store) checkView(ctx context.Context, view kv.Reader, scope kv.Scope) (
 	if err := feed.Check(ctx, view, scope, found.Add); err != nil {
 		return found, err
 	}
-	return found, s.checkVectors(ctx, view, scope, ordinals, found.Add)
+	return found, s.embeddings.Check(ctx, view, scope, ordinals, found.Add)
 }
 
 // readOrdinals returns the ordinal of each record by id.

@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/embeddings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
@@ -149,8 +150,8 @@ func TestHangingEmbedder(t *testing.T) {
 		}
 		result := r.MustQuery(t, question.Question{Text: "puppy"})
 		mustEqual(t, "hits", []string{"dog"}, ids(result))
-		if took := time.Since(began); took != memory.DefaultEmbedTimeout {
-			t.Errorf("query took %v, want %v", took, memory.DefaultEmbedTimeout)
+		if took := time.Since(began); took != embeddings.DefaultTimeout {
+			t.Errorf("query took %v, want %v", took, embeddings.DefaultTimeout)
 		}
 		if len(result.Receipt.Degraded) == 0 {
 			t.Error("the receipt does not say that the embedder failed")

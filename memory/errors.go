@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/loom-bridge/loom-bridge/memory/embeddings"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -25,7 +26,9 @@ var (
 	// expected; *VersionError says which it has. Nothing was changed.
 	ErrVersionConflict = errors.New("memory: record has another version")
 	// ErrNoEmbedder: the query needs vectors and there is no embedder.
-	ErrNoEmbedder = errors.New("memory: no embedder is set up: start the server with --embedder-url, or bring the vectors yourself")
+	ErrNoEmbedder = embeddings.ErrNone
+	// ErrEmbedder: the embedder failed, and the query asked for vectors only.
+	ErrEmbedder = embeddings.ErrFailed
 	// ErrClosed: the store is closed.
 	ErrClosed = errors.New("memory: store is closed")
 )

@@ -17,11 +17,12 @@ func (s *Store) SaveBatch(ctx context.Context, scope kv.Scope, rs []record.Recor
 
 // VectorSpaces returns the embedding spaces of a scope.
 func (s *Store) VectorSpaces(ctx context.Context, scope kv.Scope) ([]vector.Space, error) {
-	return s.embeddings.index.Spaces(ctx, s.engine, scope)
+	spaces, _, err := s.embeddings.Stats(ctx, s.engine, scope)
+	return spaces, err
 }
 
 // WaitingForVectors returns how many records of a scope wait for the embedder.
 func (s *Store) WaitingForVectors(ctx context.Context, scope kv.Scope) (int, error) {
-	_, n, err := s.vectorStats(ctx, s.engine, scope)
+	_, n, err := s.embeddings.Stats(ctx, s.engine, scope)
 	return n, err
 }

@@ -180,7 +180,7 @@ func (r *reading) run(ctx context.Context, vectors bool) error {
 			if err := readRelations(ctx, view, r.scope, time.Time{}, records...); err != nil || !vectors {
 				return err
 			}
-			return r.store.readVectors(ctx, view, r.scope, records...)
+			return r.store.embeddings.Complete(ctx, view, r.scope, records...)
 		}, followed(r.scope)...)
 	})
 }

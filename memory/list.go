@@ -198,7 +198,7 @@ func (s *Store) list(ctx context.Context, view kv.Reader, l listing) (Page, erro
 		page.NextPageToken = l.token(places[read-1].place)
 	}
 	if l.WithVectors {
-		err = s.readVectors(ctx, view, l.scope, pointers(page.Records)...)
+		err = s.embeddings.Complete(ctx, view, l.scope, pointers(page.Records)...)
 	}
 	return page, err
 }

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"regexp"
 	"slices"
@@ -113,16 +114,8 @@ func (r *locomoRun) log(t *testing.T) {
 func MustSaveLocomo(tb testing.TB, store *memory.Store, sample locomoSample) (scope kv.Scope, ids map[string]bool) {
 	tb.Helper()
 	scope, ids = kv.AgentScope("default", sample.ID), make(map[string]bool)
-	for n := 1; ; n++ {
+	for n, turns := range sample.MustSessions(tb) {
 		session := fmt.Sprintf("session_%d", n)
-		var turns []locomoTurn
-		raw, ok := sample.Conversation[session]
-		if !ok {
-			return scope, ids
-		}
-		if err := json.Unmarshal(raw, &turns); err != nil {
-			tb.Fatal(err)
-		}
 		var date string
 		if err := json.Unmarshal(sample.Conversation[session+"_date_time"], &date); err != nil {
 			tb.Fatal(err)
@@ -140,6 +133,26 @@ func MustSaveLocomo(tb testing.TB, store *memory.Store, sample locomoSample) (sc
 			record := record.Record{ID: turn.ID, Text: text, Author: turn.Speaker, SessionID: session, EventTime: at}
 			if _, err := store.Save(tb.Context(), scope, record, ""); err != nil {
 				tb.Fatal(err)
+			}
+		}
+	}
+	return scope, ids
+}
+
+// MustSessions are the turns of each session of a conversation, by its number.
+func (s locomoSample) MustSessions(tb testing.TB) iter.Seq2[int, []locomoTurn] {
+	return func(yield func(int, []locomoTurn) bool) {
+		for n := 1; ; n++ {
+			raw, ok := s.Conversation[fmt.Sprintf("session_%d", n)]
+			if !ok {
+				return
+			}
+			var turns []locomoTurn
+			if err := json.Unmarshal(raw, &turns); err != nil {
+				tb.Fatal(err)
+			}
+			if !yield(n, turns) {
+				return
 			}
 		}
 	}

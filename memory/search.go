@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/access"
+	"github.com/loom-bridge/loom-bridge/memory/embeddings"
 	"github.com/loom-bridge/loom-bridge/memory/filter"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -21,13 +22,12 @@ import (
 
 // What a receipt can say is missing.
 const (
-	degradedNoEmbedder = "no embedder, words only"
-	degradedNoWords    = "no words to search for in the query"
-	degradedCut        = "only the first 256 words of the query were searched"
-	degradedGone       = "as of an earlier moment: records deleted, erased or expired since can't be shown"
-	degradedAccesses   = "accesses are not counted by this server, or not known as of an earlier moment: access_weight was passed over"
-	degradedRelations  = "as of an earlier moment: relations that have ended since may be missing, a record has had too many of them"
-	degradedThen       = "as of an earlier moment: what has changed since was searched by words, as earlier versions have no vectors"
+	degradedNoWords   = "no words to search for in the query"
+	degradedCut       = "only the first 256 words of the query were searched"
+	degradedGone      = "as of an earlier moment: records deleted, erased or expired since can't be shown"
+	degradedAccesses  = "accesses are not counted by this server, or not known as of an earlier moment: access_weight was passed over"
+	degradedRelations = "as of an earlier moment: relations that have ended since may be missing, a record has had too many of them"
+	degradedThen      = "as of an earlier moment: what has changed since was searched by words, as earlier versions have no vectors"
 )
 
 // vectorCandidates is how many records of a scope the vectors propose: many
@@ -98,7 +98,7 @@ type asking struct {
 	scopes   []kv.Scope
 	query    question.Question
 	filter   filter.Expression
-	vectors  queryVectors
+	vectors  embeddings.Query
 	asked    rank.Query
 	options  selection.Options
 	degraded []string
@@ -122,19 +122,19 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	if a.filter, err = filter.Parse(q.Filter); err != nil {
 		return nil, err
 	}
-	if a.vectors, err = s.queryVectors(ctx, q); err != nil {
+	if a.vectors, err = s.embeddings.Query(ctx, q); err != nil {
 		return nil, err
 	}
-	a.degraded = a.vectors.degraded
+	a.degraded = a.vectors.Degraded
 	now := s.now()
 	tiers, _ := tierBits(q.Tiers) // checked before
 	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tiers, Archived: q.Archived}
 	var whole bool
 	a.asked, whole = q.Read(s.analyzer, now)
 	a.asked.Near = s.vectorWeight
-	if a.vectors.optional {
+	if a.vectors.Optional {
 		a.asked.Changes = func(ctx context.Context) func([]float32) float64 {
-			if axes := s.embeddings.axesOf(ctx); axes != nil && axes.Past.Of(a.vectors.vector) < asksForPast {
+			if axes := s.embeddings.Axes(ctx); axes != nil && axes.Past.Of(a.vectors.Vector) < asksForPast {
 				return axes.Change.Of
 			}
 			return nil
@@ -209,8 +209,8 @@ func (a *asking) search(ctx context.Context, view kv.Reader, sequence uint64) (A
 	if err != nil {
 		return Answer{}, err
 	}
-	if a.vectors.given && result.Receipt.Records > 0 && len(result.Receipt.EmbeddingSpaces) == 0 {
-		result.Receipt.Degraded = append(slices.Clip(result.Receipt.Degraded), degradedNoVectors)
+	if a.vectors.Given && result.Receipt.Records > 0 && len(result.Receipt.EmbeddingSpaces) == 0 {
+		result.Receipt.Degraded = append(slices.Clip(result.Receipt.Degraded), embeddings.DegradedNoVectors)
 	}
 	found, hits, err := a.find(ctx, searched, &result.Receipt)
 	if err != nil {
@@ -324,15 +324,15 @@ func (a *asking) open(ctx context.Context, view kv.Reader, receipt *Receipt) (*s
 		}
 		if len(part.Vectors) > 0 {
 			part.ReadVectors = func(ctx context.Context, ordinals []uint32) ([][]float32, error) {
-				return a.embeddings.index.Vectors(ctx, view, scope, a.vectors.space, ordinals)
+				return a.embeddings.Vectors(ctx, view, scope, a.vectors.Space, ordinals)
 			}
 			var seen []rank.VectorHit // by the ranking before, which is likely to ask the same
 			like, least := a.vectors, 0
 			part.Nearest = func(ctx context.Context, v []float32, k int) (hits []rank.VectorHit, err error) {
-				if k == least && slices.Equal(v, like.vector) {
+				if k == least && slices.Equal(v, like.Vector) {
 					return seen, nil
 				}
-				like.vector, least = v, k
+				like.Vector, least = v, k
 				seen, err = a.findVectors(ctx, view, scope, like, selection, k, receipt)
 				return seen, err
 			}
@@ -383,10 +383,10 @@ func (a *asking) addThen(ctx context.Context, scope kv.Scope, then *past.Index, 
 }
 
 // findVectors returns the k documents of a scope whose vectors are nearest.
-func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, v queryVectors, selection *selection.Selection, k int, receipt *Receipt) ([]rank.VectorHit, error) {
-	found, counts, err := a.vectorHits(ctx, view, scope, v, selection, k)
-	if counts.Mismatch && !slices.Contains(receipt.Degraded, degradedDimension) {
-		receipt.Degraded = append(slices.Clip(receipt.Degraded), degradedDimension)
+func (a *asking) findVectors(ctx context.Context, view kv.Reader, scope kv.Scope, v embeddings.Query, selection *selection.Selection, k int, receipt *Receipt) ([]rank.VectorHit, error) {
+	found, counts, err := a.embeddings.Hits(ctx, view, scope, v, selection, k)
+	if counts.Mismatch && !slices.Contains(receipt.Degraded, embeddings.DegradedDimension) {
+		receipt.Degraded = append(slices.Clip(receipt.Degraded), embeddings.DegradedDimension)
 	}
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -550,7 +550,7 @@ func (a *asking) completeVectors(ctx context.Context, view kv.Getter, hits []Hit
 				records = append(records, &hits[i].Record)
 			}
 		}
-		if err := a.readVectors(ctx, view, scope, records...); err != nil {
+		if err := a.embeddings.Complete(ctx, view, scope, records...); err != nil {
 			return err
 		}
 	}

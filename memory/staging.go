@@ -47,7 +47,7 @@ func (s *Staging) Refs() []kv.Ref { return []kv.Ref{recordsRef(s.scope), lexical
 
 // Blind are refs that it writes without reading; often none.
 func (s *Staging) Blind() []kv.Ref {
-	blind := append(s.store.vectorBlind(s.scope), s.also...)
+	blind := append(s.store.embeddings.Blind(s.scope), s.also...)
 	if s.expires {
 		blind = append(blind, expiryList.Ref(s.scope))
 	}
@@ -100,7 +100,7 @@ func (s *Staging) Do(ctx context.Context, commit func() error) error {
 // Done reports that the commit has succeeded, so that its background
 // work goes on. It makes the caller wait only when that has fallen far behind.
 func (s *Staging) Done(ctx context.Context) {
-	s.store.embeddings.saved(s.scope)
+	s.store.embeddings.Saved(s.scope)
 	s.store.bell.Ring(s.scope)
 	s.store.packer.Saved(ctx, s.scope, s.statistics)
 }
@@ -289,14 +289,14 @@ func (e *edit) write(ctx context.Context, w write) error {
 func (e *edit) writeVector(ctx context.Context, w write) error {
 	switch {
 	case w.before == nil:
-		return e.store.stageVector(ctx, e.tx, e.scope, *w.record)
+		return e.store.embeddings.Stage(ctx, e.tx, e.scope, *w.record)
 	case w.keepVector && len(w.before.Embedding) == 0: // else an older version put it into the record
-		return e.store.moveVector(ctx, e.tx, e.scope, *w.before, *w.record)
+		return e.store.embeddings.Move(ctx, e.tx, e.scope, *w.before, *w.record)
 	}
-	if err := e.store.dropVector(ctx, e.tx, e.scope, *w.before); err != nil {
+	if err := e.store.embeddings.Drop(ctx, e.tx, e.scope, *w.before); err != nil {
 		return err
 	}
-	return e.store.stageVector(ctx, e.tx, e.scope, *w.record)
+	return e.store.embeddings.Stage(ctx, e.tx, e.scope, *w.record)
 }
 
 // remove takes a record off the disk with all that belongs to it.
@@ -344,7 +344,7 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 	if err := e.dropRelations(ctx, r); err != nil {
 		return err
 	}
-	return e.store.dropVector(ctx, e.tx, e.scope, *r)
+	return e.store.embeddings.Drop(ctx, e.tx, e.scope, *r)
 }
 
 // heal takes r, which goes, out of the chain of records that replaced each other: what r

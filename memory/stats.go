@@ -62,7 +62,7 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 	if err != nil {
 		return Stats{}, err
 	}
-	spaces, pending, err := s.vectorStats(ctx, view, scope)
+	spaces, pending, err := s.embeddings.Stats(ctx, view, scope)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -73,7 +73,7 @@ func (s *Store) readStats(ctx context.Context, view kv.Snapshot, scope kv.Scope)
 		Tail:          counts.Tail(),
 		Segments:      segments,
 		Spaces:        spaces,
-		EmbedderSpace: s.EmbedderSpace(),
+		EmbedderSpace: s.embeddings.Space(),
 		Pending:       int64(pending),
 		IndexSequence: view.Sequences()[0],
 	}, nil
@@ -220,18 +220,10 @@ func (s *Store) Totals(ctx context.Context) (Totals, error) {
 		}
 		totals.Records += int64(counts.Documents)
 	}
-	waiting, err := waitingScopes(ctx, s.engine)
+	pending, err := s.embeddings.Pending(ctx, MaxPendingCounted)
 	if err != nil {
 		return Totals{}, wrap("memory: totals", err)
 	}
-	for _, scope := range waiting {
-		marks, err := readWaiting(ctx, s.engine, scope, int(MaxPendingCounted-totals.Pending))
-		if err != nil {
-			return Totals{}, wrap("memory: totals", err)
-		}
-		if totals.Pending += int64(len(marks)); totals.Pending >= MaxPendingCounted {
-			break
-		}
-	}
+	totals.Pending = int64(pending)
 	return totals, nil
 }

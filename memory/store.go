@@ -32,6 +32,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/access"
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/embed"
+	"github.com/loom-bridge/loom-bridge/memory/embeddings"
 	"github.com/loom-bridge/loom-bridge/memory/feed"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
@@ -108,7 +109,7 @@ type Options struct {
 	// meanwhile. Default nil: nothing is called.
 	Idle func(ctx context.Context) (resume func())
 	// EmbedTimeout bounds how long a query waits for its vector. Default
-	// DefaultEmbedTimeout.
+	// embeddings.DefaultTimeout.
 	EmbedTimeout time.Duration
 }
 
@@ -155,7 +156,7 @@ type Store struct {
 	index       *lexical.Index
 	ids         *ulid.LockedMonotonicReader
 	packer      *packing.Packer
-	embeddings  *embeddings
+	embeddings  *embeddings.Embeddings
 	slider      *slider
 	accesses    *access.Recorder // nil where they are not counted
 	remembered  remembered
@@ -198,7 +199,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		index:        index,
 		ids:          &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 		packer:       packing.New(index, engine, writer, leases, o.Logger, o.PackAfter),
-		embeddings:   newEmbeddings(engine, writer, leases, &o),
+		embeddings:   embeddings.New(engine, writer, leases, embeddings.Options{Embedder: o.Embedder, Timeout: o.EmbedTimeout, Idle: o.Idle, Logger: o.Logger}),
 		slider:       &slider{queue: make(chan slide, maxSliding), waiting: make(map[slide]struct{})},
 		remembered:   newRemembered(maxRememberedBytes),
 		countTokens:  o.CountTokens,
@@ -245,7 +246,7 @@ func (s *Store) Close() error {
 	s.stop()
 	s.running.Wait()
 	s.accesses.Close()
-	s.embeddings.close()
+	s.embeddings.Close()
 	s.packer.Close()
 	if err := s.leases.Close(); err != nil {
 		s.logger.Warn("memory: leases not given back, they run out", "error", err)
@@ -342,7 +343,7 @@ func (s *Store) read(ctx context.Context, scope kv.Scope, ask Reading, restored 
 		if err := readRelations(ctx, view, scope, at, &r); err != nil {
 			return err
 		}
-		return s.readVectors(ctx, view, scope, &r)
+		return s.embeddings.Complete(ctx, view, scope, &r)
 	})
 	return r, err
 }

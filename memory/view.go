@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory/embeddings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
@@ -345,7 +346,7 @@ func (v View) queryScopes(ctx context.Context, scopes []kv.Scope, q question.Que
 		for i := range answer.Hits {
 			records[i] = &answer.Hits[i].Record
 		}
-		return answer, append(records, restoring(restores)), then && !slices.Contains(answer.Receipt.Degraded, degradedEmbedder), err
+		return answer, append(records, restoring(restores)), then && !slices.Contains(answer.Receipt.Degraded, embeddings.DegradedFailed), err
 	})
 	answer.Hits = slices.Clone(answer.Hits)
 	return answer, err

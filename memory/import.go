@@ -1,7 +1,7 @@
 package memory
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,171 +11,16 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/left"
 	"github.com/loom-bridge/loom-bridge/memory/record"
-	"github.com/loom-bridge/loom-bridge/memory/relations"
 	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
 
 const (
-	// maxVersionsBytes bounds the earlier versions that are exported of one record, the
-	// newest, so that record and versions can be imported in one commit.
-	maxVersionsBytes = 6 << 20
-	// exportTime ends a page of an export early: what each of its records has besides is read
-	// one by one, all on one snapshot.
-	exportTime = kv.SnapshotLife / 5
 	// MaxImportBytes bounds the lines of one Import, but for a single record, which is
 	// taken with its versions whatever they take.
 	MaxImportBytes = 4 << 20
 	// maxImported bounds the lines of one record with its versions.
 	maxImported = maxVersionsBytes + 2*record.MaxLineBytes
 )
-
-// Export calls do with every record of a scope as a line (record.Line), in the order of
-// creation. It includes all tiers and superseded, archived and unreviewed records, but not
-// expired ones. Earlier versions of a record come before it, oldest first. The export of an
-// unchanged memory is the same each time, byte for byte, also after an Import elsewhere. In
-// a changing memory each record is as of some moment during the call, and records saved
-// meanwhile may be missing. It extends no expiry.
-//
-// The lines belong to do, whose errors end the export.
-func (s *Store) Export(ctx context.Context, scope kv.Scope, do func(lines [][]byte) error) error {
-	l := Listing{PageSize: MaxPageSize, Tiers: []int{1, 2, 3, 4}, WithVectors: true}
-	for {
-		asked, err := s.checkListing(scope, l)
-		if err != nil {
-			return err
-		}
-		var lines [][]byte
-		err = s.current(ctx, scope, func() error {
-			return s.view(ctx, func(view kv.Snapshot) (err error) {
-				lines, l.PageToken, err = s.exportPage(ctx, view, asked)
-				return err
-			})
-		})
-		if err != nil {
-			return wrap("memory: export", err)
-		}
-		if len(lines) > 0 {
-			if err := do(lines); err != nil {
-				return err
-			}
-		}
-		if l.PageToken == "" {
-			return nil
-		}
-	}
-}
-
-// exportPage returns the lines of a page, of fewer records where they have long versions or
-// are read slowly.
-func (s *Store) exportPage(ctx context.Context, view kv.Snapshot, l listing) (lines [][]byte, next string, err error) {
-	reader, err := s.index.Open(ctx, view, l.scope)
-	if err != nil {
-		return nil, "", err
-	}
-	page, err := s.list(ctx, view, l)
-	if err != nil {
-		return nil, "", err
-	}
-	size, begun := 0, time.Now()
-	for i, r := range page.Records {
-		if i > 0 && (size > maxPageBytes || time.Since(begun) > exportTime) {
-			return lines, l.token(reader.Place(page.Records[i-1].Document.Ordinal)), nil
-		}
-		added, err := s.exported(ctx, view, l.scope, r)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, line := range added {
-			size += len(line)
-		}
-		lines = append(lines, added...)
-	}
-	return lines, page.NextPageToken, nil
-}
-
-// exported returns the lines of a record.
-func (s *Store) exported(ctx context.Context, view kv.Reader, scope kv.Scope, r record.Record) (lines [][]byte, err error) {
-	if first, end := r.KeptVersions(); end > first {
-		size := 0
-		for pair, err := range view.Scan(ctx, kv.Records, s.keptVersions(scope, r)) {
-			if err != nil {
-				return nil, err
-			}
-			if size += len(pair.Value); size > maxVersionsBytes {
-				break
-			}
-			earlier, err := record.Decode(pair.Value)
-			if err != nil {
-				return nil, err
-			}
-			earlier.Embedding, earlier.EmbeddingSpace = nil, ""
-			line, err := record.Line{Record: earlier, Earlier: true}.Encode()
-			if err != nil {
-				return nil, err
-			}
-			lines = append(lines, line)
-		}
-		slices.Reverse(lines)
-	}
-	of := record.Line{Record: r}
-	if r.Key != "" && r.SupersededBy != "" {
-		holder, err := view.Get(ctx, kv.Records, record.NameKey(scope, r.Key))
-		if err != nil {
-			return nil, err
-		}
-		of.KeyGone = string(holder[0]) != r.ID
-	}
-	if r.Related {
-		if of.Relations, err = s.relatedBefore(ctx, view, scope, r); err != nil {
-			return nil, err
-		}
-		if of.Forgotten, err = relations.Forgotten(ctx, view, scope, r.ID); err != nil {
-			return nil, err
-		}
-	}
-	line, err := of.Encode()
-	return append(lines, line), err
-}
-
-// relatedBefore returns the relations of a record with earlier records, including ended
-// ones. A relation is on the line of the later record, so that an import finds both.
-// Relations with expired records are left out like those records.
-func (s *Store) relatedBefore(ctx context.Context, view kv.Reader, scope kv.Scope, r record.Record) (before []record.Relation, err error) {
-	all, _, err := relations.Of(ctx, view, scope, r.ID, relations.Selection{})
-	if err != nil {
-		return nil, err
-	}
-	ended, err := relations.Ended(ctx, view, scope, r.ID, relations.Selection{})
-	if err != nil {
-		return nil, err
-	}
-	all = append(all, ended...)
-	now, own := s.now(), placeOf(r)
-	for chunk := range slices.Chunk(all, readAtOnce) {
-		keys := make([][]byte, len(chunk))
-		for i, one := range chunk {
-			other := one.To
-			if other == r.ID {
-				other = one.From
-			}
-			keys[i] = record.Key(scope, other)
-		}
-		err := record.Each(ctx, view, keys, func(i int, other *record.Record, _ int) error {
-			if other != nil && !other.ExpiredAt(now) && placeOf(*other) < own {
-				before = append(before, chunk[i])
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	slices.SortFunc(before, record.CompareRelations)
-	return before, relations.Complete(ctx, view, scope, before)
-}
-
-// placeOf is where a record stands in the order of arrival.
-func placeOf(r record.Record) uint32 { return cmp.Or(r.Document.Place, r.Document.Ordinal) }
 
 // Imported says the outcome of the records of an Import.
 type Imported struct {
@@ -633,4 +478,84 @@ func (t *transferring) name(ctx context.Context, e *edit, r *record.Record) erro
 	e.tx.Put(kv.Records, name, []byte(r.ID))
 	delete(t.before, string(name))
 	return nil
+}
+
+// there reports whether the record is there already.
+func (t *transferring) there(ctx context.Context, e *edit, i int) (bool, error) {
+	one := t.all[i]
+	stored, err := t.get(ctx, e, record.Key(t.scope, one.record.ID))
+	if err != nil || stored == nil {
+		return false, err
+	}
+	old, err := record.Decode(stored)
+	if err != nil {
+		return false, err
+	}
+	if old.ExpiredAt(t.now) {
+		t.changed = true
+		return false, e.remove(ctx, &old)
+	}
+	if one.undated { // a line of somebody's own hand came at another time then
+		one.record.CreateTime = old.CreateTime
+	}
+	same, err := sameLine(old, one.record)
+	if err == nil && !same && old.Writer == writer.Import {
+		same, err = t.sameButHealed(ctx, e, old, one.record)
+	}
+	switch {
+	case err != nil:
+		return false, err
+	case same:
+		t.counts.Unchanged++
+	case t.Skip:
+		t.counts.Skipped++
+		t.skipped[i] = true
+	default:
+		return false, &ExistsError{"id", old.ID, old.ID}
+	}
+	return true, nil
+}
+
+// sameButHealed is sameLine for a record that lost those next to it in its chain: what it
+// superseded, or was superseded by, is there no longer.
+func (t *transferring) sameButHealed(ctx context.Context, e *edit, old, r record.Record) (bool, error) {
+	for _, link := range []struct{ was, is *string }{{&r.Supersedes, &old.Supersedes}, {&r.SupersededBy, &old.SupersededBy}} {
+		if *link.was == *link.is || *link.was == "" {
+			continue
+		}
+		other, _, err := e.read(ctx, *link.was)
+		if err != nil || other != nil {
+			return false, err
+		}
+		*link.was = *link.is
+	}
+	if old.SupersededBy == r.SupersededBy {
+		r.SupersededTime = old.SupersededTime
+	}
+	return sameLine(old, r)
+}
+
+// sameLine reports whether two records are the same but for their vectors, of which the one
+// that is there may have more than it came with, and for what the store did to it: held it
+// for review, archived it, asked somebody here whether it may instruct.
+func sameLine(a, b record.Record) (bool, error) {
+	b.SavedBy = a.SavedBy
+	// It may have been held, or reviewed since: here, or by somebody whose word does not count.
+	approval := func(r record.Review) bool { return r == 0 || r == record.ReviewApproved }
+	if a.Review != 0 && b.Review == 0 || a.Writer == writer.Import && approval(a.Review) && approval(b.Review) {
+		b.Review = a.Review
+	}
+	if a.Archived && !b.Archived { // the limit of the memory may have done so
+		b.Archived, b.ArchiveTime = a.Archived, a.ArchiveTime
+	}
+	var texts [2][]byte
+	for i, r := range []record.Record{a, b} {
+		r.Embedding, r.EmbeddingSpace = nil, ""
+		text, err := record.Line{Record: r}.Encode()
+		if err != nil {
+			return false, err
+		}
+		texts[i] = text
+	}
+	return bytes.Equal(texts[0], texts[1]), nil
 }

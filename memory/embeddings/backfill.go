@@ -1,11 +1,9 @@
-package memory
+package embeddings
 
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -49,7 +47,7 @@ var errTextRefused = errors.New("memory: the embedder fails at the text, and at 
 // backfill makes the vectors of records that were saved without one. What is
 // missing stands in the store, so that a restart goes on where it stopped.
 type backfill struct {
-	*embeddings
+	*Embeddings
 	scopes *packing.Waiting
 
 	// Only the goroutine that works touches the fields below.
@@ -136,19 +134,19 @@ func passing(err error) bool {
 		errors.Is(err, embed.ErrAnswer) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func (e *embeddings) report(ctx context.Context, work string, err error) {
+func (e *Embeddings) report(ctx context.Context, work string, err error) {
 	if ctx.Err() == nil {
 		e.logger.WarnContext(ctx, "memory vectors: background work failed", "work", work, "error", err)
 	}
 }
 
-// embedClaim names the lease of the process that makes vectors of a scope's records.
-func embedClaim(scope kv.Scope) lease.Name { return lease.Scope(scope, "embed") }
+// claim names the lease of the process that makes vectors of a scope's records.
+func claim(scope kv.Scope) lease.Name { return lease.Scope(scope, "embed") }
 
 // step gives vectors to some records that wait, while no other process does, and says
 // whether there may be more.
 func (b *backfill) step(ctx context.Context, scope kv.Scope) (more bool, err error) {
-	claim := embedClaim(scope)
+	claim := claim(scope)
 	first, err := readWaiting(ctx, b.engine, scope, 1)
 	if err != nil {
 		return false, err
@@ -184,14 +182,14 @@ func (b *backfill) stepHeld(ctx context.Context, scope kv.Scope) (more bool, err
 	if err := b.store(ctx, scope, marks, vectors); err != nil {
 		return false, err
 	}
-	b.saved(scope)
+	b.Saved(scope)
 	return true, nil
 }
 
 // finish takes a scope off the list, if it stands there, unless a record waits.
 func (b *backfill) finish(ctx context.Context, scope kv.Scope) error {
 	var lists []kv.Ref
-	for _, list := range []kv.Ref{waitingList.Ref(scope), waitingList.WholeRef(scope.Tenant)} {
+	for _, list := range []kv.Ref{List.Ref(scope), List.WholeRef(scope.Tenant)} {
 		entry, err := b.engine.Get(ctx, kv.System, waitingScopeKey(list.Scope, scope))
 		if err != nil {
 			return err
@@ -256,7 +254,7 @@ func beginning(text string, limit int) string {
 
 // embedAll returns a vector for each text that is not empty; nil for one that
 // the embedder refuses.
-func (e *embeddings) embedAll(ctx context.Context, texts []string) ([][]float32, error) {
+func (e *Embeddings) embedAll(ctx context.Context, texts []string) ([][]float32, error) {
 	var asked []string
 	var places []int
 	for i, text := range texts {
@@ -294,7 +292,7 @@ func blamesTexts(err error) bool {
 // probe asks for the vector of a text that no embedder fails at, and returns the
 // error that it was called for if that can't be had either: then the embedder or
 // how it is set up is at fault, and no text.
-func (e *embeddings) probe(ctx context.Context, failure error) error {
+func (e *Embeddings) probe(ctx context.Context, failure error) error {
 	for range probes {
 		_, err := e.embedder.Embed(ctx, []string{probeText})
 		if err == nil {
@@ -310,7 +308,7 @@ func (e *embeddings) probe(ctx context.Context, failure error) error {
 
 // embedEach asks for one text at a time, and for ever shorter beginnings of one
 // that is refused. A text that fails while others don't gets no vector.
-func (e *embeddings) embedEach(ctx context.Context, texts []string) ([][]float32, error) {
+func (e *Embeddings) embedEach(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	for i, text := range texts {
 		v, err := e.embedOne(ctx, text)
@@ -328,7 +326,7 @@ func (e *embeddings) embedEach(ctx context.Context, texts []string) ([][]float32
 }
 
 // embedOne asks for the vector of a text or of its beginning.
-func (e *embeddings) embedOne(ctx context.Context, text string) ([]float32, error) {
+func (e *Embeddings) embedOne(ctx context.Context, text string) ([]float32, error) {
 	for {
 		made, err := e.embedder.Embed(ctx, []string{text})
 		if err == nil {
@@ -342,7 +340,7 @@ func (e *embeddings) embedOne(ctx context.Context, text string) ([]float32, erro
 }
 
 // store commits vectors of records that still wait, and that they wait no more.
-func (e *embeddings) store(ctx context.Context, scope kv.Scope, marks []waiting, vectors [][]float32) error {
+func (e *Embeddings) store(ctx context.Context, scope kv.Scope, marks []waiting, vectors [][]float32) error {
 	return e.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: vector.Refs(scope), Lazy: true, Stage: func(ctx context.Context, tx *kv.Tx) error {
 		for i, mark := range marks {
 			// Whoever gives the record a new number or deletes it takes the mark away.
@@ -362,104 +360,4 @@ func (e *embeddings) store(ctx context.Context, scope kv.Scope, marks []waiting,
 		}
 		return nil
 	}}))
-}
-
-// tagWaiting marks records that wait for a vector; tagWaitingScope, in the
-// system keyspace, the scopes that have such records.
-const (
-	tagWaiting      = 'w'
-	tagWaitingScope = 'e'
-)
-
-func waitingPrefix(scope kv.Scope) []byte { return scope.Key(tagWaiting) }
-
-func waitingKey(scope kv.Scope, ordinal uint32) []byte {
-	return scope.Key(tagWaiting, binary.BigEndian.AppendUint32(nil, ordinal))
-}
-
-// waitingList is the list of scopes that have records waiting.
-const waitingList kv.List = "embeddings"
-
-// waitingScopeKey is the entry of a scope in one of the list's scopes.
-func waitingScopeKey(list, scope kv.Scope) []byte {
-	return list.Key(tagWaitingScope, []byte{byte(scope.Kind)}, []byte(scope.Owner))
-}
-
-// stageWaiting stages that a record waits for a vector.
-func stageWaiting(tx *kv.Tx, scope kv.Scope, r record.Record) {
-	tx.Put(kv.Records, waitingKey(scope, r.Document.Ordinal), []byte(r.ID))
-	tx.Put(kv.System, waitingScopeKey(waitingList.Part(scope), scope), nil)
-}
-
-func isWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, ordinal uint32) (bool, error) {
-	values, err := from.Get(ctx, kv.Records, waitingKey(scope, ordinal))
-	return err == nil && values[0] != nil, err
-}
-
-func dropWaiting(ctx context.Context, tx *kv.Tx, scope kv.Scope, ordinal uint32) error {
-	waits, err := isWaiting(ctx, tx, scope, ordinal)
-	if waits {
-		tx.Delete(kv.Records, waitingKey(scope, ordinal))
-	}
-	return err
-}
-
-// waiting is a record that waits for a vector.
-type waiting struct {
-	ordinal uint32
-	id      string
-}
-
-func decodeWaiting(prefix []byte, pair kv.Pair) (waiting, error) {
-	rest := pair.Key[len(prefix):]
-	if len(rest) != 4 {
-		return waiting{}, fmt.Errorf("%w: mark of a record that waits for a vector", ErrDamaged)
-	}
-	return waiting{binary.BigEndian.Uint32(rest), string(pair.Value)}, nil
-}
-
-// readWaiting returns the first of a scope's records that wait.
-func readWaiting(ctx context.Context, from kv.Getter, scope kv.Scope, limit int) ([]waiting, error) {
-	prefix := waitingPrefix(scope)
-	all := kv.Prefix(prefix)
-	all.Limit = limit
-	var marks []waiting
-	for pair, err := range from.Scan(ctx, kv.Records, all) {
-		if err != nil {
-			return nil, err
-		}
-		mark, err := decodeWaiting(prefix, pair)
-		if err != nil {
-			return nil, err
-		}
-		marks = append(marks, mark)
-	}
-	return marks, nil
-}
-
-// waitingScopes returns the scopes that may have records waiting, each once.
-func waitingScopes(ctx context.Context, from kv.Reader) ([]kv.Scope, error) {
-	var scopes []kv.Scope
-	seen := make(map[kv.Scope]struct{}) // one may stand in a part and in the whole list
-	for list, err := range waitingList.Scopes(ctx, from) {
-		if err != nil {
-			return scopes, err
-		}
-		prefix := list.Key(tagWaitingScope)
-		for pair, err := range from.Scan(ctx, kv.System, kv.Prefix(prefix)) {
-			if err != nil {
-				return scopes, err
-			}
-			rest := pair.Key[len(prefix):]
-			if len(rest) < 2 {
-				return scopes, fmt.Errorf("%w: scope of records that wait for a vector", ErrDamaged)
-			}
-			scope := kv.Scope{Tenant: list.Tenant, Kind: kv.OwnerKind(rest[0]), Owner: string(rest[1:])}
-			if _, known := seen[scope]; !known {
-				seen[scope] = struct{}{}
-				scopes = append(scopes, scope)
-			}
-		}
-	}
-	return scopes, nil
 }

@@ -1,4 +1,11 @@
-package memory
+// Package embeddings keeps the vectors of a store's records: it stages them with their
+// records, has an embedder make those that are missing, in the background, and searches them
+// for a query.
+//
+// A record that waits for a vector has a mark in the store, and its scope stands on a list,
+// so that a restart goes on. Of several processes on one store, the one with the lease of a
+// scope makes its vectors.
+package embeddings
 
 import (
 	"context"
@@ -19,9 +26,21 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 )
 
-// DefaultEmbedTimeout is how long a query waits for its vector before it goes on
+// DefaultTimeout is how long a query waits for its vector before it goes on
 // with words only: an embedder on the same machine takes a tenth of it.
-const DefaultEmbedTimeout = time.Second
+const DefaultTimeout = time.Second
+
+// Options adjusts Embeddings. Nil and zero fields mean the defaults.
+type Options struct {
+	// Embedder makes the vectors. Default: only callers bring any.
+	Embedder embed.Embedder
+	// Timeout bounds how long a query waits for its vector. Default DefaultTimeout.
+	Timeout time.Duration
+	// Idle is called when a query begins to wait, and what it returns when it goes on.
+	Idle func(ctx context.Context) (resume func())
+	// Logger logs failed background work. Default silent.
+	Logger *slog.Logger
+}
 
 const (
 	// vectorsDue is after how many vectors of a scope the background looks whether
@@ -33,12 +52,15 @@ const (
 	commitWorth = vectorsDue / 64
 )
 
-// ErrEmbedder: the embedder failed, and the query asked for vectors only.
-var ErrEmbedder = errors.New("memory: embedder failed")
+var (
+	// ErrFailed: the embedder failed, and the query asked for vectors only.
+	ErrFailed = errors.New("memory: embedder failed")
+	// ErrNone: the query needs vectors and there is no embedder.
+	ErrNone = errors.New("memory: no embedder is set up: start the server with --embedder-url, or bring the vectors yourself")
+)
 
-// embeddings is what a store knows about vectors: where they are kept, who makes
-// them, and who makes missing ones.
-type embeddings struct {
+// Embeddings are the vectors of a store. All methods are safe for concurrent use. Close it.
+type Embeddings struct {
 	index    *vector.Index
 	engine   kv.Engine
 	writer   *kv.Writer
@@ -62,15 +84,15 @@ type embeddings struct {
 	making map[queryKey]chan struct{}
 }
 
-// newEmbeddings begins the background work.
-func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o *Options) *embeddings {
-	e := &embeddings{
+// New begins the background work. The caller closes engine, writer and leases after it.
+func New(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o Options) *Embeddings {
+	e := &Embeddings{
 		index:    vector.New(nil),
 		engine:   engine,
 		writer:   writer,
 		leases:   leases,
 		embedder: o.Embedder,
-		timeout:  o.EmbedTimeout,
+		timeout:  o.Timeout,
 		idle:     o.Idle,
 		logger:   o.Logger,
 		packs:    packing.NewList(),
@@ -80,7 +102,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 		axes:     axes{wanted: make(chan struct{}, 1), known: make(chan struct{})},
 	}
 	if e.timeout <= 0 {
-		e.timeout = DefaultEmbedTimeout
+		e.timeout = DefaultTimeout
 	}
 	if e.idle == nil {
 		e.idle = func(context.Context) func() { return func() {} }
@@ -92,7 +114,7 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 	e.stop = stop
 	e.running.Go(func() { e.packs.Run(ctx, e.pack) })
 	if e.embedder != nil {
-		e.backfill = &backfill{embeddings: e, scopes: packing.NewList(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
+		e.backfill = &backfill{Embeddings: e, scopes: packing.NewList(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
 		e.running.Go(func() { e.backfill.run(ctx) })
 		e.running.Go(func() { e.makeAxes(ctx) })
 		if leases.Shared() {
@@ -102,14 +124,14 @@ func newEmbeddings(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o 
 	return e
 }
 
-// close ends the background work and waits for it.
-func (e *embeddings) close() {
+// Close ends the background work and waits for it.
+func (e *Embeddings) Close() {
 	e.stop()
 	e.running.Wait()
 }
 
 // pack packs the vectors of a scope.
-func (e *embeddings) pack(ctx context.Context, scope kv.Scope) {
+func (e *Embeddings) pack(ctx context.Context, scope kv.Scope) {
 	var failed error
 	err := packing.Leased(ctx, e.leases, scope, "pack-vectors", func(ctx context.Context, scope kv.Scope) {
 		if failed = e.index.Pack(ctx, e.engine, e.writer, scope); ctx.Err() != nil {
@@ -121,11 +143,10 @@ func (e *embeddings) pack(ctx context.Context, scope kv.Scope) {
 	}
 }
 
-// stageVector stages the vector of a new record, or where it has none and there
+// Stage stages the vector of a new record, or where it has none and there
 // is an embedder, that it waits for one. The request must name the scope in
-// records and index, and vectorBlind as blind.
-func (s *Store) stageVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r record.Record) error {
-	e := s.embeddings
+// records and index, and Blind as blind.
+func (e *Embeddings) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, r record.Record) error {
 	if len(r.Embedding) > 0 {
 		e.count(scope, 1)
 		return e.index.Add(ctx, tx, scope, r.EmbeddingSpace, r.Document.Ordinal, r.Embedding)
@@ -136,17 +157,17 @@ func (s *Store) stageVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r re
 	return nil
 }
 
-// dropVector stages that a record has no vector and waits for none.
-func (s *Store) dropVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, r record.Record) error {
+// Drop stages that a record has no vector and waits for none.
+func (e *Embeddings) Drop(ctx context.Context, tx *kv.Tx, scope kv.Scope, r record.Record) error {
 	if err := dropWaiting(ctx, tx, scope, r.Document.Ordinal); err != nil {
 		return err
 	}
-	return s.embeddings.index.RemoveAll(ctx, tx, scope, r.Document.Ordinal)
+	return e.index.RemoveAll(ctx, tx, scope, r.Document.Ordinal)
 }
 
-// moveVector stages that what a record has of vectors, or waits for, belongs to
+// Move stages that what a record has of vectors, or waits for, belongs to
 // the ordinal that it has now.
-func (s *Store) moveVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, from, to record.Record) error {
+func (e *Embeddings) Move(ctx context.Context, tx *kv.Tx, scope kv.Scope, from, to record.Record) error {
 	waits, err := isWaiting(ctx, tx, scope, from.Document.Ordinal)
 	if err != nil {
 		return err
@@ -155,20 +176,20 @@ func (s *Store) moveVector(ctx context.Context, tx *kv.Tx, scope kv.Scope, from,
 		tx.Delete(kv.Records, waitingKey(scope, from.Document.Ordinal))
 		stageWaiting(tx, scope, to)
 	}
-	return s.embeddings.index.Move(ctx, tx, scope, from.Document.Ordinal, to.Document.Ordinal)
+	return e.index.Move(ctx, tx, scope, from.Document.Ordinal, to.Document.Ordinal)
 }
 
-// vectorBlind returns the refs that a request must name as blind to stage
+// Blind returns the refs that a request must name as blind to stage
 // vectors of the scope.
-func (s *Store) vectorBlind(scope kv.Scope) []kv.Ref {
-	if s.embeddings.embedder == nil {
+func (e *Embeddings) Blind(scope kv.Scope) []kv.Ref {
+	if e.embedder == nil {
 		return nil
 	}
-	return []kv.Ref{waitingList.Ref(scope)}
+	return []kv.Ref{List.Ref(scope)}
 }
 
-// saved is called after every commit that staged vectors. It never waits.
-func (e *embeddings) saved(scope kv.Scope) {
+// Saved is called after every commit that staged vectors. It never waits.
+func (e *Embeddings) Saved(scope kv.Scope) {
 	if e.due(scope) {
 		e.packs.Add(scope)
 	}
@@ -178,7 +199,7 @@ func (e *embeddings) saved(scope kv.Scope) {
 }
 
 // count counts vectors of a scope, and returns how many there are.
-func (e *embeddings) count(scope kv.Scope, vectors int) int {
+func (e *Embeddings) count(scope kv.Scope, vectors int) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.added) > packing.MaxWaiting {
@@ -190,7 +211,7 @@ func (e *embeddings) count(scope kv.Scope, vectors int) int {
 
 // due reports whether enough has been saved in a scope to see whether its vectors
 // should be packed.
-func (e *embeddings) due(scope kv.Scope) bool {
+func (e *Embeddings) due(scope kv.Scope) bool {
 	if e.count(scope, commitWorth) < vectorsDue {
 		return false
 	}
@@ -200,14 +221,14 @@ func (e *embeddings) due(scope kv.Scope) bool {
 	return true
 }
 
-// readVectors completes records with their vectors: each gets that of the space
+// Complete completes records with their vectors: each gets that of the space
 // it was saved with, else that of the embedder, else any. One without a vector
 // has none and no space.
-func (s *Store) readVectors(ctx context.Context, view kv.Getter, scope kv.Scope, records ...*record.Record) error {
+func (e *Embeddings) Complete(ctx context.Context, view kv.Getter, scope kv.Scope, records ...*record.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	spaces, err := s.embeddings.index.Spaces(ctx, view, scope)
+	spaces, err := e.index.Spaces(ctx, view, scope)
 	if err != nil {
 		return err
 	}
@@ -221,12 +242,12 @@ func (s *Store) readVectors(ctx context.Context, view kv.Getter, scope kv.Scope,
 		given[i] = r.EmbeddingSpace
 	}
 	for _, space := range spaces {
-		vectors, err := s.embeddings.index.Vectors(ctx, view, scope, space.Name, ordinals)
+		vectors, err := e.index.Vectors(ctx, view, scope, space.Name, ordinals)
 		if err != nil {
 			return err
 		}
 		for i, v := range vectors {
-			if fit := s.embeddings.fit(space.Name, given[i]); v != nil && fit > chosen[i] {
+			if fit := e.fit(space.Name, given[i]); v != nil && fit > chosen[i] {
 				records[i].Embedding, records[i].EmbeddingSpace, chosen[i] = v, space.Name, fit
 			}
 		}
@@ -240,7 +261,7 @@ func (s *Store) readVectors(ctx context.Context, view kv.Getter, scope kv.Scope,
 }
 
 // fit says how well a space answers for the vector of a record.
-func (e *embeddings) fit(space, given string) int {
+func (e *Embeddings) fit(space, given string) int {
 	switch {
 	case space == given:
 		return 3
@@ -250,19 +271,19 @@ func (e *embeddings) fit(space, given string) int {
 	return 1
 }
 
-// EmbedderSpace is the space of the vectors that the store has made; empty
+// Space is the space of the vectors that the store has made; empty
 // without an embedder.
-func (s *Store) EmbedderSpace() string {
-	if s.embeddings.embedder == nil {
+func (e *Embeddings) Space() string {
+	if e.embedder == nil {
 		return ""
 	}
-	return s.embeddings.embedder.Space()
+	return e.embedder.Space()
 }
 
-// vectorStats returns the embedding spaces of a scope and how many of its records
+// Stats returns the embedding spaces of a scope and how many of its records
 // wait for a vector.
-func (s *Store) vectorStats(ctx context.Context, view kv.Reader, scope kv.Scope) (spaces []vector.Space, pending int, err error) {
-	if spaces, err = s.embeddings.index.Spaces(ctx, view, scope); err != nil {
+func (e *Embeddings) Stats(ctx context.Context, view kv.Reader, scope kv.Scope) (spaces []vector.Space, pending int, err error) {
+	if spaces, err = e.index.Spaces(ctx, view, scope); err != nil {
 		return nil, 0, err
 	}
 	for _, err := range view.Scan(ctx, kv.Records, kv.Prefix(waitingPrefix(scope))) {
@@ -274,14 +295,14 @@ func (s *Store) vectorStats(ctx context.Context, view kv.Reader, scope kv.Scope)
 	return spaces, pending, nil
 }
 
-// checkVectors compares the vectors of a scope with its records.
-func (s *Store) checkVectors(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals map[string]uint32, report func(format string, args ...any)) error {
+// Check compares the vectors of a scope with its records.
+func (e *Embeddings) Check(ctx context.Context, view kv.Reader, scope kv.Scope, ordinals map[string]uint32, report func(format string, args ...any)) error {
 	known := make(map[uint32]struct{}, len(ordinals))
 	for _, ordinal := range ordinals {
 		known[ordinal] = struct{}{}
 	}
 	has := func(ordinal uint32) bool { _, ok := known[ordinal]; return ok }
-	if err := s.embeddings.index.Check(ctx, view, scope, has, report); err != nil {
+	if err := e.index.Check(ctx, view, scope, has, report); err != nil {
 		return fmt.Errorf("check vectors: %w", err)
 	}
 	marks, err := readWaiting(ctx, view, scope, 0)
@@ -305,7 +326,7 @@ type axes struct {
 
 // makeAxes waits until axes are wanted and makes them. While the embedder fails it tries
 // again.
-func (e *embeddings) makeAxes(ctx context.Context) {
+func (e *Embeddings) makeAxes(ctx context.Context) {
 	select {
 	case <-e.axes.wanted:
 	case <-ctx.Done():
@@ -323,9 +344,9 @@ func (e *embeddings) makeAxes(ctx context.Context) {
 	}
 }
 
-// axesOf returns the axes of the embedder; nil where they are not made yet. Whoever wants
-// them first waits for them as long as for the vector of a query.
-func (e *embeddings) axesOf(ctx context.Context) *axis.Axes {
+// Axes returns the axes of the embedder; nil where they are not made yet. The first caller
+// waits for them as long as for the vector of a query.
+func (e *Embeddings) Axes(ctx context.Context) *axis.Axes {
 	select {
 	case <-e.axes.known:
 		return e.axes.made.Load()

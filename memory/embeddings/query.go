@@ -1,4 +1,4 @@
-package memory
+package embeddings
 
 import (
 	"context"
@@ -19,35 +19,38 @@ const (
 	packTail = vector.PackAfter
 )
 
-// degradedEmbedder is what a receipt says when the embedder failed.
-const degradedEmbedder = "embedder failed, words only"
+// DegradedFailed is what a receipt says when the embedder failed.
+const DegradedFailed = "embedder failed, words only"
 
-// degradedNoVectors is what it says when nothing stored can be compared with the
+// DegradedNoVectors is what it says when nothing stored can be compared with the
 // caller's vector.
-const degradedNoVectors = "no record that may be found has a vector in the embedding space of the query"
+const DegradedNoVectors = "no record that may be found has a vector in the embedding space of the query"
+
+// degradedNone is what it says without an embedder.
+const degradedNone = "no embedder, words only"
 
 // degradedZero is what it says of a caller's vector without a direction.
 const degradedZero = "a vector of zeros is similar to nothing"
 
-// degradedDimension is what it says when the stored vectors of the embedder's
+// DegradedDimension is what it says when the stored vectors of the embedder's
 // space have another dimension than the query's.
-const degradedDimension = "stored vectors have another dimension than the embedder's, words only"
+const DegradedDimension = "stored vectors have another dimension than the embedder's, words only"
 
-// queryVectors is what a query brings for the vectors.
-type queryVectors struct {
-	// space is the space to search, empty for none, and vector the query's in it.
-	space  string
-	vector []float32
-	// degraded says what is missing, for the receipt.
-	degraded []string
-	// optional: the caller did not ask for vectors, so words do where vectors do not fit.
-	optional bool
-	// given: they are the caller's, not the embedder's.
-	given bool
+// Query is what a query brings for the vectors.
+type Query struct {
+	// Space is the space to search, empty for none, and Vector the query's in it.
+	Space  string
+	Vector []float32
+	// Degraded says what is missing, for the receipt.
+	Degraded []string
+	// Optional: the caller did not ask for vectors, so words do where vectors do not fit.
+	Optional bool
+	// Given: they are the caller's, not the embedder's.
+	Given bool
 }
 
-// vectorCounts is what a receipt says about the vectors of a scope.
-type vectorCounts struct {
+// Counts is what a receipt says about the vectors of a scope.
+type Counts struct {
 	// Scanned is how many vectors were looked at, if only as codes.
 	Scanned int
 	// Rescored is how many of them were compared exactly.
@@ -58,24 +61,23 @@ type vectorCounts struct {
 	Mismatch bool
 }
 
-// queryVectors returns the vector of a query, once for all scopes: the caller's
-// own, else that of the embedder. In mode Vector it is ErrNoEmbedder or ErrEmbedder when there is
+// Query returns the vector of a query, once for all scopes: the caller's
+// own, else that of the embedder. In mode Vector it is ErrNone or ErrFailed when there is
 // none; in mode Hybrid the words have to do.
-func (s *Store) queryVectors(ctx context.Context, q question.Question) (queryVectors, error) {
-	e := s.embeddings
+func (e *Embeddings) Query(ctx context.Context, q question.Question) (Query, error) {
 	switch {
 	case q.Mode == question.Lexical:
-		return queryVectors{}, nil
+		return Query{}, nil
 	case len(q.Embedding) > 0:
-		given := queryVectors{space: q.EmbeddingSpace, vector: q.Embedding, given: true}
+		given := Query{Space: q.EmbeddingSpace, Vector: q.Embedding, Given: true}
 		if !slices.ContainsFunc(q.Embedding, func(x float32) bool { return x != 0 }) {
-			given.degraded = []string{degradedZero}
+			given.Degraded = []string{degradedZero}
 		}
 		return given, nil
 	case e.embedder == nil && q.Mode == question.Vector:
-		return queryVectors{}, ErrNoEmbedder
+		return Query{}, ErrNone
 	case e.embedder == nil:
-		return queryVectors{degraded: []string{degradedNoEmbedder}}, nil
+		return Query{Degraded: []string{degradedNone}}, nil
 	}
 	defer e.idle(ctx)()
 	limited, stop := context.WithTimeout(ctx, e.timeout)
@@ -84,25 +86,25 @@ func (s *Store) queryVectors(ctx context.Context, q question.Question) (queryVec
 	if err != nil {
 		return e.withoutVector(ctx, q, err)
 	}
-	return queryVectors{space: e.embedder.Space(), vector: v, optional: q.Mode != question.Vector}, nil
+	return Query{Space: e.embedder.Space(), Vector: v, Optional: q.Mode != question.Vector}, nil
 }
 
 // withoutVector answers for a query whose vector could not be made. That the
 // embedder took too long is not the end of the caller's own time.
-func (e *embeddings) withoutVector(ctx context.Context, q question.Question, err error) (queryVectors, error) {
+func (e *Embeddings) withoutVector(ctx context.Context, q question.Question, err error) (Query, error) {
 	switch {
 	case q.Mode == question.Vector && ctx.Err() != nil:
-		return queryVectors{}, fmt.Errorf("%w: %w", ErrEmbedder, err)
+		return Query{}, fmt.Errorf("%w: %w", ErrFailed, err)
 	case q.Mode == question.Vector:
-		return queryVectors{}, fmt.Errorf("%w: %v", ErrEmbedder, err) //nolint:errorlint // see above
+		return Query{}, fmt.Errorf("%w: %v", ErrFailed, err) //nolint:errorlint // see above
 	}
 	e.logger.DebugContext(ctx, "memory vectors: query goes on with words", "error", err)
-	return queryVectors{degraded: []string{degradedEmbedder}}, nil
+	return Query{Degraded: []string{DegradedFailed}}, nil
 }
 
 // embedQuery returns the vector of a query, from memory where it can. Of those who ask for the
 // same at once, as the sources of a prompt do, one has it made and the others wait for it.
-func (e *embeddings) embedQuery(ctx context.Context, text string) ([]float32, error) {
+func (e *Embeddings) embedQuery(ctx context.Context, text string) ([]float32, error) {
 	key := queryKey{e.embedder.Space(), text}
 	for {
 		if v, ok := e.queries.Get(key); ok {
@@ -132,7 +134,7 @@ func (e *embeddings) embedQuery(ctx context.Context, text string) ([]float32, er
 
 // begin reports whether the caller is the one who makes the vector of a query. It calls end then;
 // else made is closed when the vector is made or failed.
-func (e *embeddings) begin(key queryKey) (made <-chan struct{}, first bool) {
+func (e *Embeddings) begin(key queryKey) (made <-chan struct{}, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if running, ok := e.making[key]; ok {
@@ -142,38 +144,43 @@ func (e *embeddings) begin(key queryKey) (made <-chan struct{}, first bool) {
 	return nil, true
 }
 
-func (e *embeddings) end(key queryKey) {
+func (e *Embeddings) end(key queryKey) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	close(e.making[key])
 	delete(e.making, key)
 }
 
-// vectorHits finds the k documents of a scope whose vectors are nearest.
-func (s *Store) vectorHits(ctx context.Context, view kv.Reader, scope kv.Scope, v queryVectors, allowed vector.Allowed, k int) ([]vector.Hit, vectorCounts, error) {
-	if v.space == "" {
-		return nil, vectorCounts{}, nil
+// Vectors returns the vectors of documents in a space, nil for one without.
+func (e *Embeddings) Vectors(ctx context.Context, from kv.Getter, scope kv.Scope, space string, ordinals []uint32) ([][]float32, error) {
+	return e.index.Vectors(ctx, from, scope, space, ordinals)
+}
+
+// Hits finds the k documents of a scope whose vectors are nearest.
+func (e *Embeddings) Hits(ctx context.Context, view kv.Reader, scope kv.Scope, v Query, allowed vector.Allowed, k int) ([]vector.Hit, Counts, error) {
+	if v.Space == "" {
+		return nil, Counts{}, nil
 	}
 	// A document never gets another vector: a change of text makes another
 	// document. Only Reembed removes vectors of documents that stay.
-	found, err := s.embeddings.index.Search(ctx, view, scope, vector.Query{
-		Space: v.space, Vector: v.vector, K: k, Allowed: allowed, Settled: true,
+	found, err := e.index.Search(ctx, view, scope, vector.Query{
+		Space: v.Space, Vector: v.Vector, K: k, Allowed: allowed, Settled: true,
 	})
-	if v.optional && errors.Is(err, vector.ErrDimension) {
-		return nil, vectorCounts{Mismatch: true}, nil
+	if v.Optional && errors.Is(err, vector.ErrDimension) {
+		return nil, Counts{Mismatch: true}, nil
 	}
-	if err != nil && !v.given {
+	if err != nil && !v.Given {
 		err = ofEmbedder(err)
 	}
 	if err != nil {
-		return nil, vectorCounts{}, err
+		return nil, Counts{}, err
 	}
 	if found.Tail > packTail {
-		s.embeddings.packs.Add(scope)
+		e.packs.Add(scope)
 	}
-	counts := vectorCounts{Scanned: found.Scanned, Rescored: found.Rescored}
+	counts := Counts{Scanned: found.Scanned, Rescored: found.Rescored}
 	if found.Scanned > 0 {
-		counts.Spaces = []string{v.space}
+		counts.Spaces = []string{v.Space}
 	}
 	return found.Hits, counts, nil
 }
@@ -184,7 +191,7 @@ func ofEmbedder(err error) error {
 	if !errors.Is(err, vector.ErrDimension) {
 		return err
 	}
-	return fmt.Errorf("%w: %v; give the embedder's space another name, then reembed", ErrEmbedder, err) //nolint:errorlint // see above
+	return fmt.Errorf("%w: %v; give the embedder's space another name, then reembed", ErrFailed, err) //nolint:errorlint // see above
 }
 
 // queryKey names the vector of a query.
