@@ -28,6 +28,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -49,14 +50,25 @@ func main() {
 	}
 }
 
+// measureTables and measurePaths are nil in a build without what they measure: RocksDB, and
+// Linux for paths.
+var measureTables, measurePaths func(ctx context.Context, args []string) error
+
 // command measures the server, or replays recorded runs with the sub-command context.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	measure := measureTables
 	if len(args) > 0 && args[0] == "paths" {
-		return runPaths(ctx, args[1:])
+		measure, args = measurePaths, args[1:]
+	} else if len(args) > 0 && args[0] == "context" {
+		return replay(ctx, args, stdout, stderr)
 	}
-	if len(args) == 0 || args[0] != "context" {
-		return runTables(ctx, args)
+	if measure == nil {
+		return errors.New("bench: built without RocksDB, or not for Linux, where paths are measured; context works")
 	}
+	return measure(ctx, args)
+}
+
+func replay(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root := &cobra.Command{Use: "loom-bridge-bench", SilenceErrors: true, SilenceUsage: true}
 	root.AddCommand(replays.Command(stdout, stderr))
 	root.SetOut(stdout)

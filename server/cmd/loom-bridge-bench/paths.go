@@ -67,6 +67,8 @@ func newPathRun(out io.Writer) *pathRun {
 	}
 }
 
+func init() { measurePaths = runPaths }
+
 // runPaths prints the figures, and fails for what takes more than the book says. With
 // -update the book gets them.
 func runPaths(ctx context.Context, args []string) error {
