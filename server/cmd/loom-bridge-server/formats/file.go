@@ -26,40 +26,38 @@ type file struct {
 	at   int64 // where the value that is read now begins, or what stands before it
 }
 
-// ending finds the files of a folder that have an ending, in order of their names, without
+// filesOf finds the files of a folder that have a suffix, in order of their names, without
 // hidden ones. Links are not followed. A file stands for itself.
-func ending(suffix string) func(path string) ([]file, error) {
-	return func(path string) (all []file, err error) {
-		info, err := os.Stat(path)
-		if err != nil {
-			return nil, err
-		}
-		if !info.IsDir() {
-			return []file{{path: path, name: filepath.Base(path)}}, nil
-		}
-		err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				return err
-			case at != path && strings.HasPrefix(entry.Name(), "."):
-				if entry.IsDir() {
-					return fs.SkipDir
-				}
-				return nil
-			case !entry.Type().IsRegular() || !strings.EqualFold(filepath.Ext(at), suffix):
-				return nil
-			case len(all) == maxFiles:
-				return fmt.Errorf("%s has more than %d files %s", path, maxFiles, suffix)
-			}
-			name, err := filepath.Rel(path, at)
-			all = append(all, file{path: at, name: filepath.ToSlash(name)})
-			return err
-		})
-		if err == nil && len(all) == 0 {
-			err = fmt.Errorf("%s has no files %s", path, suffix)
-		}
-		return all, err
+func filesOf(path, suffix string) (all []file, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
 	}
+	if !info.IsDir() {
+		return []file{{path: path, name: filepath.Base(path)}}, nil
+	}
+	err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case at != path && strings.HasPrefix(entry.Name(), "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case !entry.Type().IsRegular() || !strings.EqualFold(filepath.Ext(at), suffix):
+			return nil
+		case len(all) == maxFiles:
+			return fmt.Errorf("%s has more than %d files %s", path, maxFiles, suffix)
+		}
+		name, err := filepath.Rel(path, at)
+		all = append(all, file{path: at, name: filepath.ToSlash(name)})
+		return err
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s has no files %s", path, suffix)
+	}
+	return all, err
 }
 
 // read reads the file as a format.

@@ -60,20 +60,20 @@ type Format struct {
 	// Sessions says that its files hold conversations; others hold memories.
 	Sessions bool
 	read     func(f *file, out *output) error
-	// files are the files that a path stands for. Default: the path itself, which is a file.
-	files func(path string) ([]file, error)
+	// suffix is that of the files of a folder. Empty: a path is a file.
+	suffix string
 }
 
 // All are the formats, in the order in which help shows them.
 var All = []Format{
-	{Name: "claude-code", About: "sessions of Claude Code: ~/.claude/projects, or files of it", Sessions: true, read: readClaudeCode, files: ending(".jsonl")},
-	{Name: "codex", About: "rollouts of Codex: ~/.codex/sessions, or files of it", Sessions: true, read: readCodex, files: ending(".jsonl")},
+	{Name: "claude-code", About: "sessions of Claude Code: ~/.claude/projects, or files of it", Sessions: true, read: readClaudeCode, suffix: ".jsonl"},
+	{Name: "codex", About: "rollouts of Codex: ~/.codex/sessions, or files of it", Sessions: true, read: readCodex, suffix: ".jsonl"},
 	{Name: "chatgpt", About: "conversations.json of ChatGPT's data export", Sessions: true, read: readChatGPT},
 	{Name: "claude", About: "conversations.json of Claude's data export", Sessions: true, read: readClaude},
 	{Name: "messages", About: "calls or conversations with a list `messages`, of OpenAI's or Anthropic's form, as JSON or JSON Lines", Sessions: true, read: readMessages},
 	{Name: "mem0", About: "memories as mem0's get_all or export gives them", read: readMem0},
 	{Name: "mcp-memory", About: "memory.json of MCP's memory server: a graph of entities, as JSON Lines", read: readGraph},
-	{Name: "markdown", About: "notes with or without front matter: a folder such as Obsidian's, or files", read: readNote, files: ending(".md")},
+	{Name: "markdown", About: "notes with or without front matter: a folder such as Obsidian's, or files", read: readNote, suffix: ".md"},
 }
 
 // Find returns the format of a name.
@@ -112,9 +112,9 @@ func (f Format) Read(paths []string, what What, do func(lines []string) error) (
 	out := &output{what: what, do: do, seen: make(map[string]bool), source: f.Name}
 	for _, path := range paths {
 		files := []file{{path: path, name: path}}
-		if f.files != nil {
+		if f.suffix != "" {
 			var err error
-			if files, err = f.files(path); err != nil {
+			if files, err = filesOf(path, f.suffix); err != nil {
 				return out.counts, err
 			}
 		}
