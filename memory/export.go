@@ -15,7 +15,7 @@ const (
 	// maxVersionsBytes bounds the earlier versions that are exported of one record, the
 	// newest, so that record and versions can be imported in one commit.
 	maxVersionsBytes = 6 << 20
-	// exportTime ends a page of an export early: what each of its records has besides is read
+	// exportTime ends a page of an export early: the versions and relations of its records are read
 	// one by one, all on one snapshot.
 	exportTime = kv.SnapshotLife / 5
 )

@@ -101,7 +101,7 @@ type ImportOptions struct {
 	// *ExistsError.
 	Skip bool
 	// DryRun checks and counts, and stores nothing. Each record is compared with what is there,
-	// and with those of its commit.
+	// and with the other lines of its commit.
 	DryRun bool
 }
 
@@ -252,7 +252,7 @@ type transferring struct {
 	pins    *pinRoom
 	counts  Imported
 	skipped map[int]bool      // which are there as something else, have expired or left
-	before  map[string][]byte // what stood under the ids and keys of the records, but for those that are taken
+	before  map[string][]byte // what stood under the ids and keys of the records, except names that are taken
 	changed bool              // a record is saved or removed, which may change others that were there
 	full    bool              // the memory and its archive are
 }

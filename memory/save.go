@@ -71,8 +71,8 @@ func (s *Store) stageSaving(save *saving) (*Staging, error) {
 	return &Staging{store: s, scope: save.scope, expires: save.expires(), run: save.stage, requestID: save.requestID}, nil
 }
 
-// saving is a save of one or more records. All of it is ready before the save
-// gets its turn, and does not change.
+// saving is a save of one or more records. All of it is ready before the
+// commit is staged, and does not change.
 type saving struct {
 	scope     kv.Scope
 	agent     string // that saves, in a memory that is shared
@@ -86,7 +86,7 @@ type saving struct {
 	// pins is the room of a memory with a limit.
 	pins *pinRoom
 	// repeated are the records that repeated others, by their place, and how similar they
-	// were; made anew each time the save gets its turn.
+	// were; made anew each time the save is staged.
 	repeated map[int]float64
 }
 
@@ -103,7 +103,7 @@ type draft struct {
 }
 
 // check takes a record that is to be saved, checks it, redacts it and sets its defaults, all
-// that needs neither an id nor a turn.
+// that needs neither an id nor a commit.
 func (d *draft) check(r *record.Record, by *redact.Redactor, now time.Time) (err error) {
 	d.record = r
 	if *r, err = record.Redact(*r, by); err != nil {

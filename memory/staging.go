@@ -35,7 +35,7 @@ type Staging struct {
 	run     func(ctx context.Context, e *edit) error
 	// requestID is that of the call, if its answer is looked for in the stage.
 	requestID string
-	// pins is the room that is looked for before a commit of its own; nil: any.
+	// pins is the room found before a commit of this staging alone; nil: any.
 	pins *pinRoom
 
 	records    []record.Record

@@ -131,8 +131,8 @@ func (s *Store) StageUpdate(ctx context.Context, scope kv.Scope, u Update, reque
 	return &Staging{store: s, scope: scope, expires: u.Fields&ExpiryField != 0, run: up.stage, pins: up.pins}, nil
 }
 
-// updating is an update under way. All of it is ready before the update gets
-// its turn, and does not change.
+// updating is an update under way. All of it is ready before the commit
+// is staged, and does not change.
 type updating struct {
 	scope     kv.Scope
 	update    Update

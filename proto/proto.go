@@ -1,4 +1,4 @@
-// Package proto has the files beside the protos that the server reads.
+// Package proto has the files next to the protos that the server reads.
 package proto
 
 import _ "embed"

@@ -119,7 +119,7 @@ type work struct {
 	room         *unread.Reserved // for the answer of a search; nil for none
 }
 
-// searches reports whether the work of a call grows with what is stored or sent. A record that
+// searches reports whether the work of a call grows with the stored or sent data. A record that
 // is deleted by its name is found at once.
 func searches(method string, req any) bool {
 	one, ok := req.(*loombridgev1.DeleteRecordsRequest)
@@ -127,7 +127,7 @@ func searches(method string, req any) bool {
 }
 
 // begin takes what a unary call needs to run. One that searches takes room for an answer
-// before it makes it; while it waits for its turn it has no place that others of its tenant
+// before it makes it; while it waits it has no place that others of its tenant
 // could use.
 func (s *Server) begin(ctx context.Context, searches bool, owner share.Owner) (w *work, err error) {
 	w = &work{ctx: ctx}

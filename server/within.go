@@ -129,7 +129,7 @@ func (l withinListener) Accept() (net.Conn, error) {
 
 type withinConn struct{ net.Conn }
 
-// LocalAddr tells it apart from every other connection.
+// LocalAddr distinguishes it from every other connection.
 func (withinConn) LocalAddr() net.Addr { return withinAddr{} }
 
 type withinAddr struct{}

@@ -9,7 +9,7 @@
 //   - An [Eraser] asks them, entry by entry, what a copy of the store keeps. The store is
 //     rewritten without the rest, so that no file of the copy ever held it. A finder looks for
 //     what is left, and for the subject's id in all bytes.
-//   - A [Certificate] lists what was removed, what is and is not claimed, and the SHA-256
+//   - A [Certificate] lists the removed data, which claims it makes and which not, and the SHA-256
 //     of each file of the copy. It is signed with ed25519 and checked without a server.
 //
 // Caveats: what others stored about the subject stays theirs (see [NotClaimed]), and so do

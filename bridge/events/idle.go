@@ -29,7 +29,7 @@ func (s *Subscription) rest(c *cursor) {
 		c.idle = true
 		s.idle.Push(c)
 	}
-	// Two at a time: some can't be dropped at their turn.
+	// Two at a time: some can't be dropped when they are looked at.
 	for i := 0; i < 2 && s.idle.Len() > maxIdleCursors; i++ {
 		s.dropOldest()
 	}

@@ -259,7 +259,7 @@ func (c *client) connect(ctx context.Context) error {
 }
 
 // version is the protocol version to begin with, and how long the greeting may take. Where
-// none is asked for, the newest and the one before it take turns: an older server may not
+// none is asked for, the newest and the one before it alternate: an older server may not
 // answer, or end, when it is greeted in the newest.
 func (c *client) version() (version string, limit time.Duration) {
 	switch {

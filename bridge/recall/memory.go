@@ -19,7 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// UserMemory finds what is remembered, by the agent and of the user of a prompt, that fits it.
+// UserMemory finds records of the agent and of the user of a prompt that fit it.
 type UserMemory struct {
 	Store Store
 	Terms Terms
@@ -28,7 +28,7 @@ type UserMemory struct {
 // Name is that of the section.
 func (m *UserMemory) Name() string { return settings.UserMemory }
 
-// ownKinds are the kinds that have sections of their own. Unlike != for each, a condition with
+// ownKinds are the kinds with a separate section. Unlike != for each, a condition with
 // NOT reads the few records of these and not all others.
 const ownKinds = `kind = ("` + KindKnowledge + `" OR "` + KindPlaybook + `" OR "` + KindSkill + `" OR "` + kindTask + `")`
 

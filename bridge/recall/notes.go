@@ -115,7 +115,7 @@ func (n *Notes) agents(ctx context.Context, a *gather.Ask) (said, source, names 
 // maxNamed bounds the rule files that are named.
 const maxNamed = 4
 
-// noteFilter finds notes, and what is pinned and has no section of its own.
+// noteFilter finds notes, and pinned records without a separate section.
 const noteFilter = `kind = "` + KindNote + `" OR (pinned = true AND NOT ` + ownKinds + `)`
 
 // notes adds the notes.
@@ -152,7 +152,7 @@ type listedNotes struct {
 	more  bool
 }
 
-// noteBytes is about what a note takes in memory beside its text.
+// noteBytes is about how many bytes a note takes in memory in addition to its text.
 const noteBytes = 256
 
 // listed are the notes: the most important first, and of equal ones the newest.

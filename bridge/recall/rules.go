@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// rulesFresh is how long the rule files beside AGENTS.md stay as they were read.
+	// rulesFresh is how long the rule files next to AGENTS.md are cached.
 	rulesFresh = 2 * time.Second
 	// maxRuleFiles bounds the files that are read, maxRuleFolders the folders that are searched,
-	// maxRuleDepth how deep these lie, and maxRuleEntries what is looked at of one.
+	// maxRuleDepth how deep these lie, and maxRuleEntries how many entries of one are read.
 	maxRuleFiles   = 32
 	maxRuleFolders = 64
 	maxRuleDepth   = 3
@@ -59,7 +59,7 @@ type ruleReader struct {
 	names []string
 }
 
-// rulesOf are the rule files of a workspace beside its AGENTS.md: CLAUDE.md, the rules of Cursor,
+// rulesOf are the rule files of a workspace next to its AGENTS.md: CLAUDE.md, the rules of Cursor,
 // AGENTS.md and CLAUDE.md of folders, and the list of skills that lie in folders.
 func (a *AgentsFiles) rulesOf(ctx context.Context, scope kv.Scope, root *os.Root, agents string) rules {
 	a.mu.Lock()
@@ -150,7 +150,7 @@ func (r *ruleReader) add(name, said string) {
 	r.out = append(r.out, "# "+text.OneLine(name)+"\n"+said)
 }
 
-// entries are those of a folder, by name.
+// entries are the entries of a folder, by name.
 func (r *ruleReader) entries(folder string) []fs.DirEntry {
 	dir, err := r.root.Open(folder)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *ruleReader) entries(folder string) []fs.DirEntry {
 	return all
 }
 
-// cursor adds the rules of Cursor: in full those that always hold, and of others when they do.
+// cursor adds the rules of Cursor: in full if they always apply, else only when they apply.
 func (r *ruleReader) cursor() {
 	const folder = ".cursor/rules"
 	var others []string

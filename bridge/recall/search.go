@@ -21,8 +21,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// The kinds of records that sections of their own show. Notes show what is
-// pinned, too; what is remembered is all others.
+// The kinds of records that separate sections show. Notes show what is
+// pinned, too; the section of memories shows all others.
 const (
 	KindKnowledge = "knowledge"
 	KindPlaybook  = playbook.Kind
@@ -87,7 +87,7 @@ func clipped(s string) string {
 type results struct {
 	// hits are the best first.
 	hits []memory.Hit
-	// words are those that were asked for, as the index has them, and how much each counts.
+	// words are the words of the query, as the index has them, and the weight of each.
 	words map[string]float64
 	// note says what the search had to do without, or why there are no hits.
 	note string

@@ -50,7 +50,7 @@ type Pool struct {
 	mu      sync.Mutex // guards the fields below, and all owners and places
 	sum     usage
 	tenants map[string]*tenant
-	// ring holds the tenants with waiting agents, in the order of their turns.
+	// ring holds the tenants with waiting agents, in the order in which they are served.
 	ring []*tenant
 	// spare and spareTenants are entries that can be used again.
 	spare        []*agent
@@ -65,7 +65,7 @@ type tenant struct {
 	usage
 	name   string
 	agents map[string]*agent
-	ring   []*agent // those with waiting callers, in the order of their turns
+	ring   []*agent // those with waiting callers, in the order in which they are served
 }
 
 // agent is the state of an agent in a pool.

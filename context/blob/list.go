@@ -85,7 +85,7 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, filter Filter, after s
 	return page, nil
 }
 
-// All yields the entries of an owner, or those of one session, in the order of the paths they
+// All yields the entries of an owner, or of one session, in the order of the paths they
 // were made with. A damaged one is a *DamagedError in its place, and others follow it; any other
 // error comes last.
 func (s *Store) All(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[Entry, error] {

@@ -109,7 +109,7 @@ func (f fields) object(names ...string) fields { return fieldsOf(f.either(names.
 
 func (f fields) isTrue(name string) bool { return string(f.get(name)) == "true" }
 
-// Only is a JSON object with those of its fields that are known, each as it came; nil where
+// Only is a JSON object with its known fields, each as it came; nil where
 // none is.
 func Only(object json.RawMessage, known map[string]bool) json.RawMessage {
 	all := fieldsOf(object)

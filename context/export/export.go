@@ -110,7 +110,7 @@ func (w *writer) write(ctx context.Context) error {
 
 func (w *writer) progress() { w.Progress(w.counts) }
 
-// leftOut reports what is damaged, so that the export goes on without it; any other error is
+// leftOut reports a damaged item, so that the export goes on without it; any other error is
 // returned.
 func (w *writer) leftOut(what, name string, err error) error {
 	for _, damage := range []error{blob.ErrDamaged, session.ErrDamaged, step.ErrDamaged, history.ErrDamaged} {

@@ -125,7 +125,7 @@ type Limits struct {
 	// Shared is how many tokens system prompt and tools may take together; 0: each has its
 	// own cap. It is the preset's.
 	Shared int `json:"-"`
-	// Prompt is how many tokens the prompt may take; 0: nobody knows. It is the prompt's.
+	// Prompt is how many tokens the prompt may take; 0: unknown. It is the prompt's.
 	Prompt int `json:"-"`
 }
 

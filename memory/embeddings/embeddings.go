@@ -1,6 +1,6 @@
 // Package embeddings keeps the vectors of a store's records: it stages them with their
-// records, has an embedder make those that are missing, in the background, and searches them
-// for a query.
+// records, has an embedder make missing ones, in the background, and searches them for a
+// query.
 //
 // A record that waits for a vector has a mark in the store, and its scope stands on a list,
 // so that a restart goes on. Of several processes on one store, the one with the lease of a
@@ -317,7 +317,7 @@ func (e *Embeddings) Check(ctx context.Context, view kv.Reader, scope kv.Scope, 
 	return nil
 }
 
-// axes are those of a store's embedder, made in the background when they are wanted first.
+// axes are the axes of a store's embedder, made in the background at the first request.
 type axes struct {
 	wanted chan struct{}
 	known  chan struct{} // is closed when they are made, or the embedder can make none
@@ -339,7 +339,7 @@ func (e *Embeddings) makeAxes(ctx context.Context) {
 			close(e.axes.known)
 			return
 		}
-		e.report(ctx, "learn what tells of a change, trying again in "+retryAfter.String(), err)
+		e.report(ctx, "learn what states a change, trying again in "+retryAfter.String(), err)
 		kv.Sleep(ctx, retryAfter)
 	}
 }

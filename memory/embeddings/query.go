@@ -102,8 +102,8 @@ func (e *Embeddings) withoutVector(ctx context.Context, q question.Question, err
 	return Query{Degraded: []string{DegradedFailed}}, nil
 }
 
-// embedQuery returns the vector of a query, from memory where it can. Of those who ask for the
-// same at once, as the sources of a prompt do, one has it made and the others wait for it.
+// embedQuery returns the vector of a query, from memory where it can. If several ask for
+// the same at once, as the sources of a prompt do, one has it made and the others wait for it.
 func (e *Embeddings) embedQuery(ctx context.Context, text string) ([]float32, error) {
 	key := queryKey{e.embedder.Space(), text}
 	for {

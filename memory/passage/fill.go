@@ -36,7 +36,7 @@ type Excerpt struct {
 	// Passages are the shown passages of a text that is not shown whole, in order; they do
 	// not overlap.
 	Passages []Passage
-	// Tokens is how many are given, those beside it included.
+	// Tokens is how many are given, including its neighbours.
 	Tokens int
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// maxExact bounds the whole vectors of a space that are remembered: those of several small
+// maxExact bounds the whole vectors of a space that are cached: the vectors of several small
 // sets, such as the documents of a kind, that one question after another compares.
 const maxExact = 4 * exactAllowed
 
 // exact are whole vectors of a space. It is never changed.
 type exact struct {
-	// changes and last are those of the newest head that it was read under: while changes
+	// changes and last belong to the newest head that it was read under: while changes
 	// stays, so does the vector of a document that has one.
 	changes, last uint32
 	values        map[uint32][]byte
@@ -28,7 +28,7 @@ func (e *exact) bytes() int {
 }
 
 // readExact returns the whole vectors of a few documents, nil for each that has none, reading
-// only those that are not cached.
+// only vectors that are not cached.
 func (x *Index) readExact(ctx context.Context, view kv.Getter, h head, ordinals []uint32) ([][]byte, error) {
 	key := h.cacheKey(partExact, 0)
 	var known [1]part

@@ -52,7 +52,7 @@ type Options struct {
 	Erasure live.Options
 	// Reduction says how the calls of tools are kept.
 	Reduction step.Options
-	// Assemble says how prompts are made. The lines of Reduction's rules replace those of
+	// Assemble says how prompts are made. The lines of Reduction's rules replace the lines of
 	// its presets.
 	Assemble assemble.Options
 	// History is how the prompts of sessions are made that say nothing.

@@ -1,5 +1,5 @@
-// Package manual shows the pages of the tree in a browser, as the binary has them: those of its
-// own version, without a network. A page's address is its path in the tree, so that the links
+// Package manual shows the pages of the tree in a browser, as the binary embeds them, without a
+// network. A page's address is its path in the tree, so that the links
 // between pages lead where they lead in the tree.
 package manual
 
@@ -90,7 +90,7 @@ var frame string
 
 var framed = template.Must(template.New("page").Parse(frame))
 
-// markdown shows a tag between words as it is written; a comment of its own lines is left out.
+// markdown shows a tag between words as it is written; a comment on separate lines is left out.
 var markdown = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),

@@ -30,7 +30,7 @@ const (
 type FaceOptions struct {
 	Options
 	// Authenticated says that callers show credentials. Default: there is one tenant, and
-	// sessions belong to nobody.
+	// sessions have no owner.
 	Authenticated bool
 	// MaxReceiveBytes bounds a request.
 	MaxReceiveBytes int

@@ -3,7 +3,7 @@
 // A file beside the protos (package proto) says by which method and path each call is reached;
 // the rest is the protos' own JSON. A [Handler] decodes a request, makes the call over a
 // connection to the native API, whose checks, limits, identity and audit so hold, and encodes
-// the answer. It has no rule of its own about any call, but how two streams are resumed.
+// the answer. It adds no rule about any call, except how two streams are resumed.
 //
 // [OpenAPI] describes the calls for programs and [Docs] for people: a page without scripts, made
 // of that description.

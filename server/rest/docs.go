@@ -134,10 +134,10 @@ var needed = regexp.MustCompile(`\bRequired(?: without| unless|[.,])`)
 // eitherOf finds the group of fields one of which a request has to give.
 var eitherOf = regexp.MustCompile(`\bExactly one of (.+?) (?:must be|is) given\.`)
 
-// schemas are those of the description, by name.
+// schemas are the schemas of the description, by name.
 type schemas map[string]*schema
 
-// Curl is a call in a shell, with the fields that it needs beside those of its header and path.
+// Curl is a call in a shell, with its required fields, header and path.
 func (s schemas) Curl(o operation) (string, error) {
 	line := "curl -H 'Loom-Agent-Id: me' 'http://127.0.0.1:50080" + o.Path + "'"
 	if o.Verb != "GET" {

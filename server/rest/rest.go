@@ -100,7 +100,7 @@ func (h *Handler) unrouted(_ context.Context, _ *runtime.ServeMux, _ runtime.Mar
 	web.Refuse(w, r, code, "path", "is that of no call; /openapi.json has them all")
 }
 
-// passed are the headers that a call takes along, beside Authorization and Grpc-Timeout.
+// passed are the forwarded headers, in addition to Authorization and Grpc-Timeout.
 func passed(header string) (string, bool) {
 	name := strings.ToLower(header)
 	return name, slices.Contains([]string{auth.AgentKey, auth.SessionKey, auth.WriterKey, convert.JSONKey}, name)

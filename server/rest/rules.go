@@ -78,7 +78,7 @@ func bindings(file []byte) ([]binding, error) {
 	return all, nil
 }
 
-// calls are those that a client makes with one message, by full name.
+// calls are the methods that take one message, by full name.
 func calls() map[string]call {
 	all := map[string]call{}
 	protoregistry.GlobalFiles.RangeFilesByPackage(loombridgev1.File_loombridge_v1_bridge_proto.Package(), func(file protoreflect.FileDescriptor) bool {

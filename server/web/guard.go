@@ -34,7 +34,7 @@ const (
 	Hosts
 	// Operators are callers that run the server.
 	Operators
-	// Everybody needs no credential. Pages of other sites may link to what is served.
+	// Everybody needs no credential. Pages of other sites may link to its pages.
 	Everybody
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/conns"
 )
 
-// Options configure a Face. Shares, limits, credentials and TLS are those of the native API.
+// Options configure a Face. Shares, limits, credentials and TLS are shared with the native API.
 type Options struct {
 	// Server has the credentials, limits, shares, logger and TLS that hold for the face, too.
 	Server server.Options
@@ -59,7 +59,7 @@ func New(opts Options) *Face {
 	return f
 }
 
-// OnStop calls end when Shutdown begins, on a goroutine of its own, so that requests without
+// OnStop calls end when Shutdown begins, on another goroutine, so that requests without
 // an end can end.
 func (f *Face) OnStop(end func()) { f.http.RegisterOnShutdown(end) }
 

@@ -1,4 +1,4 @@
-// Package axis recognises what texts do by their vectors: whether a text tells of a change, such
+// Package axis recognises what texts do by their vectors: whether a text states a change, such
 // as "we moved, it is Mill Lane now", and whether a question asks how things were. It does so in
 // every language that the model knows, without lists of words.
 //
@@ -18,7 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/embed"
 )
 
-// changes are texts that tell of a change, each with one that states the same or the like.
+// changes are texts that state a change, each with one that states the same or the like.
 var changes = [][2]string{
 	{"That has changed.", "It has been the same for years."},
 	{"It is different now.", "It is the one that we have."},
@@ -82,21 +82,21 @@ type Axis struct {
 	middle, half float64
 }
 
-// Axes are those of one model.
+// Axes are the axes of one model.
 type Axes struct {
-	// Change leads from texts that state something to texts that tell of a change.
+	// Change leads from texts that state something to texts that state a change.
 	Change Axis
 	// Past leads from questions for how things are to those for how they were.
 	Past Axis
 }
 
-// ErrUnknown: the model's vectors do not tell the kinds apart.
-var ErrUnknown = errors.New("axis: the model does not tell changes and questions for the past from others")
+// ErrUnknown: the model's vectors do not distinguish the kinds.
+var ErrUnknown = errors.New("axis: the model does not distinguish changes and questions for the past from others")
 
-// leastKnown is the part of the pairs that a model has to tell apart when it has not seen them.
+// leastKnown is the part of the pairs that a model must distinguish without having seen them.
 const leastKnown = 0.85
 
-// New makes the axes of a model. Errors are those of the model, and ErrUnknown.
+// New makes the axes of a model. Errors: errors of the model, ErrUnknown.
 func New(ctx context.Context, by embed.Embedder) (*Axes, error) {
 	var texts []string
 	for _, pair := range slices.Concat(changes, pasts) {

@@ -7,7 +7,7 @@
 // lack of importance and what better hits of its session have shown take a part away. The
 // longer a document is, the more its own words count in its window, and the less it lends
 // to its neighbours. Where lengths are uneven, long documents are marked down: length must
-// not be an advantage. What was told anew comes before what it replaces. The score of a
+// not be an advantage. A newer statement comes before what it replaces. The score of a
 // [Hit] is from 0 to 1 and says how sure it is that the document answers the query.
 //
 // Caveats: the weights were set on conversations of two people and of users with an

@@ -10,21 +10,22 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical/segment"
 )
 
-// What changes is told anew, in other words each time: "I live at Linden Row", "we moved, it
-// is Mill Lane now". The vectors of such tellings are nearer to each other than to anything
-// else, whatever the language, though each may be near the question by chance only, and the
-// newest far from it. So the one is looked for that tells best of what is asked, among the
-// best candidates and by how they support each other; then its matter, among them and what is
-// nearest to it of all. The newest telling of the matter comes first.
+// A fact that changes is stated again, in other words each time: "I live at Linden Row", "we
+// moved, it is Mill Lane now". In any language the vectors of such statements are nearer to
+// each other than to anything else, while the question may be near to each by chance only and
+// far from the newest. So the ranking first finds the statement that answers the question
+// best, among the best candidates and by how they support each other; then the other
+// statements of the same matter, among the candidates and what is nearest to the first. The
+// newest of them comes first.
 const (
 	// matterAmong is how many candidates are compared with each other, and matterLeast how
-	// many there must be to know what is near; matterNear is how many of those nearest to the
-	// best telling are looked at.
+	// many there must be to know what is near; matterNear is how many neighbours of the best
+	// statement are examined.
 	matterAmong, matterLeast, matterNear = 32, 8, 16
-	// matterWords is the longest document that tells one thing, and matterAsked the longest
-	// question for one.
+	// matterWords is the length of the longest document that counts as a statement, and
+	// matterAsked that of the longest question for one, in words.
 	matterWords, matterAsked = 24, 16
-	// crowdWords is the longest document of those that show what is near by chance.
+	// crowdWords is the length of the longest document of the crowd, in words.
 	crowdWords = 40
 	// supports is how far two must stand out from all pairs, in deviations, so that one
 	// supports the other, in full from supportsFully on; supportShare is what it gives,
@@ -34,44 +35,44 @@ const (
 	supporters              = 3
 	// repeats is the cosine from which on two say the same, so that neither replaces the other.
 	repeats = 0.97
-	// What speaks for it that two tell of one matter: how far they stand out, at most mostLink
-	// deviations; how near the other is to the question; and whether the later one tells of a
-	// change. What covers less of the question speaks against it, and each kind of value, such
-	// as a number, that only one of the two has.
+	// Weights of the evidence that two statements are about one matter: how far their
+	// nearness stands out, at most mostLink deviations; how near the other is to the question;
+	// and whether the later one states a change. Against it count what it covers less of the
+	// question, and each kind of value, such as a number, that only one of the two has.
 	linkEvidence, ownEvidence, changeEvidence, coverEvidence, kindEvidence = 1.3, 3, 2, 0.4, 1.5
 	mostLink, mostOwn                                                      = 5, 1.5
-	// sameMatter is how much of that it takes to tell of one matter; farMatter where one is
-	// nowhere near the question, that is under leastOwn, or near another telling only.
+	// sameMatter is the least evidence for one matter; farMatter where one statement is not
+	// near the question, that is under leastOwn, or is near another statement only.
 	sameMatter, farMatter, leastOwn = 5.5, 6.5, 0.1
-	// sureMatter is how much it takes to say that one replaces the other, and, together with
-	// how near the best telling is to the question, to come first.
+	// sureMatter is the least evidence to say that one replaces the other, and, together with
+	// how near the best statement is to the question, to put the newest first.
 	sureMatter = 7
 )
 
 // valueKinds are the kinds of values that a text is known to have.
 const valueKinds = segment.FlagTellsTime | segment.FlagTellsNumber | segment.FlagTellsName
 
-// telling is a candidate that may tell of the matter that is asked for.
-type telling struct {
+// statement is a candidate that may state the fact that the query asks for.
+type statement struct {
 	*candidate
 	vector []float32
 	// own is how near it is to the question by its vector and its words, of which it covers
 	// a part; worth is that with what others of its matter add.
 	own, covers, worth float64
-	// evidence is what speaks for it that it tells of the same matter as the best telling, or
-	// as the next one on the way to that.
+	// evidence says how surely it is about the same matter as the best statement, or as one
+	// that led to it.
 	evidence float64
 }
 
-// newestOfMatter puts the newest telling of the matter that is asked for first, where it is sure
-// enough that there is one, and names those that it replaces; where it is less sure, the newest
-// stands right before the others. It returns the candidates in their new order, with those that
-// it found.
+// newestOfMatter puts the newest statement of the matter that the query asks for first, if the
+// evidence suffices, and names the statements that it replaces; with less evidence the newest
+// comes right before the others. It returns the candidates in their new order, including
+// neighbours that it found.
 func (r *ranking) newestOfMatter(ctx context.Context, best []candidate) ([]candidate, error) {
 	if r.vectors.nearest <= 0 || r.query.Changes == nil || r.query.Past || len(r.query.Words) > matterAsked || r.asksForThen() || len(r.older) > 0 || r.query.without(SignalNewer) {
 		return best, nil
 	}
-	crowd, err := r.tellings(ctx, best)
+	crowd, err := r.statements(ctx, best)
 	if err != nil || len(crowd) < matterLeast {
 		return best, err
 	}
@@ -81,13 +82,13 @@ func (r *ranking) newestOfMatter(ctx context.Context, best []candidate) ([]candi
 	}
 	near := standings(crowd)
 	support(crowd, near)
-	m.first = slices.MaxFunc(crowd, func(a, b telling) int { return cmp.Compare(a.worth, b.worth) })
+	m.first = slices.MaxFunc(crowd, func(a, b statement) int { return cmp.Compare(a.worth, b.worth) })
 	for i, t := range crowd {
 		if t.candidate == m.first.candidate {
-			m.told = m.tell(t, crowd, near[i])
+			m.others = m.about(t, crowd, near[i])
 		}
 	}
-	if err := m.findMore(ctx, best); err != nil || len(m.told) == 0 || !m.isTelling(&m.first) {
+	if err := m.findMore(ctx, best); err != nil || len(m.others) == 0 || !m.isStatement(&m.first) {
 		return best, err
 	}
 	m.follow()
@@ -99,30 +100,30 @@ func (r *ranking) asksForThen() bool {
 	return len(r.spans) > 0 && !slices.ContainsFunc(r.spans, func(s Span) bool { return s.From <= r.query.Now && r.query.Now < s.To })
 }
 
-// matter is what is asked for, with what tells of it.
+// matter is what the query asks for, with the statements about it.
 type matter struct {
 	*ranking
 	// crowd shows what is near by chance.
-	crowd []telling
-	// more are those that are nearest to the first, beside the crowd.
-	more []telling
-	// first tells best of it, and told are the others that do.
-	first telling
-	told  []telling
-	// changed says of a vector whether its text tells of a change.
+	crowd []statement
+	// more are the nearest neighbours of first outside the crowd.
+	more []statement
+	// first is the best statement, and others are the rest.
+	first  statement
+	others []statement
+	// changed says how surely the text of a vector states a change, from -1 to 1.
 	changed func(vector []float32) float64
 }
 
-// isTelling reports whether a candidate can tell of the matter.
-func (m *matter) isTelling(t *telling) bool {
+// isStatement reports whether a candidate can be a statement about the matter.
+func (m *matter) isStatement(t *statement) bool {
 	f := m.parts[t.part].frame
 	return f.Body[t.slot] <= matterWords && f.Flags[t.slot]&segment.FlagAsks == 0 && m.sameAuthor(t.candidate, m.first.candidate)
 }
 
-// tell returns those that tell of the same matter as one, by how far each stands out.
-func (m *matter) tell(of telling, all []telling, link []float64) (told []telling) {
+// about returns the statements about the same matter as one; link says how far each stands out.
+func (m *matter) about(of statement, all []statement, link []float64) (others []statement) {
 	for i, t := range all {
-		if t.candidate == of.candidate || link[i] == 0 || !m.isTelling(&t) {
+		if t.candidate == of.candidate || link[i] == 0 || !m.isStatement(&t) {
 			continue
 		}
 		earlier, later := of, t
@@ -133,15 +134,15 @@ func (m *matter) tell(of telling, all []telling, link []float64) (told []telling
 		t.evidence = linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*change -
 			coverEvidence*max(0, of.covers-t.covers) - kindEvidence*float64(m.otherKinds(earlier, later, change))
 		if t.evidence >= farMatter || t.evidence >= sameMatter && t.own >= leastOwn {
-			told = append(told, t)
+			others = append(others, t)
 		}
 	}
-	return told
+	return others
 }
 
-// otherKinds counts the kinds of values that only one of two has. When something changed is no
-// value of it.
-func (m *matter) otherKinds(earlier, later telling, change float64) int {
+// otherKinds counts the kinds of values that only one of two has. The time of a change is not
+// counted.
+func (m *matter) otherKinds(earlier, later statement, change float64) int {
 	before, after := m.flags(earlier), m.flags(later)
 	kinds := before ^ after
 	if change > 0 {
@@ -150,26 +151,26 @@ func (m *matter) otherKinds(earlier, later telling, change float64) int {
 	return bits.OnesCount8(uint8(kinds & valueKinds))
 }
 
-func (m *matter) flags(t telling) segment.Flags { return m.parts[t.part].frame.Flags[t.slot] }
+func (m *matter) flags(t statement) segment.Flags { return m.parts[t.part].frame.Flags[t.slot] }
 
-// follow takes in what tells of the matter after all that is known to: it may be nearer to the
-// latest of these than to the first.
+// follow adds later statements about the matter, which may be nearer to the latest known one
+// than to the first.
 func (m *matter) follow() {
 	last := m.newest()
-	for _, all := range [][]telling{m.crowd, m.more} {
-		for _, t := range m.tell(last, all, m.links(last, all)) {
+	for _, all := range [][]statement{m.crowd, m.more} {
+		for _, t := range m.about(last, all, m.links(last, all)) {
 			if m.compareTime(t.candidate, last.candidate) > 0 && t.evidence >= farMatter {
 				t.evidence = min(t.evidence, last.evidence)
-				m.told = append(m.told, t)
+				m.others = append(m.others, t)
 			}
 		}
 	}
 }
 
-// newest returns what was told last.
-func (m *matter) newest() telling {
+// newest returns the latest statement.
+func (m *matter) newest() statement {
 	newest := m.first
-	for _, t := range m.told {
+	for _, t := range m.others {
 		if m.compareTime(t.candidate, newest.candidate) > 0 {
 			newest = t
 		}
@@ -177,21 +178,21 @@ func (m *matter) newest() telling {
 	return newest
 }
 
-// findMore looks among what is nearest to the first telling, which may be far from the question.
+// findMore looks among the neighbours of the first statement, which may be far from the question.
 func (m *matter) findMore(ctx context.Context, best []candidate) error {
 	p := m.parts[m.first.part]
-	if p.Nearest == nil || !m.isTelling(&m.first) {
+	if p.Nearest == nil || !m.isStatement(&m.first) {
 		return nil
 	}
 	found, err := p.Nearest(ctx, m.first.vector, matterNear)
 	if err != nil {
 		return err
 	}
-	var more []telling
+	var more []statement
 	for _, hit := range found {
 		slot := p.frame.Slot(hit.Ordinal)
 		is := func(c *candidate) bool { return c.part == m.first.part && c.slot == slot }
-		if !p.Selection.Has(hit.Ordinal) || slices.ContainsFunc(m.crowd, func(t telling) bool { return is(t.candidate) }) {
+		if !p.Selection.Has(hit.Ordinal) || slices.ContainsFunc(m.crowd, func(t statement) bool { return is(t.candidate) }) {
 			continue
 		}
 		at := slices.IndexFunc(best, func(c candidate) bool { return is(&c) })
@@ -199,7 +200,7 @@ func (m *matter) findMore(ctx context.Context, best []candidate) error {
 		if at >= 0 {
 			c = &best[at]
 		}
-		if t := (telling{candidate: c}); m.isTelling(&t) {
+		if t := (statement{candidate: c}); m.isStatement(&t) {
 			m.weigh(&t)
 			more = append(more, t)
 		}
@@ -207,12 +208,12 @@ func (m *matter) findMore(ctx context.Context, best []candidate) error {
 	if m.more, err = m.withVectors(ctx, more); err != nil {
 		return err
 	}
-	m.told = append(m.told, m.tell(m.first, m.more, m.links(m.first, m.more))...)
+	m.others = append(m.others, m.about(m.first, m.more, m.links(m.first, m.more))...)
 	return nil
 }
 
 // links says of each how far its nearness to one stands out.
-func (m *matter) links(of telling, all []telling) []float64 {
+func (m *matter) links(of statement, all []statement) []float64 {
 	usual, links := m.usual(of.vector), make([]float64, len(all))
 	for i, t := range all {
 		cosine := product(t.vector, of.vector)
@@ -236,7 +237,7 @@ func (m *matter) usual(v []float32) spread {
 func (m *matter) lead(best []candidate) []candidate {
 	newest, level := m.newest(), m.first.rank
 	evidence := newest.evidence
-	for _, t := range m.told {
+	for _, t := range m.others {
 		level = max(level, t.rank)
 		if newest.candidate == m.first.candidate {
 			evidence = max(evidence, t.evidence)
@@ -260,10 +261,10 @@ func (m *matter) lead(best []candidate) []candidate {
 	return best
 }
 
-// replace notes which of those told the newest replaces: those that are surely of its matter.
-func (m *matter) replace(newest telling) {
+// replace notes which statements the newest replaces: those with sure evidence.
+func (m *matter) replace(newest statement) {
 	var older []*candidate
-	for _, t := range append(m.told, m.first) {
+	for _, t := range append(m.others, m.first) {
 		evidence := t.evidence
 		if t.candidate == m.first.candidate {
 			evidence = newest.evidence
@@ -289,26 +290,26 @@ func (r *ranking) sameAuthor(c, d *candidate) bool {
 	return f.Authors[f.Author[c.slot]] == g.Authors[g.Author[d.slot]]
 }
 
-// tellings are the candidates that are nearest to the question by words or vectors, with
+// statements are the candidates that are nearest to the question by words or vectors, with
 // their vectors.
-func (r *ranking) tellings(ctx context.Context, best []candidate) ([]telling, error) {
-	all := make([]telling, 0, len(best))
+func (r *ranking) statements(ctx context.Context, best []candidate) ([]statement, error) {
+	all := make([]statement, 0, len(best))
 	for i := range best {
 		c := &best[i]
 		f := r.parts[c.part].frame
 		if p := r.parts[c.part]; p.named != 0 && f.Author[c.slot] != p.named || f.Body[c.slot] > crowdWords || f.Flags[c.slot]&segment.FlagAsks != 0 {
 			continue
 		}
-		t := telling{candidate: c}
+		t := statement{candidate: c}
 		r.weigh(&t)
 		all = append(all, t)
 	}
-	slices.SortStableFunc(all, func(a, b telling) int { return cmp.Compare(b.worth, a.worth) })
+	slices.SortStableFunc(all, func(a, b statement) int { return cmp.Compare(b.worth, a.worth) })
 	return r.withVectors(ctx, all[:min(len(all), matterAmong)])
 }
 
 // weigh says how near a candidate is to the question.
-func (r *ranking) weigh(t *telling) {
+func (r *ranking) weigh(t *statement) {
 	if r.vectors.nearest > r.vectors.fiftieth {
 		t.own = max(0, t.cosine-r.vectors.fiftieth) / (r.vectors.nearest - r.vectors.fiftieth)
 	}
@@ -320,7 +321,7 @@ func (r *ranking) weigh(t *telling) {
 }
 
 // withVectors reads the vectors, brought to the length one, and leaves out what has none.
-func (r *ranking) withVectors(ctx context.Context, all []telling) ([]telling, error) {
+func (r *ranking) withVectors(ctx context.Context, all []statement) ([]statement, error) {
 	for n, p := range r.parts {
 		if p.ReadVectors == nil {
 			continue
@@ -345,7 +346,7 @@ func (r *ranking) withVectors(ctx context.Context, all []telling) ([]telling, er
 			}
 		}
 	}
-	return slices.DeleteFunc(all, func(t telling) bool { return t.vector == nil }), nil
+	return slices.DeleteFunc(all, func(t statement) bool { return t.vector == nil }), nil
 }
 
 // spread is what is usual of how near one is to the others.
@@ -369,7 +370,7 @@ func (s spread) standing(cosine float64) float64 {
 
 // standings says of each two how far their nearness stands out from that of either to the
 // others.
-func standings(all []telling) [][]float64 {
+func standings(all []statement) [][]float64 {
 	n := len(all)
 	near, row, usual := make([][]float64, n), make([]float64, 0, n), make([]spread, n)
 	for i := range near {
@@ -392,7 +393,7 @@ func standings(all []telling) [][]float64 {
 }
 
 // support adds to the worth of each what others of its matter are worth.
-func support(all []telling, near [][]float64) {
+func support(all []statement, near [][]float64) {
 	given := make([]float64, len(all))
 	gains := make([]float64, 0, len(all))
 	for i := range all {
@@ -412,8 +413,8 @@ func support(all []telling, near [][]float64) {
 	}
 }
 
-// product is the scalar product of two vectors, in sums of their own so that the processor
-// need not wait for one to begin the next.
+// product is the scalar product of two vectors. Four separate sums let the processor overlap
+// the additions.
 func product(a, b []float32) float64 {
 	var s0, s1, s2, s3 float32
 	n := min(len(a), len(b))

@@ -22,7 +22,7 @@ type Part struct {
 	// ReadVectors returns the vectors of documents, nil for each that has none; nil where
 	// there are none.
 	ReadVectors func(ctx context.Context, ordinals []uint32) ([][]float32, error)
-	// Nearest returns those that may be hits whose vectors are nearest to one; nil where
+	// Nearest returns the possible hits whose vectors are nearest to one; nil where
 	// there are none.
 	Nearest func(ctx context.Context, vector []float32, k int) ([]VectorHit, error)
 }
@@ -56,11 +56,11 @@ type Query struct {
 	// One: the query asks for one thing that is so, so that of two documents which state
 	// the same of the same the older is out of date.
 	One bool
-	// Past: the query asks how things were, so that what was told last is not preferred.
+	// Past: the query asks how things were, so that the newest statement is not preferred.
 	Past bool
-	// Changes returns what says from -1 to 1 whether the text of a vector tells of a change;
-	// nil where nobody knows, or the query asks how things were in words that Past does not
-	// know. A nil Changes is the same.
+	// Changes returns a function that says from -1 to 1 whether the text of a vector states a
+	// change; nil if that is unknown, or the query asks how things were in words that Past does
+	// not know. A nil Changes is the same.
 	Changes func(ctx context.Context) func(vector []float32) float64
 	// Owned: the query asks for something of somebody's, such as "my address".
 	Owned bool

@@ -87,7 +87,7 @@ type candidate struct {
 	repeated float32
 	// stale is what it lost because a later one states the same of the same.
 	stale float32
-	// gained is what it was lifted by as the newest telling of a matter.
+	// gained is what it was lifted by as the newest statement of a matter.
 	gained float32
 	// words are the query's words that it holds; zero until computed.
 	words uint64

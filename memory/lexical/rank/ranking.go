@@ -39,7 +39,7 @@ type ranking struct {
 	norms struct{ turn, window, section norm }
 	// covered is the largest part of the mass that a candidate covers.
 	covered float32
-	// measured counts the candidates of words that may be hits, and those that may not.
+	// measured counts the candidates of words that may be hits, and the others.
 	measured struct {
 		allowed int
 		Answer

@@ -27,7 +27,7 @@ const (
 	crowdNear                    = 0.3
 	crowdedSpreads, aheadSpreads = 2.5, 4
 	// leastAgreement and fullAgreement are how far words and vectors must rank alike what vectors
-	// found, in deviations of a correlation by chance, so that vectors are believed beside words
+	// found, in deviations of a correlation by chance, so that vectors count in addition to words
 	// that are sure: not at all up to the first, in full from the second. Random vectors stay
 	// under 1.4 nine times of ten, a model that knows the language is above 2 every other time.
 	leastAgreement, fullAgreement = 1, 2

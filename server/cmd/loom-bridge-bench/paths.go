@@ -196,7 +196,7 @@ func (p *pathRun) shut() error {
 	return errors.Join(errs...)
 }
 
-// profiled runs what is measured without the collector and, if it is asked for, under the
+// profiled runs the measured call without the collector and, if it is asked for, under the
 // profile.
 func (p *pathRun) profiled(name string, run func() error) error {
 	p.meter.Settle()
@@ -438,7 +438,7 @@ func (p *pathRun) crowd(ctx context.Context) error {
 	return nil
 }
 
-// stepping measures prompts after one step more each: those that fold apart.
+// stepping measures prompts after one step more each, and those that fold separately.
 func (p *pathRun) stepping(step func(int) error, assembled func() (*loombridgev1.AssembleResponse, error)) error {
 	const one, fold = "Assemble one step more", "Assemble fold"
 	if !strings.HasPrefix(one, p.only) && !strings.HasPrefix(fold, p.only) {

@@ -359,7 +359,7 @@ func viewCommands(env environment, stdout, stderr io.Writer) (all []*cobra.Comma
 	return all
 }
 
-// viewOptions are those of commands with the flags of s.
+// viewOptions are the options of commands with the flags of s.
 func viewOptions(s *shim, flags func() *pflag.FlagSet, stdout, stderr io.Writer) views.Options {
 	return views.Options{
 		In: os.Stdin, Out: stdout, Console: stderr, Getenv: s.env.get, Refuse: refuse,

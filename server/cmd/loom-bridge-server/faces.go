@@ -33,7 +33,7 @@ type endpoint interface {
 // authentication, loom.v1 has its own address or is off.
 type faces []face
 
-// listeners are what was opened before the store: the address of the native API, and that of
+// listeners are opened before the store: the address of the native API, and that of
 // HTTP, nil for none.
 type listeners struct{ grpc, http net.Listener }
 
@@ -165,7 +165,7 @@ func (f faces) stop(timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// startMetrics counts what is served where HTTP is, or on an address of its own.
+// startMetrics serves metrics on the address of HTTP, or on a separate one.
 func startMetrics(config Config, http net.Listener, opened *closers) (served *figures.Metrics, address string, err error) {
 	if config.MetricsAddr == "" && http == nil {
 		return nil, "", nil

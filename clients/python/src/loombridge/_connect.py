@@ -63,7 +63,7 @@ class Tls:
 
 
 class Unentered:
-    """Tells whoever takes it for a client, or enters it another way, how to get one."""
+    """Explains how to get a client when it is used as one."""
 
     call = "connect"
     """The function that returned it."""

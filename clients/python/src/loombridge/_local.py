@@ -89,7 +89,7 @@ class Companion:
 
     def _start(self) -> str:
         with tempfile.TemporaryFile() as log:
-            # In a session of its own, so that Ctrl-C ends this program first, which then may
+            # In a separate session, so that Ctrl-C ends this program first, which then may
             # still save. Its end, of whatever kind, closes standard input.
             process = subprocess.Popen(
                 self._command,
@@ -113,7 +113,7 @@ class Companion:
 
     @property
     def ended(self) -> bool:
-        """It served, and ended though nobody stopped it: it was killed."""
+        """It served, and ended without being stopped: it was killed."""
         return self._process is not None and self._process.poll() is not None
 
     def revive(self) -> None:

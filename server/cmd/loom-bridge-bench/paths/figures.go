@@ -13,7 +13,7 @@ import (
 type Figures struct {
 	// CPU is in units of Meter's fixed work.
 	CPU float64 `json:"cpu"`
-	// Allocations and Bytes are what is allocated.
+	// Allocations and Bytes count allocations.
 	Allocations float64 `json:"allocations"`
 	Bytes       float64 `json:"bytes"`
 	// Reads are round trips for single keys, Keys the keys; Scans are ranges, Pairs what
@@ -27,7 +27,7 @@ type Figures struct {
 }
 
 // counted are the figures that hardly vary, each with what it may exceed its limit by in
-// any case: what twenty runs beside other work differed by. Of few reads and syncs not one
+// any case: what twenty runs under other load differed by. Of few reads and syncs not one
 // more is taken.
 func (f *Figures) counted() []figure {
 	return []figure{

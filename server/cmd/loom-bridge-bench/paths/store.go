@@ -8,7 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// Store is an engine that counts. A snapshot is not a round trip of its own.
+// Store is an engine that counts. A snapshot is not a separate round trip.
 type Store struct {
 	kv.Engine
 

@@ -15,7 +15,7 @@ type answers struct {
 
 func newAnswers(in io.Reader) *answers { return &answers{in, bufio.NewScanner(in)} }
 
-// forget drops what was typed on a terminal before a question stood there: it answers none.
+// forget drops input typed before a question was shown.
 // Other input, such as that of a script, is all meant.
 func (a *answers) forget() {
 	if file, ok := a.in.(*os.File); ok && flush(file) {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flush drops what a terminal has read and nobody has taken; false where file is none.
+// flush drops unread input of a terminal; false if file is no terminal.
 func flush(file *os.File) bool {
 	conn, err := file.SyscallConn()
 	if err != nil {

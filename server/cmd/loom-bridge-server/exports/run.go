@@ -86,7 +86,7 @@ func (e *exporter) report(what, name string, err error) error {
 	return e.damaged.AddObject(map[string]any{"what": what, "name": name, "problem": err.Error()})
 }
 
-// leftOut reports what is damaged, so that the export goes on without it; any other error is
+// leftOut reports a damaged item, so that the export goes on without it; any other error is
 // returned.
 func (e *exporter) leftOut(what, name string, err error) error {
 	if !errors.Is(err, record.ErrDamaged) && !errors.Is(err, audit.ErrDamaged) && !errors.Is(err, events.ErrDamaged) {

@@ -118,7 +118,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// values calls do with each JSON value of the file: those of a list, or values that follow each
+// values calls do with each JSON value of the file: the items of a list, or values that follow each
 // other, such as lines. A file without any is an error.
 func (f *file) values(do func(value json.RawMessage) error) error {
 	in := bufio.NewReader(f.from)

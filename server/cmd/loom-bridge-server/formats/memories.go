@@ -95,7 +95,7 @@ func tags(words []string) (all []string) {
 }
 
 // readGraph reads a graph of entities. An entity, each observation of it, and each relation are
-// records of their own, so that a graph that has grown adds what is new. An observation is
+// separate records, so that a graph that has grown adds what is new. An observation is
 // related as `about` to its entity, and a relation as `from` and `to` to its ends.
 func readGraph(f *file, out *output) error {
 	type entity struct {
@@ -156,7 +156,7 @@ func readGraph(f *file, out *output) error {
 
 func (o *output) entityID(name string) string { return named(o.source, "entity", name) }
 
-// entity gives out an entity and what was observed of it.
+// entity gives out an entity and its observations.
 func (o *output) entity(name, kind string, observations []string) error {
 	text := name
 	if kind != "" {

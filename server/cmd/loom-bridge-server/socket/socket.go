@@ -126,7 +126,7 @@ func (l *listener) Close() error {
 // made numbers the sockets of this process.
 var made atomic.Uint64
 
-// removeStale removes a socket on which nobody listens.
+// removeStale removes a socket without a listener.
 func removeStale(path string) error {
 	seen, err := os.Lstat(path)
 	if err != nil || seen.Mode().Type() != os.ModeSocket {

@@ -223,7 +223,7 @@ func (d *desk) load(ctx context.Context, files []string, skip bool) error {
 	return err
 }
 
-// imported is the line that says what became of records.
+// imported is the line that counts imported records by outcome.
 func (d *desk) imported(counts *loombridgev1.ImportResponse, dry bool) string {
 	how := ""
 	if counts.GetSaved() > 0 && !dry {

@@ -11,7 +11,7 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// blame tells of a text and a prompt where the text came from, which prompts showed it, and what
+// blame shows for a text and a prompt where the text came from, which prompts showed it, and what
 // took it out.
 func (v *view) blame(ctx context.Context, wanted, prompt string) error {
 	if wanted == "" {

@@ -20,7 +20,7 @@ import (
 
 // Screen sequences of a terminal.
 const (
-	openScreen  = "\x1b[?1049h\x1b[?25l" // a screen of its own, without a cursor
+	openScreen  = "\x1b[?1049h\x1b[?25l" // a separate screen, without a cursor
 	closeScreen = "\x1b[?25h\x1b[?1049l"
 	beginFrame  = "\x1b[H"
 	endLine     = "\x1b[K\n"

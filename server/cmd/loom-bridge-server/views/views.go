@@ -120,7 +120,7 @@ func (v *view) inSession(command *cobra.Command) *cobra.Command {
 }
 
 // listing gives a command the flag that says how much it lists. Each command of a view has a
-// value of its own, so that the default of one is not another's.
+// separate value, so that the default of one is not another's.
 func (v *view) listing(command *cobra.Command, usual, most int) *cobra.Command {
 	command.Flags().Int("limit", usual, fmt.Sprintf("the most `rows` to list, up to %d", most))
 	command.PreRunE = func(cmd *cobra.Command, _ []string) (err error) {
