@@ -165,8 +165,9 @@ class Writer:
     def twin(self, each: Kind) -> str:
         """Return the text of a twin."""
         self.shadowed = {n for n in each.members if hasattr(builtins, n) and n[0] != "_"}
-        bases, body = self.base(each)
-        for name, (where, member, overloads) in each.members.items():
+        parent = self.parent(each)
+        bases, body = self.base(each) if parent is None else ([self.met(parent)], [])
+        for name, (where, member, overloads) in each.members.items() if parent is None else ():
             if name.startswith("_") and name != "__call__":
                 continue
             if name in ROOT_MEMBERS and "_twin.Root" in bases:
@@ -179,10 +180,18 @@ class Writer:
                 body += self.method(each, where, member, overloads)
         decorated = "@_spelling.helpful\n" if issubclass_named(each.it, "Helpful") else ""
         source = f"{each.owner.short}.{each.name}"
-        self.page.ours.add(each.owner.short)
-        decorated += f"@_twin.documented({source})\n"
+        if parent is None:
+            self.page.ours.add(each.owner.short)
+            decorated += f"@_twin.documented({source})\n"
         doc = indented(docstring(brief(inspect.getdoc(each.it) or "")))
         return f"\n\n{decorated}class {each.name}({', '.join(bases)}):\n{doc}\n" + "\n".join(body)
+
+    def parent(self, each: Kind) -> Kind | None:
+        """Return the class that one only names anew: its twin inherits all from the other's."""
+        definition = each.owner.classes[each.name]
+        if len(definition.body) > 1 or len(definition.bases) != 1:
+            return None
+        return self.asynchronous(each.owner, definition.bases[0])
 
     def base(self, each: Kind) -> tuple[list[str], list[str]]:
         """Return the base classes of a twin, and the members it adds for them."""
