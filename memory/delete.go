@@ -253,25 +253,25 @@ type clearing struct {
 
 // stage removes some of what was found and is as it was then.
 func (c *clearing) stage(ctx context.Context, e *edit) error {
-	c.passed, c.deleted = 0, 0
-	for _, d := range c.found[:min(len(c.found), sweepRecords)] {
-		if e.removed > sweepBytes {
-			break
-		}
-		c.passed++
-		r, _, err := e.read(ctx, d.ID)
-		if err != nil {
-			return err
-		}
-		if r == nil || r.Version != d.Version || r.ExpiredAt(c.now) || e.may(r) != nil || c.goes != nil && !c.goes(r) {
-			continue
-		}
-		if err := e.remove(ctx, r); err != nil {
-			return err
+	c.deleted = 0
+	var err error
+	c.passed, err = e.each(ctx, idsOf(c.found), func(i int, r *record.Record) error {
+		if r == nil || r.Version != c.found[i].Version || r.ExpiredAt(c.now) || e.may(r) != nil || c.goes != nil && !c.goes(r) {
+			return nil
 		}
 		c.deleted++
+		return e.remove(ctx, r)
+	})
+	return err
+}
+
+// idsOf are the ids of those that one commit may remove.
+func idsOf(found []Deleted) []string {
+	ids := make([]string, min(len(found), sweepRecords))
+	for i := range ids {
+		ids[i] = found[i].ID
 	}
-	return nil
+	return ids
 }
 
 // maxAged bounds the records that DeleteAged reads at once.

@@ -25,6 +25,9 @@ const (
 	// versions, and records that superseded long ones, cost more than others, and
 	// a commit that is too large would fail each time.
 	sweepBytes = 2 << 20
+	// sweepTime ends such a commit early in a store that reads slowly: what a record has
+	// besides is read one by one, all on one snapshot.
+	sweepTime = kv.SnapshotLife / 5
 	// sweepEntries bounds the entries of the list of what expires that are read
 	// at once.
 	sweepEntries = 1024
@@ -235,30 +238,25 @@ func (s *sweeping) stage(ctx context.Context, e *edit) error {
 		return err
 	}
 	s.swept, s.more = 0, len(ids) == sweepRecords
-	records, err := readNamed(ctx, e, ids)
-	if err != nil {
-		return err
-	}
+	names := make([]string, len(ids))
 	for i, expired := range ids {
-		if e.removed > sweepBytes {
-			s.more = true
-			break
-		}
-		r := records[i]
-		if e.removed > 0 { // the record was written meanwhile
-			if r, _, err = e.read(ctx, expired.id); err != nil {
-				return err
-			}
-		}
+		names[i] = expired.id
+	}
+	passed, err := e.each(ctx, names, func(i int, r *record.Record) error {
 		if r == nil || !r.ExpiredAt(s.now) {
-			e.tx.Delete(kv.Records, expired.key)
-			continue
+			e.tx.Delete(kv.Records, ids[i].key)
+			return nil
 		}
 		if err := e.remove(ctx, r); err != nil {
 			return err
 		}
 		s.swept++
+		return nil
+	})
+	if err != nil {
+		return err
 	}
+	s.more = s.more || passed < len(ids)
 	if !s.more {
 		for _, entry := range s.entries {
 			e.tx.Delete(kv.System, entry.key())
@@ -267,18 +265,40 @@ func (s *sweeping) stage(ctx context.Context, e *edit) error {
 	return nil
 }
 
-// readNamed reads the records at once, nil for each that is gone.
-func readNamed(ctx context.Context, e *edit, ids []expired) ([]*record.Record, error) {
+// each calls do with records by their ids, nil for one that is gone, until the commit is large
+// enough, and returns how many it has passed.
+func (e *edit) each(ctx context.Context, ids []string, do func(i int, r *record.Record) error) (passed int, err error) {
+	ids = ids[:min(len(ids), sweepRecords)]
 	keys := make([][]byte, len(ids))
-	for i, expired := range ids {
-		keys[i] = record.Key(e.scope, expired.id)
+	for i, id := range ids {
+		keys[i] = record.Key(e.scope, id)
 	}
-	records := make([]*record.Record, len(ids))
-	return records, record.Each(ctx, e.tx, keys, func(i int, r *record.Record, _ int) error {
+	records := make([]*record.Record, len(ids)) // read at once: each later read writes the index first
+	if err := record.Each(ctx, e.tx, keys, func(i int, r *record.Record, _ int) error {
 		records[i] = r
 		return nil
-	})
+	}); err != nil {
+		return 0, err
+	}
+	for i, id := range ids {
+		if i > 0 && e.full() {
+			return i, nil
+		}
+		r := records[i]
+		if e.removed > 0 { // the record was perhaps written meanwhile
+			if r, _, err = e.read(ctx, id); err != nil {
+				return i, err
+			}
+		}
+		if err := do(i, r); err != nil {
+			return i, err
+		}
+	}
+	return len(ids), nil
 }
+
+// full reports whether a commit has removed as much as one may.
+func (e *edit) full() bool { return e.removed > sweepBytes || time.Since(e.begun) > sweepTime }
 
 // expired names a record that has expired, and the key that says so.
 type expired struct {
@@ -366,29 +386,16 @@ func (s *Store) restoreAt(ctx context.Context, scope kv.Scope, now time.Time) er
 // removeExpired removes the records that have expired and had replaced others, until the commit is large
 // enough, and returns how many it has looked at.
 func (e *edit) removeExpired(ctx context.Context, found []Deleted, now time.Time) (passed int, err error) {
-	for _, d := range found {
-		if e.removed > sweepBytes {
-			break
-		}
-		passed++
-		r, _, err := e.read(ctx, d.ID)
-		if err != nil {
-			return passed, err
-		}
+	return e.each(ctx, idsOf(found), func(_ int, r *record.Record) error {
 		if r == nil || !r.ExpiredAt(now) || r.Supersedes == "" {
-			continue
+			return nil
 		}
-		switch replaced, _, err := e.read(ctx, r.Supersedes); {
-		case err != nil:
-			return passed, err
-		case replaced == nil || replaced.SupersededBy != r.ID:
-			continue // the sweep takes it
+		replaced, _, err := e.read(ctx, r.Supersedes)
+		if err != nil || replaced == nil || replaced.SupersededBy != r.ID {
+			return err // the sweep takes one that replaces nothing
 		}
-		if err := e.remove(ctx, r); err != nil {
-			return passed, err
-		}
-	}
-	return passed, nil
+		return e.remove(ctx, r)
+	})
 }
 
 // sweepEvery sweeps from time to time, until ctx ends.

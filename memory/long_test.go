@@ -16,11 +16,11 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
 
-// slowly runs do on an engine whose reads take so long that no snapshot lives to see
-// the end.
-func slowly(tb testing.TB, engine *kvtest.FaultyEngine, do func() error) error {
+// slowly runs do on an engine whose reads take so long that a snapshot lives for so many,
+// and do needs more.
+func slowly(tb testing.TB, engine *kvtest.FaultyEngine, reads int, do func() error) error {
 	tb.Helper()
-	engine.Replan(kvtest.FailurePlan{Delay: kv.SnapshotLife / 16})
+	engine.Replan(kvtest.FailurePlan{Delay: kv.SnapshotLife / time.Duration(reads)})
 	defer engine.Replan(kvtest.FailurePlan{})
 	begun := time.Now()
 	err := do()
@@ -38,7 +38,7 @@ func TestCheckReadsForLongerThanASnapshotLives(t *testing.T) {
 			r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d about green tea", n), Key: fmt.Sprint("note-", n)})
 		}
 		check := func() error { return r.Check(t.Context(), agent) }
-		if err := slowly(t, engine, check); err != nil {
+		if err := slowly(t, engine, 16, check); err != nil {
 			t.Errorf("check: %v", err)
 		}
 		// Whatever changes meanwhile is no damage.
@@ -51,7 +51,7 @@ func TestCheckReadsForLongerThanASnapshotLives(t *testing.T) {
 				r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d about coffee", n)})
 			}
 		}()
-		if err := slowly(t, engine, check); !errors.Is(err, memory.ErrChanging) && err != nil {
+		if err := slowly(t, engine, 16, check); !errors.Is(err, memory.ErrChanging) && err != nil {
 			t.Errorf("check while records are saved: %v", err)
 		}
 		stop()
@@ -64,7 +64,7 @@ func TestRebuildingReadsForLongerThanASnapshotLives(t *testing.T) {
 		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
 		MustLoadGeneration1(t, engine)
 		r := MustRig(t, engine)
-		err := slowly(t, engine, func() error {
+		err := slowly(t, engine, 16, func() error {
 			_, err := r.Stats(t.Context(), agent)
 			return err
 		})
@@ -97,9 +97,37 @@ func TestExportReadsForLongerThanASnapshotLives(t *testing.T) {
 		}
 		whole := lines()
 		var slow []string
-		_ = slowly(t, engine, func() error { slow = lines(); return nil })
+		_ = slowly(t, engine, 16, func() error { slow = lines(); return nil })
 		if len(whole) != 2*records || !slices.Equal(slow, whole) {
 			t.Errorf("%d lines, read slowly %d", len(whole), len(slow))
 		}
 	})
+}
+
+func TestDeletionsReadForLongerThanASnapshotLives(t *testing.T) {
+	for name, do := range map[string]func(context.Context, *memory.Store) (int, error){
+		"those a filter names": func(ctx context.Context, s *memory.Store) (int, error) {
+			done, err := s.DeleteMatching(ctx, agent, memory.Matching{Filter: "version >= 1"})
+			return done.Deleted, err
+		},
+		"old ones": func(ctx context.Context, s *memory.Store) (int, error) {
+			done, err := s.DeleteAged(ctx, agent, time.Now().AddDate(100, 0, 0))
+			return done.Deleted, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
+				r := MustRig(t, engine)
+				const records = 40
+				for n := range records {
+					r.MustSave(t, record.Record{Text: fmt.Sprintf("note %d about green tea", n), Key: fmt.Sprint("note-", n)})
+				}
+				n := 0
+				if err := slowly(t, engine, 64, func() (err error) { n, err = do(t.Context(), r.Store); return err }); err != nil || n != records {
+					t.Errorf("%d of %d are deleted: %v", n, records, err)
+				}
+			})
+		})
+	}
 }

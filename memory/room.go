@@ -504,7 +504,7 @@ func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Ti
 func (m *roomMaking) stage(ctx context.Context, e *edit) error {
 	m.gone, m.looked = nil, 0
 	for _, id := range m.next {
-		if m.looked == roomRecords || e.removed > sweepBytes {
+		if m.looked == roomRecords || m.looked > 0 && e.full() {
 			break
 		}
 		m.looked++

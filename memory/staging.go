@@ -69,7 +69,7 @@ func (s *Staging) Foresee(along *kv.Reads) {
 // Stage is the change's part of the commit. It returns the errors of the method that the
 // change is named after; an error leaves nothing behind.
 func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
-	e := &edit{store: s.store, tx: tx, scope: s.scope, actor: s.actor, relations: relations.Counts{}}
+	e := &edit{store: s.store, tx: tx, scope: s.scope, actor: s.actor, begun: time.Now(), relations: relations.Counts{}}
 	if s.actor.Agent != "" {
 		ctx = vector.By(ctx, s.actor.Agent)
 	}
@@ -143,9 +143,10 @@ type edit struct {
 
 	change     lexical.Change
 	writes     []write
-	versions   int64    // how many more earlier versions there are
-	archived   int64    // how many more records lie in the archive
-	removed    int      // about how many bytes removing records has written
+	versions   int64 // how many more earlier versions there are
+	archived   int64 // how many more records lie in the archive
+	removed    int   // about how many bytes removing records has written
+	begun      time.Time
 	gone       []string // ids of removed records that are not in the feed yet
 	related    []string // ids of those whose relations changed; they enter the feed at the end
 	relations  relations.Counts

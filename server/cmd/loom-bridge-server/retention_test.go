@@ -184,11 +184,12 @@ func TestRetainSessions(t *testing.T) {
 	must(t, err)
 	must(t, before.Stop())
 
-	p := MustRun(t, dir, "--retain-sessions", "1s", "--shell-allow", "echo,cat,sleep", "--metrics-addr", "127.0.0.1:0")
-	p.say(t, "running", "look for the file")
+	const age = 5 * time.Second // longer than any of these calls takes on a busy machine
+	p := MustRun(t, dir, "--retain-sessions", age.String(), "--shell-allow", "echo,cat,sleep", "--metrics-addr", "127.0.0.1:0")
 	call := until("go")
 	call.AgentId, call.SessionId = "a", "running"
 	answered := MustBegin(t, p, call)
+	p.say(t, "running", "look for the file")
 	spoken := 0
 	young := func() {
 		p.say(t, "young", fmt.Sprint("still here ", spoken))
@@ -199,9 +200,9 @@ func TestRetainSessions(t *testing.T) {
 		return len(p.heard(t, "s")) == 0
 	})
 	first := p.retention(t).GetSweepTime()
-	waitUntil(t, "two more looks end", func() bool {
+	waitUntil(t, "another look ends, when what was said in the others is old", func() bool {
 		young()
-		return p.retention(t).GetSweepTime().AsTime().Sub(first.AsTime()) > 2*time.Second
+		return p.retention(t).GetSweepTime().AsTime().Sub(first.AsTime()) > age
 	})
 	for session, n := range map[string]int{"young": min(spoken, 100), "running": 1, "s": 0} {
 		if got := p.heard(t, session); len(got) != n {
