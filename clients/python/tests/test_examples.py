@@ -62,6 +62,7 @@ def test_every_example_is_tested_here() -> None:
         "extract_facts.py",
         "graph_checkpoints.py",
         "graph_store.py",
+        "langchain_agent.py",
         "long_run.py",
         "pydantic_conversation.py",
         "quickstart.py",
@@ -202,6 +203,15 @@ KILLED = {
     "graph_checkpoints.py": (
         "langgraph.graph",
         ["next: ()", "next: ('answer',)", "{'steps': ['read by 1', 'answered by 2']}"],
+    ),
+    "langchain_agent.py": (
+        "langchain.agents",
+        [
+            "looking Friday up",
+            "human: When does the desk close?",
+            "tool: at 17:30",
+            "ai: On Friday it closes at 17:30.",
+        ],
     ),
     "pydantic_conversation.py": (
         "pydantic_ai.conversation_store",
