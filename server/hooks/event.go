@@ -19,6 +19,9 @@ const (
 	maxSessionBytes, maxToolBytes = 256, 128
 	// maxIDBytes is the longest id of a call that is kept.
 	maxIDBytes = 128
+	// maxArgumentsBytes is the native API's limit of what a tool was given, and maxMemberBytes
+	// what stays of a member of something longer.
+	maxArgumentsBytes, maxMemberBytes = 1 << 20, 64 << 10
 	// maxSaidBytes bounds a message, a little below the native API's bound; the rest is
 	// left out.
 	maxSaidBytes = 1<<20 - 4096
@@ -30,9 +33,6 @@ var (
 	// ErrUnknown: the host or the event does not exist.
 	ErrUnknown = errors.New("hooks: unknown")
 )
-
-// byteOrderMark is what some programs begin a text in UTF-8 with.
-const byteOrderMark = "\uFEFF"
 
 // kind is what happens in a session.
 type kind int
@@ -74,29 +74,29 @@ type Event struct {
 
 // input are the fields of all hosts.
 type input struct {
-	SessionID      string   `json:"session_id"`
-	SessionIDCamel string   `json:"sessionId"`
-	ConversationID string   `json:"conversation_id"`
-	CWD            string   `json:"cwd"`
-	Roots          []string `json:"workspace_roots"`
-	Source         string   `json:"source"`
+	SessionID      words `json:"session_id"`
+	SessionIDCamel words `json:"sessionId"`
+	ConversationID words `json:"conversation_id"`
+	CWD            words `json:"cwd"`
+	Roots          roots `json:"workspace_roots"`
+	Source         words `json:"source"`
 
-	ToolName     string          `json:"tool_name"`
+	ToolName     words           `json:"tool_name"`
 	ToolInput    json.RawMessage `json:"tool_input"`
 	ToolResponse json.RawMessage `json:"tool_response"`
 	ToolOutput   json.RawMessage `json:"tool_output"`
-	ToolUseID    string          `json:"tool_use_id"`
-	Error        string          `json:"error"`
-	ErrorMessage string          `json:"error_message"`
+	ToolUseID    words           `json:"tool_use_id"`
+	Error        words           `json:"error"`
+	ErrorMessage words           `json:"error_message"`
 
-	Prompt string `json:"prompt"`
-	Reply  string `json:"last_assistant_message"`
-	Text   string `json:"text"`
+	Prompt words `json:"prompt"`
+	Reply  words `json:"last_assistant_message"`
+	Text   words `json:"text"`
 
-	TurnID       string `json:"turn_id"`
-	PromptID     string `json:"prompt_id"`
-	GenerationID string `json:"generation_id"`
-	Timestamp    string `json:"timestamp"`
+	TurnID       words `json:"turn_id"`
+	PromptID     words `json:"prompt_id"`
+	GenerationID words `json:"generation_id"`
+	Timestamp    words `json:"timestamp"`
 }
 
 // Parse reads what a host wrote to a hook.
@@ -111,18 +111,15 @@ func Parse(host, event string, text []byte) (Event, error) {
 	if len(text) > MaxInputBytes {
 		return Event{}, fmt.Errorf("%w: more than %d bytes", ErrInput, MaxInputBytes)
 	}
-	for bytes.HasPrefix(text, []byte(byteOrderMark)) { // hosts on Windows write one, or two
-		text = text[len(byteOrderMark):]
-	}
 	var in input
-	if err := json.Unmarshal(bytes.ToValidUTF8(text, []byte("\uFFFD")), &in); err != nil {
+	if err := json.Unmarshal(utf8Text(text), &in); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	e := Event{
-		host: host, name: event, kind: k, Project: in.CWD, source: in.Source,
-		Session: short(cmp.Or(in.ConversationID, in.SessionID, in.SessionIDCamel), maxSessionBytes),
-		once:    in.Timestamp,
-		turn:    short(cmp.Or(in.TurnID, in.PromptID, in.GenerationID), maxIDBytes), call: short(in.ToolUseID, maxIDBytes),
+		host: host, name: event, kind: k, Project: string(in.CWD), source: string(in.Source),
+		Session: short(string(cmp.Or(in.ConversationID, in.SessionID, in.SessionIDCamel)), maxSessionBytes),
+		once:    string(in.Timestamp),
+		turn:    short(string(cmp.Or(in.TurnID, in.PromptID, in.GenerationID)), maxIDBytes), call: short(string(in.ToolUseID), maxIDBytes),
 	}
 	if e.Session == "" {
 		return Event{}, fmt.Errorf("%w: it does not say which session it is", ErrInput)
@@ -134,11 +131,11 @@ func Parse(host, event string, text []byte) (Event, error) {
 	case called, failed:
 		return e.tooled(in)
 	case prompted:
-		e.said = cut(in.Prompt, maxSaidBytes)
+		e.said = cut(string(in.Prompt), maxSaidBytes)
 	case replied:
-		e.said = cut(in.Text, maxSaidBytes)
+		e.said = cut(string(in.Text), maxSaidBytes)
 	case stopped:
-		e.said = cut(in.Reply, maxSaidBytes)
+		e.said = cut(string(in.Reply), maxSaidBytes)
 	}
 	return e, nil
 }
@@ -156,12 +153,12 @@ func (e Event) tooled(in input) (Event, error) {
 	if in.ToolName == "" {
 		return Event{}, fmt.Errorf("%w: it does not say which tool it was", ErrInput)
 	}
-	e.tool, e.arguments, e.result = toolName(in.ToolName), asObject(in.ToolInput), asResult(in.ToolResponse)
+	e.tool, e.arguments, e.result = toolName(string(in.ToolName)), shortened(asObject(in.ToolInput)), asResult(in.ToolResponse)
 	if len(in.ToolOutput) > 0 {
 		e.result = asResult(in.ToolOutput)
 	}
 	if e.kind == failed {
-		e.problem = cmp.Or(in.Error, in.ErrorMessage, "it failed and did not say why")
+		e.problem = string(cmp.Or(in.Error, in.ErrorMessage, "it failed and did not say why"))
 	}
 	return e, nil
 }
@@ -210,6 +207,28 @@ func asObject(given json.RawMessage) json.RawMessage {
 	}
 	wrapped, _ := json.Marshal(map[string]json.RawMessage{"input": given}) //nolint:errchkjson // it was decoded from JSON
 	return wrapped
+}
+
+// shortened is what a tool was given, with no more than the beginnings of long members where
+// all of it is more than the native API takes, such as the content of a written file.
+func shortened(object json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if len(object) <= maxArgumentsBytes || json.Unmarshal(object, &members) != nil {
+		return object
+	}
+	for name, value := range members {
+		if len(value) > maxMemberBytes {
+			var w words
+			_ = w.UnmarshalJSON(value)                                      // takes any JSON
+			members[name], _ = json.Marshal(cut(string(w), maxMemberBytes)) //nolint:errchkjson // a string
+		}
+	}
+	object, _ = json.Marshal(members) //nolint:errchkjson // it was decoded from JSON
+	if len(object) <= maxArgumentsBytes {
+		return object
+	}
+	whole, _ := json.Marshal(map[string]string{"input": cut(string(object), maxMemberBytes)}) //nolint:errchkjson // a string
+	return whole
 }
 
 // asResult is what a tool gave. What a command wrote is taken out of its JSON, so that it

@@ -30,7 +30,7 @@ func TestRefusedInput(t *testing.T) {
 		{"codex", "Stop", "", ErrInput},
 		{"codex", "Stop", "{", ErrInput},
 		{"codex", "Stop", "[]", ErrInput},
-		{"codex", "Stop", `{"session_id":7}`, ErrInput},
+		{"codex", "Stop", `{"session_id":[]}`, ErrInput},
 		{"codex", "Stop", "{}", ErrInput},
 		{"codex", "Stop", `{"session_id":"\u0000"}`, ErrInput},
 		{"codex", "PostToolUse", `{"session_id":"s"}`, ErrInput},
@@ -64,6 +64,67 @@ func TestHosts(t *testing.T) {
 	e = parse(t, "claude-code", "PostToolUseFailure", `{"session_id":"s","tool_name":"Bash"}`)
 	if e.kind != failed || e.problem == "" {
 		t.Errorf("a tool that failed did not say why: %+v", e)
+	}
+}
+
+// TestReportsOfOtherTypes: what a host writes in another type than the others, or another
+// encoding, is taken all the same.
+func TestReportsOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct{ event, text, want string }{
+		{"UserPromptSubmit", `{"session_id":"s","timestamp":1704614400000,"prompt":"a"}`, "a"},
+		{"UserPromptSubmit", `{"session_id":12,"turn_id":5,"prompt":7}`, "7"},
+		{"UserPromptSubmit", `{"session_id":"s","prompt":[{"type":"text","text":"a"},{"type":"image","source":{"type":"file"}},"b"]}`, "a\n" + `{"source":{"type":"file"},"type":"image"}` + "\nb"},
+		{"UserPromptSubmit", `{"session_id":"s","prompt":{"content":[{"text":"a"}]}}`, "a"},
+		{"UserPromptSubmit", `{"session_id":"s","workspace_roots":"/a","prompt":"a"}`, "a"},
+		{"UserPromptSubmit", `{"session_id":"s","workspace_roots":[{"uri":"x"},"/a"],"prompt":"a"}`, "a"},
+		{"UserPromptSubmit", " \r\n\uFEFF\n" + `{"session_id":"s","prompt":"a"}` + "\r\n\x00", "a"},
+		{"UserPromptSubmit", "\xff\xfe" + wide(`{"session_id":"s","prompt":"ü"}`, 0), "ü"},
+		{"UserPromptSubmit", "\xfe\xff" + wide(`{"session_id":"s","prompt":"ü"}`, 1), "ü"},
+		{"Stop", `{"session_id":"s","last_assistant_message":[{"type":"text","text":"done"}]}`, "done"},
+		{"PostToolUseFailure", `{"session_id":"s","tool_name":"Bash","error":{"code":1,"message":"boom"}}`, "boom"},
+		{"PostToolUseFailure", `{"session_id":"s","tool_name":"Bash","error":{"code":1}}`, `{"code":1}`},
+		{"PostToolUseFailure", `{"session_id":"s","tool_name":"Bash","error":true}`, "true"},
+	} {
+		e := parse(t, "claude-code", row.event, row.text)
+		if got := e.said + e.problem; got != row.want {
+			t.Errorf("%.80q: %q, want %q", row.text, got, row.want)
+		}
+	}
+}
+
+// wide is a text of letters below U+0100 in UTF-16, with the low bytes at a place of each unit.
+func wide(text string, low int) string {
+	var out []byte
+	for _, r := range text {
+		unit := [2]byte{byte(r), byte(r)}
+		unit[1-low] = 0
+		out = append(out, unit[:]...)
+	}
+	return string(out)
+}
+
+// TestLongArguments: a call that was given more than the native API takes is recorded with the
+// beginning of what is long.
+func TestLongArguments(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ü", 700_000)
+	for _, row := range []struct{ input, want string }{
+		{`{"path":"a","content":"` + long + `"}`, `{"content":"` + long[:maxMemberBytes] + `","path":"a"}`},
+		{`"` + long + `"`, `{"input":"` + long[:maxMemberBytes] + `"}`},
+	} {
+		e := parse(t, "claude-code", "PostToolUse", `{"session_id":"s","tool_name":"Write","tool_input":`+row.input+`}`)
+		if string(e.arguments) != row.want {
+			t.Errorf("%d bytes: %.60s … %.60s", len(e.arguments), e.arguments, e.arguments[max(len(e.arguments)-60, 0):])
+		}
+	}
+	var many strings.Builder
+	for i := range 40 {
+		many.WriteString(strings.Repeat(",", min(i, 1)) + `"m` + strings.Repeat("x", i) + `":"` + strings.Repeat("a", 60_000) + `"`)
+	}
+	e := parse(t, "claude-code", "PostToolUse", `{"session_id":"s","tool_name":"Write","tool_input":{`+many.String()+`}}`)
+	if len(e.arguments) > maxArgumentsBytes || !json.Valid(e.arguments) {
+		t.Errorf("%d bytes", len(e.arguments))
 	}
 }
 

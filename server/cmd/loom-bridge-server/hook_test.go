@@ -225,6 +225,8 @@ func TestHookTakesWhatHostsTell(t *testing.T) {
 		`{"session_id":"s","tool_name":"my tool (v2)","tool_input":"text","tool_response":"` + long + `"}`,
 		`{"session_id":"s","tool_name":"Bash","tool_input":null,"tool_response":null,"later":{"field":[1]}}`,
 		"{\"session_id\":\"s\",\"tool_name\":\"Bash\",\"tool_response\":\"half \xff\"}",
+		`{"session_id":"s","tool_name":"Bash","timestamp":1704614400000,"turn_id":5,"tool_response":"ok"}`,
+		`{"session_id":"s","tool_name":"Write","tool_input":{"content":"` + long + `"},"tool_response":"ok"}`,
 	} {
 		if _, err := hooked(t, input, "codex", "PostToolUse", "--addr", p.Address); err != nil {
 			t.Errorf("%d: %v", n, err)
@@ -232,7 +234,7 @@ func TestHookTakesWhatHostsTell(t *testing.T) {
 	}
 	listed, err := contexts.New(p.conn).ListSteps(t.Context(), &loombridgev1.ListStepsRequest{AgentId: "mcp", SessionId: "s", PageSize: 9})
 	must(t, err)
-	if steps := listed.GetSteps(); len(steps) != 3 || steps[0].GetToolName() != "my_tool__v2_" || steps[0].GetOutcomeRef() == "" {
+	if steps := listed.GetSteps(); len(steps) != 5 || steps[0].GetToolName() != "my_tool__v2_" || steps[0].GetOutcomeRef() == "" {
 		t.Errorf("steps: %v", steps)
 	}
 }
