@@ -87,7 +87,45 @@ func (r *reader) hosted(p *Block, kind string, f fields) bool {
 		return false
 	}
 	p.Kind, p.Dialect, p.Text = Other, Responses, f.text("text")
+	if id := f.text("call_id"); id != "" {
+		p.Text = ran(kind, id, f)
+	}
 	return true
+}
+
+// ran says for other providers what a tool of OpenAI's that the caller runs was given, or gave:
+// its shell, its patches, its computer.
+func ran(kind, id string, f fields) string {
+	if tool, ok := strings.CutSuffix(kind, "_call"); ok {
+		return "[Call of " + tool + " " + id + ": " + string(f.either("action", "operation", "input", "arguments")) + "]"
+	}
+	var texts []string
+	collect(f.get("output"), &texts)
+	if len(texts) == 0 {
+		return ""
+	}
+	return "Result of the call " + id + ":\n" + joined(texts)
+}
+
+// collect appends the texts of an output: it is one, or has a list of what programs printed.
+func collect(output json.RawMessage, texts *[]string) {
+	var list []json.RawMessage
+	if json.Unmarshal(output, &list) == nil {
+		for _, each := range list {
+			collect(each, texts)
+		}
+		return
+	}
+	if s := plainText(output); s != "" {
+		*texts = append(*texts, s)
+		return
+	}
+	f := fieldsOf(output)
+	for _, name := range []string{"stdout", "stderr", "text"} {
+		if s := strings.TrimRight(f.text(name), "\n"); s != "" {
+			*texts = append(*texts, s)
+		}
+	}
 }
 
 // mediaOfURL reads an address, which may have the bytes in it.

@@ -1,6 +1,7 @@
 """What a message asks for, whoever wrote it."""
 
 import dataclasses
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -19,7 +20,10 @@ GEMINI: dict[str, Any] = {
 }
 TWICE: dict[str, Any] = {
     "role": "model",
-    "parts": [{"functionCall": {"name": "fs_list_dir", "args": {}}}] * 2,
+    "parts": [
+        {"functionCall": {"name": "fs_list_dir", "args": {}}, "thoughtSignature": "c2lnbmVk"},
+        {"functionCall": {"name": "fs_list_dir", "args": {}}},
+    ],
 }
 
 
@@ -90,7 +94,9 @@ async def test_results_of_calls_without_ids(live: loombridge.Client) -> None:
     prompt = await live.context.assemble(format="gemini", model="gemini-2.5-pro", tools=False)
     contents = prompt.gemini()["contents"]
     assert [len(content["parts"]) for content in contents] == [1, 2, 2]
-    assert contents[1]["parts"] == asked.blocks
+    signature = b64decode(TWICE["parts"][0]["thoughtSignature"])  # as the library takes it
+    signed = {**TWICE["parts"][0], "thoughtSignature": signature}
+    assert contents[1]["parts"] == [signed, TWICE["parts"][1]]
     assert all("functionResponse" in part for part in contents[2]["parts"])
 
 

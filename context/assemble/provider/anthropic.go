@@ -185,7 +185,7 @@ func anthropicCall(p *piece) []byte {
 }
 
 func anthropicResult(p *piece) []byte {
-	if p.Dialect == content.Anthropic {
+	if p.Dialect == content.Anthropic && len(p.Parts) > 0 { // a content of null is refused
 		return ownBlock(p)
 	}
 	o := newObject("tool_result").text("tool_use_id", p.ID)

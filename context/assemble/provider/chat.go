@@ -13,38 +13,71 @@ import (
 
 // chat writes a message as OpenAI's Chat takes it.
 func (w *Writer) chat(out *bytes.Buffer, m session.Message) error {
-	if m.Role != session.Tool {
+	parts := content.Parse(m.BlocksJSON)
+	if m.Role != session.Tool && !slices.ContainsFunc(parts, isResult) {
 		if err := w.flush(out); err != nil {
 			return err
 		}
 	}
-	parts := content.Parse(m.BlocksJSON)
 	if isChat(m.Role, parts) {
+		if len(parts) == 0 {
+			m.BlocksJSON = nil // an empty list, which Chat refuses
+		}
+		w.asks(m)
 		return w.message(out, m)
 	}
+	results := slices.ContainsFunc(parts, isResult)
 	for i := range parts {
-		if parts[i].Kind == content.Result {
+		switch {
+		case parts[i].Kind != content.Result:
+		case w.waiting != nil && w.waiting[parts[i].ID] == 0: // a provider would refuse it
+			parts[i] = content.Block{Kind: content.Text, Text: loose(&parts[i])}
+		default:
+			w.answered(parts[i].ID)
 			if err := w.message(out, w.answer(parts[i].ID, parts[i].Parts)); err != nil {
 				return err
 			}
 		}
 	}
-	results := len(parts)
 	parts = spoken(parts)
-	results -= len(parts)
 	switch {
 	case m.Role == session.Tool:
 		answer := w.answer(m.ToolCallID, parts)
 		answer.Name, answer.ExtraJSON = m.Name, m.ExtraJSON
+		w.asks(answer)
 		return w.message(out, answer)
-	case results > 0:
-		// Images of the results come first; what else was said goes behind them.
-		if err := w.flush(out); err != nil || len(parts) == 0 {
-			return err
+	case results:
+		if len(parts) > 0 {
+			w.beside = append(w.beside, chatMessage(m, parts))
 		}
+		return nil
 	}
-	return w.message(out, chatMessage(m, parts))
+	m = chatMessage(m, parts)
+	w.asks(m)
+	return w.message(out, m)
 }
+
+// asks notes the calls that a message asks for, in place of those before, or that it answers.
+func (w *Writer) asks(m session.Message) {
+	if m.Role == session.Tool {
+		w.answered(m.ToolCallID)
+	}
+	if m.Role != session.Assistant || w.waiting == nil {
+		return
+	}
+	clear(w.waiting)
+	for i := range m.ToolCalls {
+		w.waiting[m.ToolCalls[i].ID]++
+	}
+}
+
+func (w *Writer) answered(id string) {
+	if w.waiting[id] > 0 {
+		w.waiting[id]--
+	}
+}
+
+func isResult(p content.Block) bool { return p.Kind == content.Result }
 
 // isChat reports whether blocks are of Chat, or unknown to everybody.
 func isChat(role session.Role, parts []content.Block) bool {
@@ -52,6 +85,8 @@ func isChat(role session.Role, parts []content.Block) bool {
 		switch {
 		case p.HasOthers("type", p.Type) && p.Kind != content.Other:
 			return true // Anthropic's cache marks, or what a library adds
+		case p.Kind == content.Image && p.FieldText("image_url") != "":
+			return true // an address alone, as some hosts write it
 		case p.Dialect != content.Shared && p.Dialect != content.Chat:
 			return true
 		case role == session.Assistant, role == session.Tool:
@@ -99,17 +134,23 @@ func (w *Writer) answer(id string, parts []content.Block) session.Message {
 // imagesNote stands before the images of results.
 const imagesNote = "What the tools showed:"
 
-// flush writes the images of results as a message of the user.
+// flush writes the images of results as a message of the user, and what else was said.
 func (w *Writer) flush(out *bytes.Buffer) error {
-	if len(w.images) == 0 {
-		return nil
+	waiting := w.beside
+	if len(w.images) > 0 {
+		blocks := []any{map[string]any{"type": "text", "text": imagesNote}}
+		for i := range w.images {
+			blocks = append(blocks, chatMedia(&w.images[i]))
+		}
+		waiting = slices.Insert(waiting, 0, session.Message{Role: session.User, BlocksJSON: text.CanonicalJSON(blocks)})
 	}
-	blocks := []any{map[string]any{"type": "text", "text": imagesNote}}
-	for i := range w.images {
-		blocks = append(blocks, chatMedia(&w.images[i]))
+	w.images, w.beside = nil, nil
+	for i := range waiting {
+		if err := w.message(out, waiting[i]); err != nil {
+			return err
+		}
 	}
-	w.images = nil
-	return w.message(out, session.Message{Role: session.User, BlocksJSON: text.CanonicalJSON(blocks)})
+	return nil
 }
 
 // chatMessage is a message with other blocks in the words of Chat.

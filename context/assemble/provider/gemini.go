@@ -8,8 +8,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
-// foreignSignature stands in for the thoughtSignature of a call that Gemini did not
-// make itself; newer models refuse calls without any. It is the base64 of the text
+// foreignSignature stands in for the thoughtSignature of a call that another model made, or
+// an older one of Gemini; newer models refuse calls without any. It is the base64 of the text
 // that Google documents for this.
 const foreignSignature = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 
@@ -62,7 +62,7 @@ func sign(turns []turn) {
 			if p.Kind != content.Call {
 				continue
 			}
-			if p.Signature == "" && !signed && p.Dialect != content.Gemini {
+			if p.Signature == "" && !signed {
 				p.Signature = foreignSignature
 			}
 			signed = true
@@ -99,7 +99,11 @@ func geminiPart(p *piece, role session.Role) []byte {
 func geminiCall(p *piece) []byte {
 	if p.Dialect == content.Gemini && Gemini.name(p.Name) == p.Name {
 		own := piece{Block: p.Block} // its id is its own
-		return ownItem(&own)
+		raw := ownItem(&own)
+		if p.Signature == foreignSignature && !bytes.Contains(raw, []byte(foreignSignature)) {
+			raw = append(raw[:len(raw)-1], `,"thoughtSignature":"`+foreignSignature+`"}`...)
+		}
+		return raw
 	}
 	call := newObject("").text("name", Gemini.name(p.Name)).raw("args", argumentsObject(p)).end()
 	o := newObject("").raw("functionCall", call)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/content"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 )
 
 const pdf = "application/pdf"
@@ -28,6 +29,9 @@ func said(p *content.Block) string {
 	case content.Other:
 		if p.Text == "" && p.Dialect == content.Shared {
 			return string(p.Raw)
+		}
+		if p.Dialect == content.Responses {
+			return guard.Text(p.Text) // what a tool printed may be in it
 		}
 	}
 	return p.Text

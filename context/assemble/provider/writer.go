@@ -16,19 +16,27 @@ import (
 type Writer struct {
 	format  Format
 	written int
-	// images of results wait for the end of all results: Chat takes them only in
-	// messages of the user.
+	// images of results, and what else the user said beside results, wait for the end of
+	// all results: Chat takes images only in messages of the user, and those only behind
+	// the results of all calls.
 	images []content.Block
+	beside []session.Message
+	// waiting is how many calls of an id the model asked for last that have no result yet;
+	// nil where an earlier message is not known.
+	waiting map[string]int
 }
 
 // NewWriter returns a writer of Neutral or OpenAIChat.
-func NewWriter(f Format) *Writer { return &Writer{format: f} }
+func NewWriter(f Format) *Writer { return &Writer{format: f, waiting: make(map[string]int)} }
 
 // Written is how many messages were written.
 func (w *Writer) Written() int { return w.written }
 
 // Resume is called in place of Add for messages that somebody else wrote.
-func (w *Writer) Resume(messages int) { w.written += messages }
+func (w *Writer) Resume(messages int) {
+	w.written += messages
+	w.waiting = nil
+}
 
 // Add writes a message, which may become several, with a comma before all but the
 // first of the prompt. It uses the field names of the format.

@@ -25,6 +25,8 @@ CALLS = {
     "custom_tool_call": ("input", "custom_tool_call_output"),
 }
 
+HARNESS = ("local_shell_call", "shell_call", "apply_patch_call", "computer_call")
+"""Calls of OpenAI's own tools that the caller runs."""
 
 HOSTED = (
     "web_search_call",
@@ -63,14 +65,20 @@ def check(body: Object) -> None:
             need(c["call_id"] not in known, where, "call_ids must be unique")
             known.add(c["call_id"])
             open_calls[c["call_id"]] = output
+        elif kind in HARNESS:
+            need(each["call_id"] not in known, where, "call_ids must be unique")
+            known.add(each["call_id"])
+            open_calls[each["call_id"]] = f"{kind}_output"
         elif kind.endswith("_output"):
-            fields = ("type", "id", "call_id", "output", "status")
+            fields = ("type", "id", "call_id", "output", "status", "max_output_length")
             c = an_object(each, where, fields, ("call_id", "output"))
             need(
                 open_calls.pop(c["call_id"], "") == kind,
                 where,
                 f"no tool call found for {kind} with call_id {c['call_id']}",
             )
+            if kind.removesuffix("_output") in HARNESS:
+                continue
             parts(c["output"], where, ("input_text", "input_image", "input_file"))
         elif kind == "reasoning":
             reasoning(each, following, where)
