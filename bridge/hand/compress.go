@@ -39,7 +39,7 @@ type CompressRequest struct {
 	Scope kv.Scope
 	// SessionID is the session it belongs to. Default session.DefaultSession.
 	SessionID string
-	// CallID is the model's id of the call, at most MaxIDBytes.
+	// CallID is the model's id of the call, at most session.MaxCallIDBytes.
 	CallID string
 	// Result is what the tool gave: at most MaxResultBytes, Tool is required. Its
 	// Ref, RefPath and Pressure are set here. Kind is, by default, what the registry says of

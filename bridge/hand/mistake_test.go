@@ -8,6 +8,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/bridge/throttle"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -82,7 +83,7 @@ func TestMistakesOfTheProgramAreErrors(t *testing.T) {
 	}{
 		"no agent":          {func(r *hand.Request) { r.Scope.Owner = "" }, kv.ErrBadScope},
 		"a long session":    {func(r *hand.Request) { r.SessionID = strings.Repeat("x", 300) }, hand.ErrInvalid},
-		"a long call id":    {func(r *hand.Request) { r.CallID = strings.Repeat("x", 300) }, hand.ErrInvalid},
+		"a long call id":    {func(r *hand.Request) { r.CallID = strings.Repeat("x", session.MaxCallIDBytes+1) }, hand.ErrInvalid},
 		"a long request id": {func(r *hand.Request) { r.RequestID = strings.Repeat("x", 300) }, hand.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {

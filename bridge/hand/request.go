@@ -40,7 +40,8 @@ type Request struct {
 	// Thought is what the model said before the call; at most MaxThoughtBytes.
 	Thought string
 	// TurnID holds parallel calls together, CallID is the model's own id of the
-	// call; each at most MaxIDBytes. Without a RequestID the same call again under the
+	// call, at most MaxIDBytes and session.MaxCallIDBytes. Without a RequestID the same call
+	// again under the
 	// same CallID, in the same turn and session, gives the first answer. Without a TurnID
 	// that holds only for tools that change something: some models count their calls anew
 	// in each turn, and what is read twice must not be out of date.
@@ -226,7 +227,7 @@ func checkFields(req *Request) error {
 		{"session_id", req.SessionID, session.MaxSessionIDBytes},
 		{"thought", req.Thought, MaxThoughtBytes},
 		{"turn_id", req.TurnID, MaxIDBytes},
-		{"call_id", req.CallID, MaxIDBytes},
+		{"call_id", req.CallID, session.MaxCallIDBytes},
 		{"request_id", req.RequestID, MaxIDBytes},
 	} {
 		switch {

@@ -34,8 +34,9 @@ const (
 	MaxNameBytes = 256
 	// MaxToolCalls bounds the calls of one message.
 	MaxToolCalls = 128
-	// MaxCallIDBytes bounds the id of a tool call.
-	MaxCallIDBytes = 128
+	// MaxCallIDBytes bounds the id of a tool call. Proxies in front of Gemini put the
+	// signature of a thought into it.
+	MaxCallIDBytes = 4 << 10
 	// MaxToolNameBytes bounds the name of a tool a message asks for.
 	MaxToolNameBytes = 128
 )

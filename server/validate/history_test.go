@@ -119,7 +119,7 @@ func TestCompressResultRequest(t *testing.T) {
 	runChecks(t, good, CompressResultRequest, []checkCase[r]{
 		{"no name", func(m r) { m.ToolName = "" }, []string{"tool_name"}},
 		{"long name", func(m r) { m.ToolName = long(129) }, []string{"tool_name"}},
-		{"call id over its limit", func(m r) { m.ToolCallId = long(129) }, []string{"tool_call_id"}},
+		{"call id over its limit", func(m r) { m.ToolCallId = long(4097) }, []string{"tool_call_id"}},
 		{"content at its limit", func(m r) { m.Content = long(1 << 20) }, nil},
 		{"content over its limit", func(m r) { m.Content = long(1<<20 + 1) }, []string{"content"}},
 		{"a kind", func(m r) { m.ResultKind = "exec" }, nil},

@@ -38,7 +38,7 @@ func (c *checker) recordStep(prefix string, r *loombridgev1.RecordStepRequest) {
 	c.name(prefix+"session_id", r.GetSessionId(), session.MaxSessionIDBytes)
 	c.text(prefix+"thought", r.GetThought(), maxThoughtBytes)
 	c.name(prefix+"turn_id", r.GetTurnId(), MaxIDBytes)
-	c.name(prefix+"call_id", r.GetCallId(), MaxIDBytes)
+	c.name(prefix+"call_id", r.GetCallId(), session.MaxCallIDBytes)
 	c.name(prefix+"request_id", r.GetRequestId(), MaxIDBytes)
 	c.task(prefix+"task.", r.GetTask())
 }

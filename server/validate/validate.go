@@ -89,7 +89,7 @@ func ToolRequest(r *loombridgev1.ToolRequest) error {
 	c.span("timeout", r.GetTimeout(), 1, maxToolTimeout)
 	c.text("thought", r.GetThought(), maxThoughtBytes)
 	c.name("turn_id", r.GetTurnId(), MaxIDBytes)
-	c.name("call_id", r.GetCallId(), MaxIDBytes)
+	c.name("call_id", r.GetCallId(), session.MaxCallIDBytes)
 	c.request(r.GetRequestId())
 	return c.err()
 }

@@ -140,7 +140,7 @@ func TestToolRequest(t *testing.T) {
 		{"over ten minutes", func(m r) { m.Timeout = durationpb.New(10*time.Minute + 1) }, []string{"timeout"}},
 		{"no time", func(m r) { m.Timeout = durationpb.New(0) }, []string{"timeout"}},
 		{"thought over its limit", func(m r) { m.Thought = long(64<<10 + 1) }, []string{"thought"}},
-		{"ids over their limit", func(m r) { m.TurnId, m.CallId, m.RequestId = long(129), long(129), long(129) }, []string{"turn_id", "call_id", "request_id"}},
+		{"ids over their limit", func(m r) { m.TurnId, m.CallId, m.RequestId = long(129), long(4097), long(129) }, []string{"turn_id", "call_id", "request_id"}},
 	})
 }
 

@@ -230,7 +230,7 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             error_message=_values.optional_text("error", error),
             thought=_values.optional_text("thought", thought),
             turn_id=_values.optional_text("turn_id", turn_id),
-            call_id=_values.optional_text("call_id", call_id),
+            call_id=_values.by_model("call_id", call_id),
             pinned=pinned,
             task=None if task is None else _tasks.task_message(task),
             request_id=_values.optional_text("request_id", request_id),

@@ -40,7 +40,7 @@ class ToolCall(_brief.Brief):
     """A model's wish to call a tool."""
 
     id: str
-    """The model's id of the call; at most 128 bytes. Empty where its host gave none."""
+    """The model's id of the call; at most 4 KiB. Empty where its host gave none."""
     name: str
     """The tool's name as the model wrote it."""
     arguments: str = ""
@@ -118,7 +118,7 @@ class Message(_brief.Brief):
             blocks=None if isinstance(content, str) else content,
             name=m.get("name") or m.get("tool_name") or "",
             tool_calls=tuple(_openai_call(call) for call in calls),
-            tool_call_id=m.get("tool_call_id") or "",
+            tool_call_id=_values.by_model("tool_call_id", m.get("tool_call_id")),
             pinned=bool(m.get("pinned")),
             observation=bool(m.get("observation")),
             extra=extra,
@@ -265,12 +265,12 @@ def message_to_wire(name: str, value: object) -> pb.Message:
         raise TypeError(f"{name} must be a Message or a mapping, not {type(value).__name__}")
     result = pb.Message(
         content=_values.text(f"{name}.content", value.content, mend=True),
-        name=_values.text(f"{name}.name", value.name),
-        tool_call_id=_values.text(f"{name}.tool_call_id", value.tool_call_id),
+        name=_values.text(f"{name}.name", value.name, mend=True),
+        tool_call_id=_values.by_model(f"{name}.tool_call_id", value.tool_call_id),
         tool_calls=[
             pb.ModelToolCall(
-                id=call.id,
-                name=call.name,
+                id=_values.by_model(f"{name}.tool_calls[{i}].id", call.id),
+                name=_values.by_model(f"{name}.tool_calls[{i}].name", call.name),
                 arguments_json=_values.text(
                     f"{name}.tool_calls[{i}].arguments", call.arguments, mend=True
                 ),
@@ -412,8 +412,8 @@ def _openai_call(call: Mapping[str, Any]) -> ToolCall:
     if isinstance(arguments, Mapping):  # Ollama's
         arguments = _values.json_object("arguments", cast("Mapping[str, Any]", arguments))
     return ToolCall(
-        id=call.get("id") or "",
-        name=function.get("name") or "",
+        id=_values.by_model("id", call.get("id")),
+        name=_values.by_model("name", function.get("name")),
         arguments=cast("str", arguments),
         extra=extra if kind == "function" else {**(extra or {}), "type": kind},
     )

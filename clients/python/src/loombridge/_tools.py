@@ -204,13 +204,13 @@ class Tools:
             seconds = LONGEST_TOOL
         request = pb.ToolRequest(
             agent_id=self._agent_id,
-            name=_values.text("name", name),
+            name=_values.text("name", name, mend=bool(call_id)),
             arguments_json=_arguments(arguments, by_model=bool(call_id)),
             session_id=_values.text("session_id", session_id),
             timeout=_values.duration("timeout", seconds),
             thought=_values.optional_text("thought", thought),
             turn_id=_values.optional_text("turn_id", turn_id),
-            call_id=_values.optional_text("call_id", call_id),
+            call_id=_values.by_model("call_id", call_id),
             request_id=_values.optional_text("request_id", request_id),
         )
         answer = await self._transport.call(

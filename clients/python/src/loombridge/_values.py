@@ -46,6 +46,16 @@ def optional_text(name: str, value: object) -> str:
     return "" if value is None else text(name, value)
 
 
+def by_model(name: str, value: object) -> str:
+    """Return a name or an id that a model or its host made.
+
+    None is empty, a number its digits, and halves of surrogate pairs are mended.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return "" if value is None else text(name, value, mend=True)
+
+
 def texts(name: str, values: object) -> list[str]:
     """Return values, an iterable of strings, as a list; a bare string is refused."""
     if isinstance(values, str) or not isinstance(values, Iterable):

@@ -762,7 +762,7 @@ func (LossCause) EnumDescriptor() ([]byte, []int) {
 // ModelToolCall is a model's wish to call a tool.
 type ModelToolCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// id is the model's id of the call. At most 128 bytes. Empty where its host
+	// id is the model's id of the call. At most 4 KiB. Empty where its host
 	// gave none.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// name is the tool's name as the model wrote it. Required.
@@ -3262,7 +3262,7 @@ type CompressResultRequest struct {
 	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// tool_name is the tool, at most 128 bytes. Required.
 	ToolName string `protobuf:"bytes,3,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
-	// tool_call_id is the model's id of the call. At most 128 bytes.
+	// tool_call_id is the model's id of the call. At most 4 KiB.
 	ToolCallId string `protobuf:"bytes,4,opt,name=tool_call_id,json=toolCallId,proto3" json:"tool_call_id,omitempty"`
 	// content is the result: text, or JSON as text. At most 1 MiB.
 	Content string `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
@@ -4058,7 +4058,7 @@ type RecordStepRequest struct {
 	Thought string `protobuf:"bytes,10,opt,name=thought,proto3" json:"thought,omitempty"`
 	// turn_id holds parallel calls of one model turn together. At most 128 bytes.
 	TurnId string `protobuf:"bytes,11,opt,name=turn_id,json=turnId,proto3" json:"turn_id,omitempty"`
-	// call_id is the model's own id of the call. At most 128 bytes.
+	// call_id is the model's own id of the call. At most 4 KiB.
 	CallId string `protobuf:"bytes,12,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// request_id makes the call safe to repeat. At most 128 bytes.
 	RequestId string `protobuf:"bytes,13,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`

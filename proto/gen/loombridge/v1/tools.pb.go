@@ -1715,7 +1715,7 @@ type ToolRequest struct {
 	// session_id, turn_id, call_id and content, gives the first answer and runs nothing,
 	// for as long as a request_id does; the same id with other content is another call.
 	// A model whose ids repeat within a session needs a turn_id; without one, tools that
-	// only read run again. At most 128 bytes.
+	// only read run again. At most 4 KiB.
 	// With a call_id the mistakes of the model are failed steps, which it reads in its next
 	// prompt, and OK answers: an unknown tool (NOT_FOUND), arguments that are no JSON object
 	// within the limits, break the schema or name some that the tool has not
