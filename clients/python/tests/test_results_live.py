@@ -86,6 +86,19 @@ async def test_json_comes_back(live: loombridge.Client) -> None:
     assert recorded.step.result_form == "json"
 
 
+async def test_halves_of_surrogate_pairs_are_mended(live: loombridge.Client) -> None:
+    half, name = "\ud83d", "odd\udcff.txt"  # as os.listdir gives a name that is not UTF-8
+    for n, output in enumerate((f"found {name}", [name], loombridge.JsonText(f'["{name}"]'))):
+        step = await live.context.record_step(
+            "ls", {"a" + half: half}, output=output, thought=half, call_id=f"{half}{n}"
+        )
+        assert "odd\ufffd.txt" in step.observation
+    failed = await live.context.record_step("ls", error=f"no {name}")
+    assert "odd\ufffd.txt" in failed.observation
+    answer = await live.tool("no" + half, {}, call_id="c" + half)
+    assert answer.error is not None
+
+
 async def test_nothing_is_not_none(live: loombridge.Client) -> None:
     nothing = await live.context.record_step("my:tool")
     none = await live.context.record_step("my:tool", output=None)

@@ -191,7 +191,8 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
     ) -> _steps.RecordedStep:
         """Add a step for a tool that the agent ran itself.
 
-        It is reduced, offloaded and kept as one that `ctx.tool` ran.
+        It is reduced, offloaded and kept as one that `ctx.tool` ran. Halves of surrogate
+        pairs, which models write and Python makes of odd file names, are mended.
 
         Args:
             tool_name: the tool's name; the server need not know it.
@@ -224,11 +225,11 @@ class Context(_history.History, _blobs.Blobs, _conversation.Conversations):
             agent_id=self._agent_id,
             session_id=self._session(session_id),
             tool_name=_values.text("tool_name", tool_name),
-            arguments_json=_values.json_object("arguments", arguments or {}),
+            arguments_json=_values.json_object("arguments", arguments or {}, mend=True),
             success=error is None,
             refused=refused,
-            error_message=_values.optional_text("error", error),
-            thought=_values.optional_text("thought", thought),
+            error_message=_values.optional_text("error", error, mend=True),
+            thought=_values.optional_text("thought", thought, mend=True),
             turn_id=_values.optional_text("turn_id", turn_id),
             call_id=_values.by_model("call_id", call_id),
             pinned=pinned,

@@ -154,11 +154,11 @@ def put(request: pb.RecordStepRequest, output: Output, media_type: str | None) -
         return None
     form = pb.RESULT_FORM_JSON
     if isinstance(output, JsonText):
-        text = _values.text("output", output)
+        text = _values.text("output", output, mend=True)
     elif isinstance(output, str):
-        form, text = pb.RESULT_FORM_TEXT, _values.text("output", output)
+        form, text = pb.RESULT_FORM_TEXT, _values.text("output", output, mend=True)
     else:
-        text = _values.json_text("output", output)
+        text = _values.json_text("output", output, mend=True)
     if len(text) > LONGEST_MESSAGE // 4 and len(text.encode()) > LONGEST_MESSAGE:
         data = text.encode()
         return Upload(pb.ResultUpload(form=form), lambda: _of_bytes(data), repeatable=True)

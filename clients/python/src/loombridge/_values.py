@@ -41,9 +41,9 @@ def text(name: str, value: object, *, mend: bool = False) -> str:
     return value
 
 
-def optional_text(name: str, value: object) -> str:
+def optional_text(name: str, value: object, *, mend: bool = False) -> str:
     """Return value as text; None is empty, which the wire takes as not given."""
-    return "" if value is None else text(name, value)
+    return "" if value is None else text(name, value, mend=mend)
 
 
 def by_model(name: str, value: object) -> str:
@@ -53,7 +53,7 @@ def by_model(name: str, value: object) -> str:
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    return "" if value is None else text(name, value, mend=True)
+    return optional_text(name, value, mend=True)
 
 
 def texts(name: str, values: object) -> list[str]:
@@ -178,9 +178,9 @@ def json_text(name: str, value: object, *, mend: bool = False) -> str:
     return text(name, result, mend=mend)
 
 
-def json_object(name: str, value: object) -> str:
-    """Return a mapping as exact JSON text."""
-    return json_text(name, mapping(name, value))
+def json_object(name: str, value: object, *, mend: bool = False) -> str:
+    """Return a mapping as exact JSON text; mend is that of `text`."""
+    return json_text(name, mapping(name, value), mend=mend)
 
 
 def from_json(value: str) -> Any:
