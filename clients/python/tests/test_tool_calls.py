@@ -77,7 +77,7 @@ async def test_mistake_of_a_model_is_its_result(
 async def test_mistake_of_the_program_raises(live: loombridge.Client) -> None:
     """What no model can mend is an exception, with a call_id as without one."""
     with pytest.raises(loombridge.InvalidRequestError):
-        await live.tool("fs:read_file", {"path": "a"}, call_id="c" * 300)
+        await live.tool("fs:read_file", {"path": "a"}, call_id="c" * 5000)
     with pytest.raises(loombridge.ToolNotFoundError):
         await live.tool("fs:red_file", {"path": "a"})
     with pytest.raises(loombridge.InvalidArgumentsError, match="timeout"):

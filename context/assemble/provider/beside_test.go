@@ -29,16 +29,31 @@ func TestBesideResults(t *testing.T) {
 		said []session.Message
 		want []string
 	}{
-		{"words", []session.Message{asks, blocks(session.User, result("b", word("two")), word("x")), blocks(session.User, word("y"), result("a", word("one"))), blocks(session.User, word("z"))},
-			[]string{"assistant", "tool b", "tool a", "user x", "user y", "user z"}},
-		{"images", []session.Message{asks, blocks(session.User, result("a", image)), blocks(session.User, result("b", image), word("x"))},
-			[]string{"assistant", "tool a", "tool b", "user What the tools showed:", "user x"}},
-		{"the model speaks next", []session.Message{asks, blocks(session.User, result("a", word("1")), word("x"), result("b", word("2"))), blocks(session.Assistant, word("done"))},
-			[]string{"assistant", "tool a", "tool b", "user x", "assistant done"}},
-		{"no such call", []session.Message{blocks(session.User, result("z", word("1"))), asks, blocks(session.User, result("a", word("1")), result("a", word("2")), result("b", word("3")))},
-			[]string{"user Result of the call z:", "assistant", "tool a", "tool b", "user Result of the call a:"}},
-		{"calls of a turn before", []session.Message{asks, blocks(session.User, result("a", word("1")), result("b", word("2"))), blocks(session.Assistant, use("c")), blocks(session.User, result("a", word("3")), result("c", word("4")))},
-			[]string{"assistant", "tool a", "tool b", "assistant", "tool c", "user Result of the call a:"}},
+		{
+			"words",
+			[]session.Message{asks, blocks(session.User, result("b", word("two")), word("x")), blocks(session.User, word("y"), result("a", word("one"))), blocks(session.User, word("z"))},
+			[]string{"assistant", "tool b", "tool a", "user x", "user y", "user z"},
+		},
+		{
+			"images",
+			[]session.Message{asks, blocks(session.User, result("a", image)), blocks(session.User, result("b", image), word("x"))},
+			[]string{"assistant", "tool a", "tool b", "user What the tools showed:", "user x"},
+		},
+		{
+			"the model speaks next",
+			[]session.Message{asks, blocks(session.User, result("a", word("1")), word("x"), result("b", word("2"))), blocks(session.Assistant, word("done"))},
+			[]string{"assistant", "tool a", "tool b", "user x", "assistant done"},
+		},
+		{
+			"no such call",
+			[]session.Message{blocks(session.User, result("z", word("1"))), asks, blocks(session.User, result("a", word("1")), result("a", word("2")), result("b", word("3")))},
+			[]string{"user Result of the call z:", "assistant", "tool a", "tool b", "user Result of the call a:"},
+		},
+		{
+			"calls of a turn before",
+			[]session.Message{asks, blocks(session.User, result("a", word("1")), result("b", word("2"))), blocks(session.Assistant, use("c")), blocks(session.User, result("a", word("3")), result("c", word("4")))},
+			[]string{"assistant", "tool a", "tool b", "assistant", "tool c", "user Result of the call a:"},
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
