@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -143,7 +142,7 @@ func (m *Message) checkMetadata() error {
 		m.Metadata = nil
 		return nil
 	}
-	if tools.Depth(m.Metadata) > maxMetadataDepth {
+	if text.ShapeOf(m.Metadata).Depth > maxMetadataDepth {
 		return invalid.Field(ErrInvalid, "metadata", "is nested deeper than %d", maxMetadataDepth)
 	}
 	if m.Metadata = text.CanonicalJSON(value); len(m.Metadata) > MaxMetadataBytes {

@@ -378,7 +378,7 @@ func resultOf(reply script.Reply) (any, error) {
 // jsonOf is the value of a text that is JSON, an object or a list.
 func jsonOf(said string) (any, bool) {
 	said = strings.TrimSpace(said)
-	if said == "" || said[0] != '{' && said[0] != '[' || tools.Depth([]byte(said)) > tools.MaxArgumentsDepth {
+	if said == "" || said[0] != '{' && said[0] != '[' || text.ShapeOf(said).Depth > tools.MaxArgumentsDepth {
 		return nil, false
 	}
 	d := json.NewDecoder(strings.NewReader(said))

@@ -68,48 +68,19 @@ func malformed(problem string) *ArgumentsError {
 	return &ArgumentsError{Violations: []Violation{{Problem: problem}}}
 }
 
-func checkText(text []byte) string {
-	containers, depth := count(text)
+func checkText(given []byte) string {
+	shape := text.ShapeOf(given)
 	switch {
-	case len(text) > MaxArgumentsBytes:
-		return fmt.Sprintf("arguments of %d bytes exceed the limit of %d", len(text), MaxArgumentsBytes)
-	case !utf8.Valid(text):
+	case len(given) > MaxArgumentsBytes:
+		return fmt.Sprintf("arguments of %d bytes exceed the limit of %d", len(given), MaxArgumentsBytes)
+	case !utf8.Valid(given):
 		return "arguments are not UTF-8"
-	case depth > MaxArgumentsDepth:
+	case shape.Depth > MaxArgumentsDepth:
 		return fmt.Sprintf("arguments are nested deeper than %d levels", MaxArgumentsDepth)
-	case containers > MaxArgumentsContainers:
-		return fmt.Sprintf("arguments have %d arrays and objects, more than %d", containers, MaxArgumentsContainers)
+	case shape.Containers > MaxArgumentsContainers:
+		return fmt.Sprintf("arguments have %d arrays and objects, more than %d", shape.Containers, MaxArgumentsContainers)
 	}
 	return ""
-}
-
-// Depth returns how deep the arrays and objects of valid JSON are nested; of
-// anything else it returns some number.
-func Depth(text []byte) int {
-	_, depth := count(text)
-	return depth
-}
-
-// count returns how many arrays and objects valid JSON has, and how deep they are
-// nested.
-func count(text []byte) (containers, deepest int) {
-	level, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			level++
-			containers++
-			deepest = max(deepest, level)
-		case c == '}' || c == ']':
-			level--
-		}
-	}
-	return containers, deepest
 }
 
 // decode reads one JSON value. Its errors are sentences for models.

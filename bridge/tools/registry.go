@@ -250,7 +250,10 @@ func (t *Tool) CheckNames(args map[string]any) error {
 // fit is coerce for a tool that is run elsewhere. Its schema is compiled only where a text may
 // stand for something else, as lookups make such a tool anew for each call.
 func (t *Tool) fit(args map[string]any) {
-	if !holdsText(args) || Depth(t.descriptor.Schema) > MaxSchemaDepth || valuesOf(t.descriptor.Schema) > MaxSchemaValues {
+	if !holdsText(args) {
+		return
+	}
+	if shape := text.ShapeOf(t.descriptor.Schema); shape.Depth > MaxSchemaDepth || shape.Values > MaxSchemaValues {
 		return
 	}
 	compiler := jsonschema.NewCompiler()

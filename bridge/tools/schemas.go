@@ -31,46 +31,29 @@ type Schemas struct {
 // Check returns what is wrong with a schema, as a sentence without its subject;
 // nil for the JSON Schema of an object that stands by itself. What it holds is
 // counted before it is read.
-func (s *Schemas) Check(text json.RawMessage) error {
-	values := valuesOf(text)
-	s.values += values
+func (s *Schemas) Check(given json.RawMessage) error {
+	shape := text.ShapeOf(given)
+	s.values += shape.Values
 	switch {
-	case len(text) > MaxSchemaBytes:
-		return fmt.Errorf("is %d bytes, at most %d are allowed", len(text), MaxSchemaBytes)
-	case Depth(text) > MaxSchemaDepth:
+	case len(given) > MaxSchemaBytes:
+		return fmt.Errorf("is %d bytes, at most %d are allowed", len(given), MaxSchemaBytes)
+	case shape.Depth > MaxSchemaDepth:
 		return fmt.Errorf("is nested deeper than %d levels", MaxSchemaDepth)
-	case values > MaxSchemaValues:
+	case shape.Values > MaxSchemaValues:
 		return fmt.Errorf("has more than %d values", MaxSchemaValues)
 	case s.values > MaxSchemasValues:
 		return fmt.Errorf("has too many values: the schemas of one agent may have %d together", MaxSchemasValues)
 	}
 	var object map[string]json.RawMessage
-	if json.Unmarshal(text, &object) != nil || object == nil {
+	if json.Unmarshal(given, &object) != nil || object == nil {
 		return errors.New("is not a JSON object")
 	}
 	compiler := jsonschema.NewCompiler()
 	compiler.UseRegexpEngine(anyPattern)
-	if _, err := compileWith(compiler, text); err != nil {
+	if _, err := compileWith(compiler, given); err != nil {
 		return fmt.Errorf("is not a JSON Schema: %s", schemaProblem(err))
 	}
 	return nil
-}
-
-// valuesOf returns about how many values a JSON text has, and at least half.
-func valuesOf(text []byte) int {
-	values, quoted := 1, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == ',' || c == '{' || c == '[':
-			values++
-		}
-	}
-	return values
 }
 
 // pattern stands for one of a schema whose values are never checked here. Dialects

@@ -156,7 +156,8 @@ func (d *decoder) value(depth int) (any, bool) {
 
 // container takes a list or an object as it is written.
 func (d *decoder) container(depth int) (any, bool) {
-	size, deep := containerSize(d.text[d.at:])
+	shape := ShapeOf(d.text[d.at:])
+	size, deep := shape.Bytes, shape.Depth
 	text := json.RawMessage(d.text[d.at : d.at+size])
 	if depth+deep > maxDepth || !json.Valid(text) {
 		return nil, false
@@ -164,30 +165,6 @@ func (d *decoder) container(depth int) (any, bool) {
 	d.at += size
 	d.unread = true
 	return text, true
-}
-
-// containerSize is how long the list or object is that a text begins with, and how
-// deep it is nested. Of what is no JSON it is some length.
-func containerSize(text string) (size, deep int) {
-	level, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			level++
-			deep = max(deep, level)
-		case c == '}' || c == ']':
-			level--
-			if level == 0 {
-				return i + 1, deep
-			}
-		}
-	}
-	return len(text), deep
 }
 
 func (d *decoder) object(depth int) (any, bool) {

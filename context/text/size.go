@@ -32,3 +32,39 @@ func inUnits(n, unit int64) string {
 	}
 	return text
 }
+
+// Shape is the form of the JSON value that a text begins with.
+type Shape struct {
+	// Bytes is how long it is, Containers how many arrays and objects it has, and Depth how
+	// deep they are nested.
+	Bytes, Containers, Depth int
+	// Values is about how many values it has, and at least half.
+	Values int
+}
+
+// ShapeOf measures the JSON value that a text begins with; of anything else it returns some
+// numbers.
+func ShapeOf[T string | ~[]byte](text T) Shape {
+	s := Shape{Bytes: len(text), Values: 1}
+	level, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == ',':
+			s.Values++
+		case c == '{' || c == '[':
+			level++
+			s.Containers, s.Values, s.Depth = s.Containers+1, s.Values+1, max(s.Depth, level)
+		case c == '}' || c == ']':
+			if level--; level == 0 {
+				s.Bytes = i + 1
+				return s
+			}
+		}
+	}
+	return s
+}

@@ -162,3 +162,17 @@ func FuzzCanonicalJSON(f *testing.F) {
 		}
 	})
 }
+
+func TestShapeOf(t *testing.T) {
+	for given, want := range map[string]text.Shape{
+		``:                       {Bytes: 0, Values: 1},
+		`"a[{,"`:                 {Bytes: 6, Values: 1},
+		`{"a":[1,"\"]"],"b":{}}`: {Bytes: 22, Containers: 3, Depth: 2, Values: 6},
+		`[1] [[`:                 {Bytes: 3, Containers: 1, Depth: 1, Values: 2},
+		`]}[[`:                   {Bytes: 4, Containers: 2, Depth: 0, Values: 3},
+	} {
+		if got := text.ShapeOf(given); got != want {
+			t.Errorf("%s: %+v, want %+v", given, got, want)
+		}
+	}
+}

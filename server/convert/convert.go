@@ -12,7 +12,6 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -131,11 +130,11 @@ const (
 
 // PleasantValue is JSON as a Value, unless exact text was asked for or is all
 // that clients can take.
-func PleasantValue(text json.RawMessage, asText bool) (*structpb.Value, bool) {
-	if asText || len(text) > maxPleasantBytes || tools.Depth(text) > maxPleasantDepth {
+func PleasantValue(given json.RawMessage, asText bool) (*structpb.Value, bool) {
+	if asText || len(given) > maxPleasantBytes || text.ShapeOf(given).Depth > maxPleasantDepth {
 		return nil, false
 	}
-	value, err := valueOf(text)
+	value, err := valueOf(given)
 	return value, err == nil
 }
 
