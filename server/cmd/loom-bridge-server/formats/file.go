@@ -19,45 +19,62 @@ const maxFiles = 200_000
 // file is a file that is read.
 type file struct {
 	path string
-	// name is the path below the folder that was given, in slashes; of a file that was given its
-	// own name.
+	// name is the path with the folder that was given, or that it lies in, in slashes: however the
+	// folder is named on the way there.
 	name string
 	from io.Reader
 	at   int64 // where the value that is read now begins, or what stands before it
 }
 
-// filesOf finds the files of a folder that have a suffix, in order of their names, without
-// hidden ones. Links are not followed. A file stands for itself.
-func filesOf(path, suffix string) (all []file, err error) {
+// filesOf are the files that a path stands for: itself, or those of a folder whose names fit one
+// of the format's patterns, in order. Links are not followed, and folders of programs' own,
+// which are hidden or hold what packages bring, are passed over.
+func (f Format) filesOf(path string) (all []file, err error) {
+	whole, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return []file{{path: path, name: filepath.Base(path)}}, nil
+		return []file{{path: path, name: filepath.ToSlash(filepath.Join(filepath.Base(filepath.Dir(whole)), filepath.Base(whole)))}}, nil
 	}
-	err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+	root, err := filepath.EvalSymlinks(whole) // the folder itself may be a link
+	if err != nil {
+		return nil, err
+	}
+	err = filepath.WalkDir(root, func(at string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
 		switch {
 		case err != nil:
 			return err
-		case at != path && strings.HasPrefix(entry.Name(), "."):
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case !entry.Type().IsRegular() || !strings.EqualFold(filepath.Ext(at), suffix):
+		case entry.IsDir() && at != root && (name == "node_modules" || name == ".git" || strings.HasPrefix(name, ".") && !f.hidden):
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || !f.takes(name):
 			return nil
 		case len(all) == maxFiles:
-			return fmt.Errorf("%s has more than %d files %s", path, maxFiles, suffix)
+			return fmt.Errorf("%s has more than %d files", path, maxFiles)
 		}
-		name, err := filepath.Rel(path, at)
-		all = append(all, file{path: at, name: filepath.ToSlash(name)})
+		name, err = filepath.Rel(root, at)
+		all = append(all, file{path: filepath.Join(path, name), name: filepath.ToSlash(filepath.Join(filepath.Base(whole), name))})
 		return err
 	})
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("%s has no files %s", path, suffix)
+		err = fmt.Errorf("%s has no files %s", path, f.names)
 	}
 	return all, err
+}
+
+// takes reports whether a file of a folder is of the format, by its name in letters of any case.
+func (f Format) takes(name string) bool {
+	for pattern := range strings.FieldsSeq(strings.ToLower(f.names)) {
+		if ok, err := filepath.Match(pattern, strings.ToLower(name)); ok && err == nil {
+			return !strings.HasPrefix(name, ".")
+		}
+	}
+	return false
 }
 
 // read reads the file as a format.

@@ -57,23 +57,33 @@ func (e *FileError) Unwrap() error { return e.Err }
 type Format struct {
 	// Name is what the command calls it, About what it is, in one line.
 	Name, About string
-	// Sessions says that its files hold conversations; others hold memories.
-	Sessions bool
-	read     func(f *file, out *output) error
-	// suffix is that of the files of a folder. Empty: a path is a file.
-	suffix string
+	// Sessions says that its files hold conversations, Memories that they hold memories.
+	Sessions, Memories bool
+	// names are the patterns of the files of a folder, and hidden says that they lie in hidden
+	// folders, too. A file that is given itself may have any name.
+	names  string
+	hidden bool
+	read   func(f *file, out *output) error
 }
 
 // All are the formats, in the order in which help shows them.
 var All = []Format{
-	{Name: "claude-code", About: "sessions of Claude Code: ~/.claude/projects, or files of it", Sessions: true, read: readClaudeCode, suffix: ".jsonl"},
-	{Name: "codex", About: "rollouts of Codex: ~/.codex/sessions, or files of it", Sessions: true, read: readCodex, suffix: ".jsonl"},
-	{Name: "chatgpt", About: "conversations.json of ChatGPT's data export", Sessions: true, read: readChatGPT},
-	{Name: "claude", About: "conversations.json of Claude's data export", Sessions: true, read: readClaude},
-	{Name: "messages", About: "calls or conversations with a list `messages`, of OpenAI's or Anthropic's form, as JSON or JSON Lines", Sessions: true, read: readMessages},
-	{Name: "mem0", About: "memories as mem0's get_all or export gives them", read: readMem0},
-	{Name: "mcp-memory", About: "memory.json of MCP's memory server: a graph of entities, as JSON Lines", read: readGraph},
-	{Name: "markdown", About: "notes with or without front matter: a folder such as Obsidian's, or files", read: readNote, suffix: ".md"},
+	{Name: "claude-code", About: "sessions of Claude Code: ~/.claude/projects, or files of it", Sessions: true, names: "*.jsonl", read: readClaudeCode},
+	{Name: "codex", About: "rollouts of Codex: ~/.codex/sessions, or files of it", Sessions: true, names: "*.jsonl", read: readCodex},
+	{Name: "chatgpt", About: "conversations.json of ChatGPT's data export", Sessions: true, names: "conversations*.json", read: readChatGPT},
+	{Name: "claude", About: "conversations.json of Claude's data export", Sessions: true, names: "conversations*.json", read: readClaude},
+	{Name: "letta", About: "agent files (.af) of Letta: messages and memory blocks", Sessions: true, Memories: true, names: "*.af", read: readLetta},
+	{
+		Name: "messages", About: "calls or conversations with a list `messages`, of OpenAI's or Anthropic's form, as JSON or JSON Lines",
+		Sessions: true, names: "*.json *.jsonl", read: readMessages,
+	},
+	{Name: "mem0", About: "memories as mem0's get_all or export gives them", Memories: true, names: "*.json", read: readMem0},
+	{Name: "mcp-memory", About: "memory.json of MCP's memory server: a graph of entities, as JSON Lines", Memories: true, names: "memory*.json memory*.jsonl", read: readGraph},
+	{Name: "markdown", About: "notes with or without front matter: a folder such as Obsidian's, or files", Memories: true, names: "*.md", read: readNote},
+	{
+		Name: "rules", About: "AGENTS.md, CLAUDE.md and rules of Cursor as notes, SKILL.md as skills: a folder of work, or files",
+		Memories: true, names: "AGENTS.md CLAUDE.md SKILL.md *.mdc", hidden: true, read: readRules,
+	},
 }
 
 // Find returns the format of a name.
@@ -101,7 +111,9 @@ type What int
 const (
 	// Sessions are conversations, each with its lines.
 	Sessions What = iota
-	// Records are memories, or what was said in conversations.
+	// Memories are records.
+	Memories
+	// Records are memories, and what was said in conversations.
 	Records
 )
 
@@ -111,12 +123,9 @@ const (
 func (f Format) Read(paths []string, what What, do func(lines []string) error) (Counts, error) {
 	out := &output{what: what, do: do, seen: make(map[string]bool), source: f.Name}
 	for _, path := range paths {
-		files := []file{{path: path, name: path}}
-		if f.suffix != "" {
-			var err error
-			if files, err = filesOf(path, f.suffix); err != nil {
-				return out.counts, err
-			}
+		files, err := f.filesOf(path)
+		if err != nil {
+			return out.counts, err
 		}
 		for _, one := range files {
 			if err := one.read(f, out); err != nil {
@@ -160,7 +169,11 @@ func (o *output) session(c *conversation) error {
 		return err
 	}
 	o.counts.Sessions, o.counts.Messages = o.counts.Sessions+1, o.counts.Messages+len(c.msgs)
-	if o.what == Records {
+	switch o.what {
+	case Sessions:
+	case Memories:
+		return nil
+	case Records:
 		for i, m := range c.msgs {
 			if err := o.said(c, id, i, m); err != nil {
 				return err
@@ -275,7 +288,7 @@ func cut(text string, most int) string {
 	return strings.ToValidUTF8(text[:min(len(text), most)], "")
 }
 
-// when reads a time as files say it: a text, or seconds since 1970. Others, and years that no
+// when reads a time as files say it: a text, or seconds or milliseconds since 1970. Others, and years that no
 // store takes, are nil.
 func when(given json.RawMessage) *time.Time {
 	var at time.Time
@@ -291,7 +304,10 @@ func when(given json.RawMessage) *time.Time {
 				break
 			}
 		}
-	case json.Unmarshal(given, &seconds) == nil && seconds > 0 && seconds < 1e11:
+	case json.Unmarshal(given, &seconds) == nil && seconds > 0 && seconds < 1e14:
+		if seconds >= 1e11 { // then they are milliseconds
+			seconds /= 1e3
+		}
 		at = time.UnixMicro(int64(seconds * 1e6))
 	}
 	at = at.UTC().Truncate(time.Microsecond)

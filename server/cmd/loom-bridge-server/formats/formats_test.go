@@ -20,7 +20,7 @@ import (
 // samples are the files of testdata, by format.
 var samples = map[string]string{
 	"claude-code": "claude-code.jsonl", "codex": "codex.jsonl", "chatgpt": "chatgpt.json", "claude": "claude.json", "messages": "messages.jsonl",
-	"mem0": "mem0.json", "mcp-memory": "mcp-memory.jsonl", "markdown": "notes",
+	"mem0": "mem0.json", "mcp-memory": "mcp-memory.jsonl", "markdown": "notes", "letta": "letta.af", "rules": "work",
 }
 
 func sample(format string) string { return filepath.Join("testdata", samples[format]) }
@@ -33,7 +33,7 @@ func read(t testing.TB, format string, what What, paths ...string) (said []strin
 		t.Fatal(err)
 	}
 	counts, err := f.Read(paths, what, func(lines []string) error {
-		if what == Records {
+		if what != Sessions {
 			l, err := record.ParseLine([]byte(lines[0]))
 			if err != nil || len(lines) != 1 {
 				t.Errorf("%q, %v", lines, err)
@@ -126,6 +126,14 @@ func TestFormats(t *testing.T) {
 		}},
 		"mem0":       {Counts{Records: 2}, []string{"Ann likes pears food taste", "Ann's dog is called Quince"}},
 		"mcp-memory": {Counts{Records: 5}, []string{"Ann (person)", "Ann: grows pears", "Ann: speaks Welsh", "Pear Works (company)", "Ann works at Pear Works"}},
+		"letta": {Counts{Sessions: 1, Messages: 4, Records: 1, LeftOut: 4}, []string{
+			"05-01 06:00:02 user: Is the russet ripe?", `05-01 06:00:03 assistant: I look at the calendar.→ call-1 calendar {"tree": "russet"}`,
+			`05-01 06:00:04 tool: {"status": "OK", "message": "October"}← call-1`, "05-01 06:00:05 assistant: The russet is ripe in October.",
+		}},
+		"rules": {Counts{Records: 4}, []string{
+			"Cut what crosses, in winter.", "# work/.cursor/rules/stems.mdc\n\nA stem has a number.", "# work/AGENTS.md\n\nRun `make fruit` before each commit.",
+			"# work/south/CLAUDE.md\n\n# South field\n\nMow in May.",
+		}},
 		"markdown": {Counts{Records: 2}, []string{
 			"# Storing pears\n\nPears keep in a cold room. See [[Quinces]]. fruit winter", "# Quinces\n\nA quince is hard until it is cooked.",
 		}},
@@ -147,8 +155,9 @@ func TestFormats(t *testing.T) {
 		}
 		if f.Sessions { // what was said is also records
 			said, counts, err := read(t, format, Records, sample(format))
-			if err != nil || len(said) == 0 || len(said) != counts.Records {
-				t.Errorf("%s as records: %q, %+v, %v", format, said, counts, err)
+			memories, _, _ := read(t, format, Memories, sample(format))
+			if err != nil || len(said) == 0 || len(said) != counts.Records || len(memories) != want.counts.Records {
+				t.Errorf("%s as records: %q, %+v, %v; memories %q", format, said, counts, err, memories)
 			}
 		}
 	}
@@ -187,7 +196,7 @@ func TestGrown(t *testing.T) {
 func TestCut(t *testing.T) {
 	t.Parallel()
 	for format, name := range samples {
-		if format == "markdown" {
+		if format == "markdown" || format == "rules" {
 			continue // any text is a note
 		}
 		whole, err := os.ReadFile(sample(format))
@@ -237,6 +246,10 @@ func TestRefused(t *testing.T) {
 		{"mem0", `[{"memory":"a","metadata":{"x":"` + strings.Repeat("y", record.MaxMetadataBytes) + `"}}]`, 1, "metadata"},
 		{"mcp-memory", "{\"type\":\"entity\",\"name\":\"a\",\"observations\":[]}\n{\"type\":\"relation\",\"from\":\"a\"}", 2, "no entity"},
 		{"mem0", strings.Repeat("[", 20_000), 1, "depth"},
+		{"letta", `{"agents":[]}`, 1, "no agents"},
+		{"letta", `{"agents":[{"name":"a","messages":[{"role":"root","content":"x"}]}]}`, 1, `role "root"`},
+		{"letta", `{"agents":[{"name":"a","messages":[7]}]}`, 1, "cannot unmarshal"},
+		{"rules", "a\x00", 1, "UTF-8"},
 		{"markdown", "---\ntitle: x\n", 1, "does not end"},
 		{"markdown", "a\nb\xff\n", 2, "UTF-8"},
 		{"markdown", "a\x00", 1, "UTF-8"},
@@ -297,8 +310,11 @@ func TestLong(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	for i, format := range All {
 		path := sample(format.Name)
-		if format.Name == "markdown" {
+		switch format.Name {
+		case "markdown":
 			path = filepath.Join(path, "pears.md")
+		case "rules":
+			path = filepath.Join(path, ".claude/skills/prune/SKILL.md")
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -307,7 +323,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(i, text)
 	}
 	f.Fuzz(func(t *testing.T, i int, text []byte) {
-		path := filepath.Join(t.TempDir(), "file")
+		path := filepath.Join(t.TempDir(), "SKILL.md") // which names no other format
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}

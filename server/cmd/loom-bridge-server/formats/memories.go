@@ -3,12 +3,8 @@ package formats
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"path"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -179,118 +175,4 @@ func (o *output) entity(name, kind string, observations []string) error {
 		}
 	}
 	return nil
-}
-
-// maxNoteBytes bounds a note, and maxPartBytes one record of it: a longer one is several.
-const maxNoteBytes, maxPartBytes = 8 << 20, 64 << 10
-
-// readNote reads a note in Markdown.
-func readNote(f *file, out *output) error {
-	bytes, err := io.ReadAll(io.LimitReader(f.from, maxNoteBytes+1))
-	text := strings.ReplaceAll(strings.TrimPrefix(string(bytes), "\ufeff"), "\r\n", "\n")
-	switch {
-	case err != nil:
-		return err
-	case len(bytes) > maxNoteBytes:
-		return fmt.Errorf("%w: the note is longer than %d bytes", ErrFormat, maxNoteBytes)
-	}
-	for at, r := range text {
-		if r == 0 || r == utf8.RuneError && !strings.HasPrefix(text[at:], string(utf8.RuneError)) {
-			f.at = int64(at)
-			return fmt.Errorf("%w: it is no text in UTF-8", ErrFormat)
-		}
-	}
-	front, body, err := frontMatter(text)
-	if err != nil {
-		return err
-	}
-	title := strings.TrimSuffix(path.Base(f.name), path.Ext(f.name))
-	if len(front["title"]) > 0 && front["title"][0] != "" {
-		title = front["title"][0]
-	}
-	var at *time.Time
-	for _, name := range []string{"created", "date", "created_at"} {
-		if len(front[name]) > 0 && at == nil {
-			given, _ := json.Marshal(front[name][0]) //nolint:errchkjson // a string
-			at = when(given)
-		}
-	}
-	about := map[string]any{"source": out.source, "path": f.name, "title": title}
-	if len(front["permalink"]) > 0 {
-		about["permalink"] = front["permalink"][0]
-	}
-	for i, part := range pieces(strings.TrimSpace(body), maxPartBytes) {
-		whole := part
-		if !strings.HasPrefix(strings.TrimLeft(part, "# "), title) {
-			whole = "# " + title + "\n\n" + part
-		}
-		err := out.record(line{
-			ID: named(out.source, f.name, fmt.Sprint(i)), Text: whole, Metadata: about, CreateTime: at, EventTime: at, Tags: tags(slices.Concat(front["tags"], front["tag"])),
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// frontMatter takes the lines between two --- off the beginning of a note, as far as they are
-// names with a text or with a list of texts; what else YAML knows is passed over.
-func frontMatter(text string) (front map[string][]string, body string, err error) {
-	front = map[string][]string{}
-	rest, ok := strings.CutPrefix(text, "---\n")
-	if !ok {
-		return front, text, nil
-	}
-	head, body, ok := strings.Cut("\n"+rest, "\n---\n")
-	if !ok {
-		if head, ok = strings.CutSuffix("\n"+rest, "\n---"); !ok {
-			return nil, "", fmt.Errorf("%w: the front matter that begins with --- does not end", ErrFormat)
-		}
-		body = ""
-	}
-	bare := func(value string) string { return strings.Trim(strings.TrimSpace(value), `"'`) }
-	last := ""
-	for _, l := range strings.Split(head, "\n") {
-		if item, ok := strings.CutPrefix(strings.TrimSpace(l), "- "); ok && last != "" {
-			front[last] = append(front[last], bare(item))
-			continue
-		}
-		name, value, ok := strings.Cut(l, ":")
-		if last = ""; !ok || strings.HasPrefix(l, " ") || strings.HasPrefix(l, "#") {
-			continue
-		}
-		last = strings.ToLower(strings.TrimSpace(name))
-		value = strings.TrimSpace(value)
-		inner, ok := strings.CutPrefix(value, "[")
-		switch {
-		case ok && strings.HasSuffix(inner, "]"):
-			for _, item := range strings.Split(strings.TrimSuffix(inner, "]"), ",") {
-				front[last] = append(front[last], bare(item))
-			}
-		case value != "" && strings.HasPrefix(last, "tag"): // which Obsidian takes with commas, too
-			for _, item := range strings.Split(value, ",") {
-				front[last] = append(front[last], bare(item))
-			}
-		case value != "":
-			front[last] = append(front[last], bare(value))
-		}
-	}
-	return front, body, nil
-}
-
-// pieces cuts a text into pieces of at most so many bytes, between paragraphs where it can; none
-// of an empty text.
-func pieces(text string, most int) (all []string) {
-	for len(text) > most {
-		at := strings.LastIndex(text[:most], "\n\n")
-		if at <= 0 {
-			at = len(cut(text, most))
-		}
-		all, text = append(all, text[:at]), strings.TrimLeft(text[at:], "\n")
-	}
-	if text != "" {
-		all = append(all, text)
-	}
-	return all
 }

@@ -41,7 +41,7 @@ func Foreign(o Options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if f.Sessions && !remember && cmp.Or(d.user, d.space) != "" {
+		if f.Sessions && !f.Memories && !remember && cmp.Or(d.user, d.space) != "" {
 			return errors.New("sessions are an agent's own: --user and --space go with --remember, or with a format of memories")
 		}
 		return d.foreign(ctx, f, args[1:], dry, remember)
@@ -67,8 +67,11 @@ func (d *desk) foreign(ctx context.Context, f formats.Format, files []string, dr
 	if f.Sessions {
 		kinds = append(kinds, formats.Sessions)
 	}
-	if !f.Sessions || remember {
+	switch {
+	case remember:
 		kinds = append(kinds, formats.Records)
+	case f.Memories:
+		kinds = append(kinds, formats.Memories)
 	}
 	id := rand.Text()
 	for _, trying := range []bool{true, false} {
@@ -81,11 +84,14 @@ func (d *desk) foreign(ctx context.Context, f formats.Format, files []string, dr
 			case err != nil:
 				return fmt.Errorf("%w; made again, the import goes on", err)
 			case i == 0:
-				what := fmt.Sprintf("%d records", found.Records)
+				var what []string
 				if f.Sessions {
-					what = fmt.Sprintf("%d sessions with %d messages", found.Sessions, found.Messages)
+					what = append(what, fmt.Sprintf("%d sessions with %d messages", found.Sessions, found.Messages))
 				}
-				said = fmt.Sprintf("read %s; %d parts left out, %d texts cut\n", what, found.LeftOut, found.Cut)
+				if f.Memories {
+					what = append(what, fmt.Sprintf("%d records", found.Records))
+				}
+				said = fmt.Sprintf("read %s; %d parts left out, %d texts cut\n", strings.Join(what, " and "), found.LeftOut, found.Cut)
 			}
 			if trying {
 				said += "dry run: "
