@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -132,4 +135,76 @@ func TestImportGoesOn(t *testing.T) {
 			t.Errorf("%q is imported", args)
 		}
 	}
+}
+
+// TestExportForms: a memory that was exported as notes or as a graph, and imported from them,
+// has the same texts, times, tags and metadata, or the same graph.
+func TestExportForms(t *testing.T) {
+	t.Parallel()
+	p := MustRun(t, t.TempDir())
+	for _, format := range []struct{ name, file string }{{"markdown", "notes"}, {"mem0", "mem0.json"}, {"mcp-memory", "mcp-memory.jsonl"}, {"rules", "work"}} {
+		_, err := p.importForeign(t, format.name, "a", filepath.Join("formats", "testdata", format.file))
+		must(t, err)
+	}
+	odd := filepath.Join(t.TempDir(), "odd.jsonl")
+	must(t, os.WriteFile(odd, []byte(`{"text": "\r\n---\nline\r\n\n", "tags": ["a, b", "\"c\"", "#d"], "kind": "../../up", "key": "odd: key"}
+{"text": "NUL \u0000 and \u2028 and 3", "importance": 0.25, "pinned": true, "metadata": {"n": 1.50, "deep": {"a": [1, null]}}}
+`), 0o600))
+	_, err := p.records(t, "import", "--agent", "a", odd)
+	must(t, err)
+
+	notes := filepath.Join(t.TempDir(), "notes")
+	said, err := p.records(t, "export", "--agent", "a", "--as", "markdown", "--out", notes)
+	must(t, err)
+	if !strings.HasPrefix(said, "exported 15 records to ") {
+		t.Error(said)
+	}
+	_, err = p.importForeign(t, "markdown", "b", notes)
+	must(t, err)
+	if a, b := p.held(t, "a"), p.held(t, "b"); !maps.Equal(a, b) || len(a) != 15 {
+		t.Errorf("a has\n%q\nb\n%q", a, b)
+	}
+	if said, err := p.importForeign(t, "markdown", "b", notes); err != nil || !strings.Contains(said, "imported 0 records; 15 were there, 0 ") {
+		t.Errorf("%s, %v", said, err)
+	}
+	if _, err := p.records(t, "export", "--agent", "a", "--as", "markdown", "--out", notes); err == nil || !strings.Contains(err.Error(), "is there already") {
+		t.Errorf("a folder that is there: %v", err)
+	}
+	for _, args := range [][]string{{"--as", "markdown"}, {"--as", "word"}} {
+		if _, err := p.records(t, append([]string{"export", "--agent", "a"}, args...)...); err == nil || !strings.Contains(err.Error(), "--as") {
+			t.Errorf("%q: %v", args, err)
+		}
+	}
+
+	given := filepath.Join("formats", "testdata", "mcp-memory.jsonl")
+	_, err = p.importForeign(t, "mcp-memory", "c", given)
+	must(t, err)
+	graph := filepath.Join(t.TempDir(), "memory.json")
+	_, err = p.records(t, "export", "--agent", "c", "--as", "mcp-memory", "--out", graph)
+	must(t, err)
+	if got, want := mustRead(t, graph), mustRead(t, given); !bytes.Equal(got, want) {
+		t.Errorf("the graph is\n%s\nnot\n%s", got, want)
+	}
+	whole, err := p.records(t, "export", "--agent", "a", "--as", "mcp-memory") // with records of other kinds
+	must(t, err)
+	must(t, os.WriteFile(graph, []byte(whole), 0o600))
+	said, err = p.importForeign(t, "mcp-memory", "d", graph)
+	if err != nil || !strings.Contains(whole, "Ann's dog is called Quince") || strings.Contains(said, "imported 0 ") {
+		t.Errorf("%s, %v, %s", said, err, whole)
+	}
+}
+
+// held are the records of an agent by their ids: what an export in any form holds of them.
+func (p *process) held(tb testing.TB, agent string) map[string]string {
+	tb.Helper()
+	lines, err := p.records(tb, "export", "--agent", agent)
+	must(tb, err)
+	all := map[string]string{}
+	for line := range strings.Lines(lines) {
+		l, err := record.ParseLine([]byte(strings.TrimSpace(line)))
+		must(tb, err)
+		r := l.Record
+		all[r.ID] = fmt.Sprintf("%q %q %s %s %q %s %s %v %t", r.Text, r.Tags, r.CreateTime, r.EventTime, r.Kind, r.Metadata, r.Key, r.Importance, r.Pinned)
+	}
+	return all
 }

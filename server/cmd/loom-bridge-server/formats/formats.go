@@ -78,7 +78,7 @@ var All = []Format{
 		Sessions: true, names: "*.json *.jsonl", read: readMessages,
 	},
 	{Name: "mem0", About: "memories as mem0's get_all or export gives them", Memories: true, names: "*.json", read: readMem0},
-	{Name: "mcp-memory", About: "memory.json of MCP's memory server: a graph of entities, as JSON Lines", Memories: true, names: "memory*.json memory*.jsonl", read: readGraph},
+	{Name: graphSource, About: "memory.json of MCP's memory server: a graph of entities, as JSON Lines", Memories: true, names: "memory*.json memory*.jsonl", read: readGraph},
 	{Name: "markdown", About: "notes with or without front matter: a folder such as Obsidian's, or files", Memories: true, names: "*.md", read: readNote},
 	{
 		Name: "rules", About: "AGENTS.md, CLAUDE.md and rules of Cursor as notes, SKILL.md as skills: a folder of work, or files",
@@ -235,12 +235,8 @@ type relation struct {
 	Time time.Time `json:"time"`
 }
 
-// record gives out a record, which is checked as the server will.
+// record gives out a record.
 func (o *output) record(r line) error {
-	first, err := o.new(r.ID)
-	if err != nil || !first {
-		return err
-	}
 	if whole := r.Text; len(whole) > record.MaxTextBytes {
 		r.Text = cut(whole, record.MaxTextBytes)
 		o.counts.Cut++
@@ -249,7 +245,16 @@ func (o *output) record(r line) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	if _, err := record.ParseLine(text); err != nil {
+	return o.line(text)
+}
+
+// line gives out a record as its line, which is checked as the server will.
+func (o *output) line(text []byte) error {
+	l, err := record.ParseLine(text)
+	if err != nil {
+		return err
+	}
+	if first, err := o.new(l.Record.ID); err != nil || !first {
 		return err
 	}
 	o.counts.Records++

@@ -306,6 +306,52 @@ func TestLong(t *testing.T) {
 	}
 }
 
+// TestNoteOfRecord: a record's note has a name on any system, and is read as the record, also
+// as an editor writes it anew.
+func TestNoteOfRecord(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	dir := t.TempDir()
+	for _, r := range []record.Record{
+		{ID: "a", Kind: "note", Text: "# A: title\nx"}, {ID: "b", Kind: "note", Text: "# A: title\nx"}, {ID: "../c", Kind: "../..", Text: "/etc/passwd"},
+		{ID: "d", Kind: "\\", Text: "\n---\nloom_id: z\n---\n"}, {ID: "e", Kind: strings.Repeat("k", 60), Text: strings.Repeat("ü", 500)}, {ID: "f", Kind: ".", Text: "a\r\nb\r\n"},
+	} {
+		r.Version, r.Tier, r.Origin, r.CreateTime = 1, record.LongTerm, record.OriginUser, time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
+		r.Tags = []string{"a, b", "c"}
+		name, text, err := WriteNote(r)
+		if err != nil || names[name] || !filepath.IsLocal(name) || strings.Count(name, "/") != 1 || strings.ContainsAny(name, "\\: ") || len(name) > 200 {
+			t.Errorf("%q, %v", name, err)
+		}
+		names[name] = true
+		path := filepath.Join(dir, "note.md")
+		for _, written := range []string{string(text), strings.Replace(string(text), `["a, b","c"]`, "\n  - \"a, b\"\n  - c", 1)} {
+			if err := os.WriteFile(path, []byte(written), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var got record.Line
+			f, _ := Find("markdown")
+			_, err := f.Read([]string{path}, Memories, func(lines []string) (err error) {
+				got, err = record.ParseLine([]byte(lines[0]))
+				return err
+			})
+			g := got.Record
+			if err != nil || g.Text != r.Text || g.ID != r.ID || g.Kind != r.Kind || !g.CreateTime.Equal(r.CreateTime) || g.Origin != r.Origin || !slices.Equal(g.Tags, r.Tags) {
+				t.Errorf("%v, %+v\nof %s", err, g, written)
+			}
+		}
+	}
+	for _, front := range []string{"importance: high", "metadata: {", "created: soon", "kind: note\ntags: [7]\nimportance: 7"} {
+		path := filepath.Join(dir, "bad.md")
+		if err := os.WriteFile(path, []byte("---\nloom_id: a\n"+front+"\n---\n\nx\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := read(t, "markdown", Memories, path)
+		if at, ok := errors.AsType[*FileError](err); !ok || at.Line != 1 {
+			t.Errorf("%q: %v", front, err)
+		}
+	}
+}
+
 // FuzzRead: no bytes end the program, and whatever is read gives lines that can be imported.
 func FuzzRead(f *testing.F) {
 	for i, format := range All {

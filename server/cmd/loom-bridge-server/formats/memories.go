@@ -90,19 +90,32 @@ func tags(words []string) (all []string) {
 	return all[:min(len(all), record.MaxTags)]
 }
 
+// graphSource is the name of the format of a graph, which its records keep.
+const graphSource = "mcp-memory"
+
+// entity is a line of a graph: an entity with what was observed of it, or a relation.
+type entity struct {
+	Type         string   `json:"type"`
+	Name         string   `json:"name"`
+	Kind         string   `json:"entityType"`
+	Observations []string `json:"observations"`
+	From         string   `json:"from"`
+	To           string   `json:"to"`
+	Relation     string   `json:"relationType"`
+}
+
+// text is the text of the record that an entity is.
+func (e *entity) text() string {
+	if e.Kind == "" {
+		return e.Name
+	}
+	return e.Name + " (" + e.Kind + ")"
+}
+
 // readGraph reads a graph of entities. An entity, each observation of it, and each relation are
 // separate records, so that a graph that has grown adds what is new. An observation is
 // related as `about` to its entity, and a relation as `from` and `to` to its ends.
 func readGraph(f *file, out *output) error {
-	type entity struct {
-		Type         string   `json:"type"`
-		Name         string   `json:"name"`
-		Kind         string   `json:"entityType"`
-		Observations []string `json:"observations"`
-		From         string   `json:"from"`
-		To           string   `json:"to"`
-		Relation     string   `json:"relationType"`
-	}
 	return f.values(func(value json.RawMessage) error {
 		var l struct {
 			entity
@@ -127,7 +140,7 @@ func readGraph(f *file, out *output) error {
 		for _, e := range all {
 			switch {
 			case e.Type == "entity" && e.Name != "":
-				if err := out.entity(e.Name, e.Kind, e.Observations); err != nil {
+				if err := out.entity(e); err != nil {
 					return err
 				}
 			case e.Type == "relation" && e.From != "" && e.To != "" && e.Relation != "":
@@ -152,23 +165,19 @@ func readGraph(f *file, out *output) error {
 
 func (o *output) entityID(name string) string { return named(o.source, "entity", name) }
 
-// entity gives out an entity and its observations.
-func (o *output) entity(name, kind string, observations []string) error {
-	text := name
-	if kind != "" {
-		text += " (" + kind + ")"
-	}
-	about := map[string]any{"source": o.source, "entity": name, "entity_type": kind}
-	if err := o.record(line{ID: o.entityID(name), Text: text, Metadata: about}); err != nil {
+// entity gives out an entity and what was observed of it.
+func (o *output) entity(e entity) error {
+	about := map[string]any{"source": o.source, "entity": e.Name, "entity_type": e.Kind}
+	if err := o.record(line{ID: o.entityID(e.Name), Text: e.text(), Metadata: about}); err != nil {
 		return err
 	}
-	for _, observed := range observations {
+	for _, observed := range e.Observations {
 		if strings.TrimSpace(observed) == "" {
 			continue
 		}
 		err := o.record(line{
-			ID: named(o.source, "observation", name, observed), Text: name + ": " + observed, Metadata: about,
-			Relations: []relation{{"about", o.entityID(name), unknown}},
+			ID: named(o.source, "observation", e.Name, observed), Text: e.Name + ": " + observed, Metadata: about,
+			Relations: []relation{{"about", o.entityID(e.Name), unknown}},
 		})
 		if err != nil {
 			return err

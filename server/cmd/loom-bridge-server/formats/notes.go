@@ -36,21 +36,26 @@ func (n note) first(names ...string) string {
 // note reads the file as a note.
 func (f *file) note() (n note, err error) {
 	bytes, err := io.ReadAll(io.LimitReader(f.from, maxNoteBytes+1))
-	text := strings.ReplaceAll(strings.TrimPrefix(string(bytes), "\ufeff"), "\r\n", "\n")
+	text := strings.TrimPrefix(string(bytes), "\ufeff")
 	switch {
 	case err != nil:
 		return n, err
 	case len(bytes) > maxNoteBytes:
 		return n, fmt.Errorf("%w: the note is longer than %d bytes", ErrFormat, maxNoteBytes)
 	}
+	if strings.HasPrefix(text, "---\r\n") {
+		text = strings.ReplaceAll(text, "\r\n", "\n")
+	}
+	if n.front, n.body, err = frontMatter(text); err != nil {
+		return n, err
+	}
 	for at, r := range text {
-		if r == 0 || r == utf8.RuneError && !strings.HasPrefix(text[at:], string(utf8.RuneError)) {
+		if r == 0 && n.first(recordID) == "" || r == utf8.RuneError && !strings.HasPrefix(text[at:], string(utf8.RuneError)) {
 			f.at = int64(at)
 			return n, fmt.Errorf("%w: it is no text in UTF-8", ErrFormat)
 		}
 	}
-	n.front, n.body, err = frontMatter(text)
-	return n, err
+	return n, nil
 }
 
 // readNote reads a note in Markdown.
@@ -58,6 +63,13 @@ func readNote(f *file, out *output) error {
 	n, err := f.note()
 	if err != nil {
 		return err
+	}
+	if n.first(recordID) != "" {
+		text, err := n.record()
+		if err != nil {
+			return err
+		}
+		return out.line(text)
 	}
 	title := cmp.Or(n.first("title"), strings.TrimSuffix(path.Base(f.name), path.Ext(f.name)))
 	var at *time.Time
@@ -75,7 +87,8 @@ func readNote(f *file, out *output) error {
 // note gives out the text of a note, under its title, in as many records as it takes.
 func (o *output) note(f *file, n note, title string, r line) error {
 	r.Metadata["source"], r.Metadata["path"] = o.source, f.name
-	for i, part := range pieces(strings.TrimSpace(n.body), maxPartBytes) {
+	body := strings.TrimSpace(strings.ReplaceAll(n.body, "\r\n", "\n"))
+	for i, part := range pieces(body, maxPartBytes) {
 		r.ID, r.Text = named(o.source, f.name, fmt.Sprint(i)), part
 		if title != "" && !strings.HasPrefix(strings.TrimLeft(part, "# "), title) {
 			r.Text = "# " + title + "\n\n" + part
@@ -130,14 +143,14 @@ func frontMatter(text string) (front map[string][]string, body string, err error
 		body = ""
 	}
 	bare := func(value string) string { return strings.Trim(strings.TrimSpace(value), `"'`) }
-	last, block := "", false
+	last, block, blocks := "", false, []string(nil)
 	for _, l := range strings.Split(head, "\n") {
 		if item, ok := strings.CutPrefix(strings.TrimSpace(l), "- "); ok && last != "" {
 			front[last] = append(front[last], bare(item))
 			continue
 		}
 		if block && strings.HasPrefix(l, " ") {
-			front[last] = []string{strings.TrimSpace(strings.Join(append(front[last], strings.TrimSpace(l)), " "))}
+			front[last] = append(front[last], strings.TrimSpace(l))
 			continue
 		}
 		block = false
@@ -147,21 +160,27 @@ func frontMatter(text string) (front map[string][]string, body string, err error
 		}
 		last = strings.ToLower(strings.TrimSpace(name))
 		value = strings.TrimSpace(value)
-		inner, ok := strings.CutPrefix(value, "[")
+		inner, isList := strings.CutPrefix(value, "[")
+		inner, ended := strings.CutSuffix(inner, "]")
+		var text string
+		var texts []string
 		switch {
 		case slices.Contains([]string{">", ">-", "|", "|-"}, value):
-			block = true
-		case ok && strings.HasSuffix(inner, "]"):
-			for _, item := range strings.Split(strings.TrimSuffix(inner, "]"), ",") {
-				front[last] = append(front[last], bare(item))
-			}
-		case value != "" && strings.HasPrefix(last, "tag"): // which Obsidian takes with commas, too
-			for _, item := range strings.Split(value, ",") {
+			block, blocks = true, append(blocks, last)
+		case json.Unmarshal([]byte(value), &text) == nil:
+			front[last] = []string{text}
+		case json.Unmarshal([]byte(value), &texts) == nil:
+			front[last] = texts
+		case isList && ended, value != "" && strings.HasPrefix(last, "tag"): // whose commas Obsidian takes, too
+			for _, item := range strings.Split(inner, ",") {
 				front[last] = append(front[last], bare(item))
 			}
 		case value != "":
 			front[last] = append(front[last], bare(value))
 		}
+	}
+	for _, name := range blocks {
+		front[name] = []string{strings.Join(front[name], " ")}
 	}
 	return front, body, nil
 }

@@ -31,6 +31,7 @@ const help = `Export, import, watch and relate the records of one memory, of the
   loom-bridge-server records import --agent researcher-2 memory.jsonl
   loom-bridge-server records export --agent researcher-1 --user ann > ann.jsonl
   loom-bridge-server records export --agent researcher-1 --space team > team.jsonl
+  loom-bridge-server records export --agent researcher-1 --as markdown --out notes
   loom-bridge-server records undo --agent researcher-2 IMPORT
   loom-bridge-server records watch --agent researcher-1
   loom-bridge-server records relate --agent researcher-1 01M8E2 part_of 01M8F4
@@ -38,7 +39,9 @@ const help = `Export, import, watch and relate the records of one memory, of the
 
 An export is a file of JSON Lines with everything that was stored: vectors, versions,
 times, relations. It imports into any memory of any server, and the export of that is the
-same file. Repeat an interrupted import: records that exist already are skipped. Undo
+same file. --as markdown writes a note for each record instead, --as mcp-memory the graph of
+MCP's memory server. The command import takes both back, with what they can hold: notes all
+but vectors, versions and relations, a graph texts and relations. Repeat an interrupted import: records that exist already are skipped. Undo
 deletes the records that an import has saved and that are unchanged since.`
 
 const (
@@ -81,9 +84,12 @@ func Command(o Options) *cobra.Command {
 	command.PersistentFlags().StringVar(&d.user, "user", "", "`id` of the person whose memory it is, in place of the agent's")
 	command.PersistentFlags().StringVar(&d.space, "space", "", "`id` of the space whose memory it is, in place of the agent's")
 	_ = command.MarkPersistentFlagRequired("agent") // the flag is there
-	var out string
-	export := d.sub("export", "Write a memory as lines of JSON", cobra.NoArgs, func(ctx context.Context, _ []string) error { return d.export(ctx, out) })
-	export.Flags().StringVar(&out, "out", "", "the `file` to write, which appears when it is whole; default: standard output")
+	var out, as string
+	export := d.sub("export", "Write a memory as lines of JSON, as notes or as a graph", cobra.NoArgs, func(ctx context.Context, _ []string) error {
+		return d.export(ctx, out, as)
+	})
+	export.Flags().StringVar(&out, "out", "", "the `file` to write, which appears when it is whole, or a new folder of notes; default: standard output")
+	export.Flags().StringVar(&as, "as", "lines", "the `format`: lines, markdown or mcp-memory")
 	var skip bool
 	load := d.sub("import [FILE]", "Take lines of an export into a memory", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
 		return d.load(ctx, args, skip)
@@ -113,19 +119,6 @@ func (d *desk) sub(use, short string, args cobra.PositionalArgs, run func(ctx co
 		d.memory, d.lines = loombridgev1.NewMemoryServiceClient(conn), loombridgev1.NewTransferServiceClient(conn)
 		return run(ctx, given)
 	}}
-}
-
-// export writes the records of a memory.
-func (d *desk) export(ctx context.Context, path string) error {
-	n, err := d.toFile(path, func(to io.Writer) (int, error) { return d.write(ctx, to) })
-	if err == nil && n == 0 {
-		err = d.nothing("records")
-	}
-	if err != nil || path == "" {
-		return err
-	}
-	_, err = fmt.Fprintf(d.Out, "exported %d records to %s\n", n, path)
-	return err
 }
 
 // nothing says that there was nothing to export, since an id is easily misspelt.
@@ -164,33 +157,6 @@ func (d *desk) toFile(path string, write func(to io.Writer) (int, error)) (n int
 	}
 	d.Told()
 	return n, nil
-}
-
-// write writes the lines and returns of how many records they are.
-func (d *desk) write(ctx context.Context, to io.Writer) (records int, err error) {
-	stream, err := d.lines.Export(ctx, &loombridgev1.ExportRequest{AgentId: d.agent, UserId: d.user, SpaceId: d.space})
-	if err != nil {
-		return 0, err
-	}
-	w := bufio.NewWriter(to)
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return records, w.Flush()
-		}
-		if err != nil {
-			return records, err
-		}
-		for _, line := range part.GetLines() {
-			if _, err := w.WriteString(line + "\n"); err != nil {
-				return records, err
-			}
-			if !strings.HasPrefix(line, `{"earlier":true`) {
-				records++
-			}
-		}
-		d.Progress(records)
-	}
 }
 
 // load sends the lines of a file.

@@ -145,6 +145,29 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// TestExportNotes: a folder of notes appears when it is whole, and has what is remembered now.
+func TestExportNotes(t *testing.T) {
+	t.Parallel()
+	const line = `{"id":%q,"version":1,"text":"t","kind":"k","create_time":"2026-01-02T00:00:00Z","importance":0.5,"origin":"user","tier":3%s}`
+	s := &server{lines: []string{
+		`{"earlier":true,` + fmt.Sprintf(line, "a", "")[1:], fmt.Sprintf(line, "a", ""), fmt.Sprintf(line, "b", `,"superseded_by":"a"`), fmt.Sprintf(line, "../c", ""),
+	}}
+	path := filepath.Join(t.TempDir(), "notes")
+	out, err := s.run(t, Command, "", "export", "--as", "markdown", "--out", path)
+	all, _ := filepath.Glob(filepath.Join(path, "k", "t-*.md"))
+	if err != nil || out != "exported 2 records to "+path+"\n" || len(all) != 2 {
+		t.Errorf("%q, %q, %v", out, all, err)
+	}
+	s.failing = 3
+	other := filepath.Join(filepath.Dir(path), "other")
+	if _, err := s.run(t, Command, "", "export", "--as", "markdown", "--out", other); status.Code(err) != codes.DataLoss {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
+		t.Errorf("an export that failed leaves %v", left)
+	}
+}
+
 // TestImportParts: whatever the lines are, all come once and in order, and no part is larger
 // than a message may be.
 func TestImportParts(t *testing.T) {
