@@ -48,6 +48,8 @@ func TestImport(t *testing.T) {
 		{"mem0", "mem0.json", "imported 2 records;", "likes pears", "Ann likes pears"},
 		{"mcp-memory", "mcp-memory.jsonl", "imported 5 records;", "Welsh", "Ann: speaks Welsh"},
 		{"letta", "letta.af", "imported 1 sessions;", "when is the russet ripe", "The russet is ripe in October."},
+		{"opencode", "opencode.db", "imported 1 sessions;", "how high is the hedge", "How high is the hedge?\n\n[hedge.png]"},
+		{"cursor", "state.vscdb", "imported 2 sessions;", "Otto hens", "Otto feeds the hens."},
 		{"rules", "work", "imported 4 records;", "what to cut in winter", "Cut what crosses, in winter."},
 		{"markdown", "notes", "imported 2 records;", "quince cooked", "# Quinces\n\nA quince is hard until it is cooked."},
 	} {
@@ -91,7 +93,11 @@ func TestImport(t *testing.T) {
 			cut := filepath.Join(t.TempDir(), "cut")
 			must(t, os.WriteFile(cut, whole[:len(whole)-5], 0o600))
 			_, err = p.importForeign(t, row.format, "cut-"+row.format, flags[0], cut)
-			if err == nil || !strings.Contains(err.Error(), "cut, line ") || !strings.Contains(err.Error(), "nothing was imported") {
+			at := "cut, line "
+			if strings.HasSuffix(row.file, "db") {
+				at = "cut: formats: can't be read: page "
+			}
+			if err == nil || !strings.Contains(err.Error(), at) || !strings.Contains(err.Error(), "nothing was imported") {
 				t.Errorf("a file that is cut off: %v", err)
 			}
 			if got := p.stored(t, "cut-"+row.format); got != "" {

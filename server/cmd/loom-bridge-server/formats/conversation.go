@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -229,13 +230,17 @@ func blocksOf(content json.RawMessage) (all []block, err error) {
 	return all, decode(content, &all)
 }
 
-// plain is a JSON string as its text, and other JSON as it is.
+// plain is a JSON string as its text, and other JSON without spaces between its parts.
 func plain(given json.RawMessage) string {
 	var text string
 	if len(given) == 0 || string(given) == "null" || json.Unmarshal(given, &text) == nil {
 		return text
 	}
-	return string(given)
+	var b bytes.Buffer
+	if err := json.Compact(&b, given); err != nil {
+		return string(given)
+	}
+	return b.String()
 }
 
 // holding are the conversations of a file that are complete only at its end, in order.

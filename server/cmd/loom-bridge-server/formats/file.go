@@ -26,6 +26,9 @@ type file struct {
 	at   int64 // where the value that is read now begins, or what stands before it
 }
 
+// noLine is where a file is read that has no lines.
+const noLine = -1
+
 // filesOf are the files that a path stands for: itself, or those of a folder whose names fit one
 // of the format's patterns, in order. Links are not followed, and folders of programs' own,
 // which are hidden or hold what packages bring, are passed over.
@@ -100,8 +103,11 @@ type takeError struct{ err error }
 
 func (e *takeError) Error() string { return e.err.Error() }
 
-// line is the line on which what is read now begins, from 1.
+// line is the line on which what is read now begins, from 1; 0 in a database.
 func (f *file) line() int {
+	if f.at == noLine {
+		return 0
+	}
 	from, err := os.Open(f.path)
 	if err != nil {
 		return 1

@@ -43,12 +43,18 @@ var ErrFormat = errors.New("formats: can't be read")
 // FileError says where a file is at fault.
 type FileError struct {
 	Path string
-	// Line counts from 1. What stands there may begin on it and end later.
+	// Line counts from 1. What stands there may begin on it and end later. In a database it is 0,
+	// and Err names the page, the conversation or the message.
 	Line int
 	Err  error
 }
 
-func (e *FileError) Error() string { return fmt.Sprintf("%s, line %d: %v", e.Path, e.Line, e.Err) }
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %v", e.Path, e.Err)
+	}
+	return fmt.Sprintf("%s, line %d: %v", e.Path, e.Line, e.Err)
+}
 
 // Unwrap returns the error itself.
 func (e *FileError) Unwrap() error { return e.Err }
@@ -70,6 +76,11 @@ type Format struct {
 var All = []Format{
 	{Name: "claude-code", About: "sessions of Claude Code: ~/.claude/projects, or files of it", Sessions: true, names: "*.jsonl", read: readClaudeCode},
 	{Name: "codex", About: "rollouts of Codex: ~/.codex/sessions, or files of it", Sessions: true, names: "*.jsonl", read: readCodex},
+	{Name: "cursor", About: "conversations of Cursor: its folder User, or state.vscdb of globalStorage there", Sessions: true, names: "state.vscdb", read: readCursor},
+	{
+		Name: "opencode", About: "sessions of OpenCode: ~/.local/share/opencode, opencode.db, or what `opencode export` writes",
+		Sessions: true, names: "opencode*.db", read: readOpenCode,
+	},
 	{Name: "chatgpt", About: "conversations.json of ChatGPT's data export", Sessions: true, names: "conversations*.json", read: readChatGPT},
 	{Name: "claude", About: "conversations.json of Claude's data export", Sessions: true, names: "conversations*.json", read: readClaude},
 	{Name: "letta", About: "agent files (.af) of Letta: messages and memory blocks", Sessions: true, Memories: true, names: "*.af", read: readLetta},

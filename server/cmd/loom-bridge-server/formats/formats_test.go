@@ -21,6 +21,7 @@ import (
 var samples = map[string]string{
 	"claude-code": "claude-code.jsonl", "codex": "codex.jsonl", "chatgpt": "chatgpt.json", "claude": "claude.json", "messages": "messages.jsonl",
 	"mem0": "mem0.json", "mcp-memory": "mcp-memory.jsonl", "markdown": "notes", "letta": "letta.af", "rules": "work",
+	"opencode": "opencode.db", "cursor": "state.vscdb",
 }
 
 func sample(format string) string { return filepath.Join("testdata", samples[format]) }
@@ -130,6 +131,14 @@ func TestFormats(t *testing.T) {
 			"05-01 06:00:02 user: Is the russet ripe?", `05-01 06:00:03 assistant: I look at the calendar.→ call-1 calendar {"tree": "russet"}`,
 			`05-01 06:00:04 tool: {"status": "OK", "message": "October"}← call-1`, "05-01 06:00:05 assistant: The russet is ripe in October.",
 		}},
+		"opencode": {Counts{Sessions: 1, Messages: 5, LeftOut: 4}, []string{
+			"02-25 06:13:20 user: How high is the hedge?\n\n[hedge.png]", `02-25 06:13:25 assistant: I measure it.→ c1 bash {"command":"measure hedge"}`, "02-25 06:13:25 tool: two metres← c1",
+			"02-25 06:13:25 assistant: The hedge is two metres high. " + strings.Repeat("It is of hornbeam. ", 40), "02-25 06:13:29 user: Cut it to one.",
+		}},
+		"cursor": {Counts{Sessions: 2, Messages: 5, LeftOut: 1}, []string{
+			"03-05 10:00:00 user: Who feeds the hens?", `03-05 10:00:02 assistant: → t1 read_file {"path":"hens.md"}`, `03-05 10:00:02 tool: {"contents":"Otto feeds them"}← t1`,
+			"03-05 10:00:00 assistant: Otto feeds the hens.", "03-05 10:00:00 user: An old form of hens?",
+		}},
 		"rules": {Counts{Records: 4}, []string{
 			"Cut what crosses, in winter.", "# work/.cursor/rules/stems.mdc\n\nA stem has a number.", "# work/AGENTS.md\n\nRun `make fruit` before each commit.",
 			"# work/south/CLAUDE.md\n\n# South field\n\nMow in May.",
@@ -192,6 +201,18 @@ func TestGrown(t *testing.T) {
 	}
 }
 
+// TestOpenCodeExport: a session is the same from an export as from the database.
+func TestOpenCodeExport(t *testing.T) {
+	t.Parallel()
+	want, _, err := read(t, "opencode", Sessions, sample("opencode"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := read(t, "opencode", Sessions, filepath.Join("testdata", "opencode.json")); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestCut: a file that is cut anywhere but between two lines is refused, with a line of it.
 func TestCut(t *testing.T) {
 	t.Parallel()
@@ -204,7 +225,7 @@ func TestCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := filepath.Join(t.TempDir(), name)
-		for n := 0; n < len(bytes.TrimSpace(whole)); n += 7 {
+		for n := 0; n < len(bytes.TrimSpace(whole)); n += max(7, len(whole)/200) {
 			if strings.HasSuffix(name, "l") && n > 0 && (whole[n] == '\n' || whole[n-1] == '\n') {
 				continue
 			}
@@ -213,7 +234,11 @@ func TestCut(t *testing.T) {
 			}
 			_, _, err := read(t, format, Records, path)
 			at, ok := errors.AsType[*FileError](err)
-			if !ok || !errors.Is(err, ErrFormat) || at.Path != path || at.Line < 1 || at.Line > bytes.Count(whole[:n], []byte("\n"))+1 {
+			least := 1
+			if strings.HasSuffix(name, "db") {
+				least = 0
+			}
+			if !ok || !errors.Is(err, ErrFormat) || at.Path != path || at.Line < least || at.Line > bytes.Count(whole[:n], []byte("\n"))+1 {
 				t.Fatalf("%s cut at %d: %v", format, n, err)
 			}
 		}
@@ -250,6 +275,10 @@ func TestRefused(t *testing.T) {
 		{"letta", `{"agents":[{"name":"a","messages":[{"role":"root","content":"x"}]}]}`, 1, `role "root"`},
 		{"letta", `{"agents":[{"name":"a","messages":[7]}]}`, 1, "cannot unmarshal"},
 		{"rules", "a\x00", 1, "UTF-8"},
+		{"opencode", "{\"info\":{\"id\":\"x\"}}", 1, "no session of OpenCode"},
+		{"opencode", `{"info":{"id":"x"},"messages":[{"info":{"role":"root"}}]}`, 1, `role "root"`},
+		{"opencode", "SQLite format 3\x00", 0, "no file of SQLite"},
+		{"cursor", "{}", 0, "no file of SQLite"},
 		{"markdown", "---\ntitle: x\n", 1, "does not end"},
 		{"markdown", "a\nb\xff\n", 2, "UTF-8"},
 		{"markdown", "a\x00", 1, "UTF-8"},
@@ -271,6 +300,73 @@ func TestRefused(t *testing.T) {
 		if _, _, err := read(t, format, Records, filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}
+	}
+}
+
+// TestHostile: what no program writes is refused by every format but those that take any text,
+// with its line, and half a pair of surrogates becomes a character.
+func TestHostile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "SKILL.md")
+	for _, f := range All {
+		texts := map[string]string{
+			"NUL": "\x00\x00", "half a character": "{\"a\": \"\xc3\"}\n\xff", "deep": strings.Repeat(`{"messages":[`, 20_000), "number": "7", "text": `"x"`, "list of lists": "[[[]]]",
+			"wrong types": `{"type": [], "sessionId": {}, "uuid": 7, "mapping": "x", "messages": {"a": 1}, "agents": 7, "memory": [], "info": []}`,
+		}
+		for what, text := range texts {
+			if f.names == "*.md" || f.hidden {
+				if what != "NUL" && what != "half a character" {
+					continue
+				}
+			}
+			if err := os.WriteFile(path, []byte("\n\n"+text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			said, _, err := read(t, f.Name, Records, path)
+			at, ok := errors.AsType[*FileError](err)
+			if !ok || len(said) > 0 || at.Line == 0 && f.Name != "cursor" || at.Line > 4 {
+				t.Errorf("%s: %s: %q, %v", f.Name, what, said, err)
+			}
+		}
+	}
+	for format, text := range map[string]string{
+		"messages": `{"messages":[{"role":"user","content":"a\ud800b"}]}`, "mem0": `{"memory":"a\udc00b"}`, "mcp-memory": `{"type":"entity","name":"a\ud800b"}`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if said, _, err := read(t, format, Records, path); err != nil || len(said) != 1 || said[0] != "a\ufffdb" {
+			t.Errorf("%s: %q, %v", format, said, err)
+		}
+	}
+}
+
+// TestLinks: a folder may be a link itself, and links in it lead nowhere.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"secret.md", "notes/a.md", "notes/.hidden/b.md", "notes/node_modules/c.md", "notes/._d.md"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := map[string]string{"notes/link.md": "../secret.md", "notes/loop": ".", "notes/up": "..", "notes/gone.md": "none", "vault": "notes", "empty/x.md": "../secret.md"}
+	if err := os.Mkdir(filepath.Join(dir, "empty"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range links {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	for _, name := range []string{"notes", "vault"} {
+		if said, _, err := read(t, "markdown", Memories, filepath.Join(dir, name)); err != nil || len(said) != 1 || said[0] != "# a\n\nnotes/a.md" {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+	}
+	if _, _, err := read(t, "markdown", Memories, filepath.Join(dir, "empty")); err == nil || !strings.Contains(err.Error(), "no files *.md") {
+		t.Error(err)
 	}
 }
 
@@ -313,8 +409,12 @@ func TestNoteOfRecord(t *testing.T) {
 	names := map[string]bool{}
 	dir := t.TempDir()
 	for _, r := range []record.Record{
-		{ID: "a", Kind: "note", Text: "# A: title\nx"}, {ID: "b", Kind: "note", Text: "# A: title\nx"}, {ID: "../c", Kind: "../..", Text: "/etc/passwd"},
-		{ID: "d", Kind: "\\", Text: "\n---\nloom_id: z\n---\n"}, {ID: "e", Kind: strings.Repeat("k", 60), Text: strings.Repeat("ü", 500)}, {ID: "f", Kind: ".", Text: "a\r\nb\r\n"},
+		{ID: "a", Kind: "note", Text: "# A: title\nx"},
+		{ID: "b", Kind: "note", Text: "# A: title\nx"},
+		{ID: "../c", Kind: "../..", Text: "/etc/passwd"},
+		{ID: "d", Kind: "\\", Text: "\n---\nloom_id: z\n---\n"},
+		{ID: "e", Kind: strings.Repeat("k", 60), Text: strings.Repeat("ü", 500)},
+		{ID: "f", Kind: ".", Text: "a\r\nb\r\n"},
 	} {
 		r.Version, r.Tier, r.Origin, r.CreateTime = 1, record.LongTerm, record.OriginUser, time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 		r.Tags = []string{"a, b", "c"}

@@ -165,7 +165,7 @@ func readGraph(f *file, out *output) error {
 
 func (o *output) entityID(name string) string { return named(o.source, "entity", name) }
 
-// entity gives out an entity and what was observed of it.
+// entity gives out an entity and its observations.
 func (o *output) entity(e entity) error {
 	about := map[string]any{"source": o.source, "entity": e.Name, "entity_type": e.Kind}
 	if err := o.record(line{ID: o.entityID(e.Name), Text: e.text(), Metadata: about}); err != nil {
