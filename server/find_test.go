@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,9 +10,13 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
+	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 // find asks where a text stood.
@@ -204,6 +209,55 @@ func TestFindInPromptsEdges(t *testing.T) {
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	_, err = s.Context.FindInPrompts(t.Context(), &loombridgev1.FindInPromptsRequest{})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
+}
+
+// What is damaged is passed over and named, whatever it is; the rest is found as before.
+func TestFindsBesideWhatIsDamaged(t *testing.T) {
+	engine := memkv.New(nil)
+	defer engine.Close()
+	s := servertest.Start(t, &servertest.Options{Engine: engine})
+	mustSend(t, s, "s", 20)
+	whole := find(t, s, "s", "text of 2")
+	if len(whole.GetOrigins()) != 1 || len(whole.GetLosses()) == 0 || len(whole.GetUnread()) > 0 {
+		t.Fatalf("found %v", whole)
+	}
+	writer := kv.NewWriter(engine, nil)
+	defer writer.Close()
+	scope := kv.AgentScope(auth.DefaultTenant, agent)
+	put := func(key, value []byte) {
+		must(t, writer.Do(t.Context(), kv.Request{
+			Blind: []kv.Ref{{Keyspace: kv.Log, Scope: scope}},
+			Stage: func(_ context.Context, tx *kv.Tx) error { tx.Put(kv.Log, key, value); return nil },
+		}))
+	}
+	for tag, names := range map[byte]string{'p': "prompt ", 'x': "a text of prompt ", 'e': "entry ", 'f': "a fold of the session"} {
+		var all []kv.Pair
+		for pair, err := range engine.Scan(t.Context(), kv.Log, kv.Prefix(scope.Key(tag))) {
+			must(t, err)
+			all = append(all, pair)
+		}
+		if len(all) == 0 {
+			t.Errorf("nothing is stored as %c", tag)
+		}
+		for _, pair := range all {
+			put(pair.Key, []byte{0xff})
+			got := find(t, s, "s", "text of 2")
+			if u := got.GetUnread(); len(u) == 0 || !strings.HasPrefix(u[0], names) {
+				t.Errorf("%c %q is damaged: unread %q", tag, pair.Key, u)
+			}
+			want := len(whole.GetPrompts())
+			if tag == 'p' {
+				want--
+			}
+			if len(got.GetPrompts()) != want {
+				t.Errorf("%c %q is damaged: %d prompts", tag, pair.Key, len(got.GetPrompts()))
+			}
+			put(pair.Key, pair.Value)
+		}
+	}
+	if got := find(t, s, "s", "text of 2"); !proto.Equal(got, whole) {
+		t.Errorf("found %v, before it was damaged %v", got, whole)
+	}
 }
 
 // A text is found however JSON has written its letters.

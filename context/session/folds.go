@@ -69,7 +69,8 @@ func (l *Log) Folds(ctx context.Context, scope kv.Scope, session string) (Folds,
 }
 
 // EveryFold yields the folds of a session in the order in which they were made, those that were
-// undone and those that another one stands for, too. An error comes last.
+// undone and those that another one stands for, too. A damaged one is an ErrDamaged, and others
+// follow it; any other error comes last.
 func (l *Log) EveryFold(ctx context.Context, scope kv.Scope, session string) iter.Seq2[history.Fold, error] {
 	return func(yield func(history.Fold, error) bool) {
 		session, err := scoped(scope, session)
@@ -90,7 +91,7 @@ func (l *Log) EveryFold(ctx context.Context, scope kv.Scope, session string) ite
 				}
 				f, err = e.fold()
 			}
-			if !yield(f, err) || err != nil {
+			if !yield(f, err) {
 				return
 			}
 		}

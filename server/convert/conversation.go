@@ -97,7 +97,7 @@ func PromptDiff(d assemble.Diff) *loombridgev1.DiffPromptsResponse {
 
 // FoundInPrompts is where a text stood in prompts.
 func FoundInPrompts(f *assemble.Found) *loombridgev1.FindInPromptsResponse {
-	out := &loombridgev1.FindInPromptsResponse{}
+	out := &loombridgev1.FindInPromptsResponse{Unread: f.Unread}
 	for i := range f.Prompts {
 		p := &f.Prompts[i]
 		sent := &loombridgev1.SentPrompt{

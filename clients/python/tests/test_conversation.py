@@ -91,3 +91,26 @@ async def test_a_prompt_of_before_comes_back(live: loombridge.Client) -> None:
     with pytest.raises(loombridge.PromptGoneError) as gone:
         await live.context.assemble(as_of_prompt="never")
     assert "never" in gone.value.missing
+
+
+async def test_a_text_is_found_in_prompts(live: loombridge.Client) -> None:
+    await live.context.append({"role": "user", "content": "Where is the quince?"})
+    first = await live.context.assemble(goal="Find the quince.", system="You are a gardener.")
+    second = await live.context.assemble(goal="Rest.", system="You are a gardener.")
+    listed = await live.context.find_in_prompts()
+    assert [p.prompt_id for p in listed.prompts] == [
+        first.receipt.prompt_id,
+        second.receipt.prompt_id,
+    ]
+    assert [p.number for p in listed.prompts] == [1, 2]
+    assert listed.prompts[0].tokens == first.tokens.tokens
+    assert listed.prompts[0].parts["system"] > 0
+    assert (listed.origins, listed.losses, listed.unread) == ((), (), ())
+    found = await live.context.find_in_prompts("Find the quince")
+    assert [place.section for place in found.prompts[0].places] == ["goal"]
+    (loss,) = found.losses
+    assert (loss.prompt_id, loss.number, loss.section) == (second.receipt.prompt_id, 2, "goal")
+    assert (loss.cause, loss.batch) == ("source", None)
+    (origin,) = (await live.context.find_in_prompts("Where is the quince?")).origins
+    assert (origin.ref, origin.source, origin.part) == ("message_001", "user", "content")
+    assert (await live.context.find_in_prompts("quince", session_id="other")).prompts == ()

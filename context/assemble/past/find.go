@@ -9,7 +9,8 @@ import (
 )
 
 // records yields the records of a session, the newest first, without their tools, when
-// the waiting ones are written. An error comes last.
+// the waiting ones are written. One that is damaged is an error with its Number alone, and
+// others follow it; any other error comes last.
 func (s *Store) records(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[*Kept, error] {
 	return func(yield func(*Kept, error) bool) {
 		s.Settle(ctx, scope)
@@ -21,10 +22,11 @@ func (s *Store) records(ctx context.Context, scope kv.Scope, sessionID string) i
 				return
 			}
 			p, err := decodeRecord(pair.Value)
-			if err == nil {
-				p.Number = recordNumber(pair.Key)
+			if err != nil {
+				p = &Kept{}
 			}
-			if !yield(p, err) || err != nil {
+			p.Number = recordNumber(pair.Key)
+			if !yield(p, err) {
 				return
 			}
 		}

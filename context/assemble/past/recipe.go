@@ -2,6 +2,7 @@ package past
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -129,12 +130,15 @@ func (s *Store) parts(ctx context.Context, scope kv.Scope, sessionID string, p *
 }
 
 // Folds finds folds that stand in prompts of a session, by their names: those that wanted has.
-// One that is no longer there stays nil.
+// One that is no longer there, or is damaged, stays nil.
 func (s *Store) Folds(ctx context.Context, scope kv.Scope, sessionID string, wanted map[FoldName]*history.Fold) error {
 	if len(wanted) == 0 {
 		return nil
 	}
 	for f, err := range s.log.EveryFold(ctx, scope, sessionID) {
+		if errors.Is(err, session.ErrDamaged) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -189,6 +193,9 @@ func (s *Store) read(ctx context.Context, scope kv.Scope, sessionID string, p *K
 		}
 		if values[0] == nil {
 			return nil, Gone("a text of prompt %d that is no part of the log", p.Number)
+		}
+		if len(values[0]) == 0 {
+			return nil, fmt.Errorf("%w: a text of prompt %d is empty", errDamaged, p.Number)
 		}
 		text = append(text, values[0][1:]...)
 		if values[0][0] != goesOn {

@@ -3,6 +3,7 @@ package past
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,23 @@ const (
 	MaxPlaces = 16
 	// MaxOrigins of a text in a session are returned, the oldest.
 	MaxOrigins = 32
+	// MaxUnread of what is damaged are named.
+	MaxUnread = 64
 )
+
+// Unread names what a search passed over because it is damaged, each once, at most MaxUnread.
+type Unread []string
+
+// pass notes what err says is damaged, and returns every other error.
+func (u *Unread) pass(err error, format string, args ...any) error {
+	if !errors.Is(err, errDamaged) && !errors.Is(err, session.ErrDamaged) {
+		return err
+	}
+	if what := fmt.Sprintf(format, args...); len(*u) < MaxUnread && !slices.Contains(*u, what) {
+		*u = append(*u, what)
+	}
+	return nil
+}
 
 // Place is where a text stands in a prompt.
 type Place struct {
@@ -52,16 +69,22 @@ type Origin struct {
 // Search looks for a text in all prompts of a session, the oldest first. tools and history are
 // the sections that own the tools, and messages of which no section is known. It makes no
 // prompt again: each text that prompts were made of is read once, however many have it. What is
-// no longer there is not found.
-func (s *Store) Search(ctx context.Context, scope kv.Scope, sessionID, text, tools, history string) ([]Sighting, error) {
+// no longer there is not found; what is damaged is named in unread.
+func (s *Store) Search(ctx context.Context, scope kv.Scope, sessionID, text, tools, history string, unread *Unread) ([]Sighting, error) {
 	search := &search{
-		Store: s, scope: scope, session: sessionID, history: history, needle: needle(text),
+		Store: s, scope: scope, session: sessionID, history: history, needle: needle(text), unread: unread,
 		chunks: make(map[textName]stretch), seen: make(map[textName]hits),
 	}
 	var all []Sighting
 	for p, err := range s.records(ctx, scope, sessionID) {
 		if err != nil {
-			return nil, err
+			if p == nil {
+				return nil, err
+			}
+			if err := unread.pass(err, "prompt %d", p.Number); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		found := Sighting{Kept: p}
 		if text != "" {
@@ -76,13 +99,16 @@ func (s *Store) Search(ctx context.Context, scope kv.Scope, sessionID, text, too
 }
 
 // Origins are the entries of a session's log that have a text, the oldest first, at most
-// MaxOrigins.
-func (s *Store) Origins(ctx context.Context, scope kv.Scope, sessionID, text string) ([]Origin, error) {
+// MaxOrigins. Entries that are damaged are named in unread.
+func (s *Store) Origins(ctx context.Context, scope kv.Scope, sessionID, text string, unread *Unread) ([]Origin, error) {
 	n := needle(text)
 	var all []Origin
 	for e, err := range s.log.Entries(ctx, scope, sessionID) {
 		if err != nil {
-			return nil, err
+			if err := unread.pass(err, entryUnread, e.Position); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if part := n.partOf(&e); part != "" {
 			if all = append(all, Origin{e, part}); len(all) == MaxOrigins {
@@ -213,7 +239,15 @@ type search struct {
 	chunks           map[textName]stretch
 	seen             map[textName]hits
 	folds            bool // they are read
+	unread           *Unread
 }
+
+// How damaged parts of a session are named.
+const (
+	entryUnread = "entry %d of the session's log"
+	textUnread  = "a text of prompt %d"
+	foldUnread  = "a fold of the session"
+)
 
 // stretch is what a search found in messages in a row, which counts them: it is kept for every
 // chunk, the messages are not.
@@ -238,7 +272,7 @@ func (s *search) prompt(ctx context.Context, found *Sighting, tools string) erro
 	p := found.Kept
 	all := stretch{}
 	if len(p.Tools) == len(hash{}) {
-		inTools, err := s.known(textName{generation: p.generation, text: hash(p.Tools)}, func() (hits, error) {
+		inTools, err := s.known(p, textName{generation: p.generation, text: hash(p.Tools)}, func() (hits, error) {
 			text, err := s.read(ctx, s.scope, s.session, p, hash(p.Tools))
 			return hits{beside: s.needle.in(string(text))}, err
 		})
@@ -252,7 +286,7 @@ func (s *search) prompt(ctx context.Context, found *Sighting, tools string) erro
 	messages, err := s.recipe(ctx, p, p.recipe)
 	all.add(&messages)
 	found.Places, found.Folds = all.places, all.folds
-	return err
+	return s.unread.pass(err, textUnread, p.Number)
 }
 
 // message is one message of a prompt.
@@ -267,7 +301,7 @@ func (s *search) message(ctx context.Context, p *Kept, m part) (stretch, error) 
 	} else if m.From == 0 {
 		name = textName{generation: p.generation, text: m.text}
 	}
-	h, err := s.known(name, func() (hits, error) {
+	h, err := s.known(p, name, func() (hits, error) {
 		if err := s.fill(ctx, s.scope, s.session, p, &m, nil); err != nil {
 			return hits{}, err
 		}
@@ -279,13 +313,19 @@ func (s *search) message(ctx context.Context, p *Kept, m part) (stretch, error) 
 	return found, err
 }
 
-// known are the hits of a text, which are looked for once. What is no longer there has none.
-func (s *search) known(name textName, look func() (hits, error)) (hits, error) {
+// known are the hits of a text of a prompt, which are looked for once. What is no longer there,
+// or is damaged, has none.
+func (s *search) known(p *Kept, name textName, look func() (hits, error)) (hits, error) {
 	h, ok := s.seen[name]
 	if ok {
 		return h, nil
 	}
 	h, err := look()
+	if name.from > 0 {
+		err = s.unread.pass(err, entryUnread, name.from)
+	} else {
+		err = s.unread.pass(err, textUnread, p.Number)
+	}
 	if err != nil && !errors.Is(err, ErrGone) {
 		return h, err
 	}
@@ -301,7 +341,10 @@ func (s *search) readFolds(ctx context.Context) error {
 	}
 	for f, err := range s.log.EveryFold(ctx, s.scope, s.session) {
 		if err != nil {
-			return err
+			if err := s.unread.pass(err, foldUnread); err != nil {
+				return err
+			}
+			continue
 		}
 		name := textName{batch: f.Batch, first: f.Spans[0].First}
 		if _, ok := s.seen[name]; !ok {
@@ -340,7 +383,7 @@ func (s *search) recipe(ctx context.Context, p *Kept, recipe []byte) (stretch, e
 }
 
 // chunk is what stands in a chunk of messages, which is looked through once. Of one that is no
-// longer there the messages are counted.
+// longer there, or is damaged, the messages are counted.
 func (s *search) chunk(ctx context.Context, p *Kept, h hash) (stretch, error) {
 	name := textName{generation: p.generation, text: h}
 	if found, ok := s.chunks[name]; ok {
@@ -351,7 +394,7 @@ func (s *search) chunk(ctx context.Context, p *Kept, h hash) (stretch, error) {
 	if err == nil {
 		found, err = s.recipe(ctx, p, text)
 	}
-	if err != nil && !errors.Is(err, ErrGone) {
+	if err = s.unread.pass(err, textUnread, p.Number); err != nil && !errors.Is(err, ErrGone) {
 		return found, err
 	}
 	s.chunks[name] = found

@@ -24,6 +24,8 @@ type Found struct {
 	Origins []past.Origin
 	// Losses say what took it out of prompts, in their order.
 	Losses []Loss
+	// Unread is what was passed over because it is damaged.
+	Unread past.Unread
 }
 
 // Loss is a prompt that no longer shows a text.
@@ -127,10 +129,10 @@ func (a *Recorder) Find(ctx context.Context, scope kv.Scope, sessionID, text str
 	id := sessionOf(sessionID)
 	var f Found
 	var err error
-	if f.Prompts, err = a.past.Search(ctx, scope, id, text, settings.ToolList, settings.History); err != nil || text == "" {
+	if f.Prompts, err = a.past.Search(ctx, scope, id, text, settings.ToolList, settings.History, &f.Unread); err != nil || text == "" {
 		return f, err
 	}
-	if f.Origins, err = a.past.Origins(ctx, scope, id, text); err != nil {
+	if f.Origins, err = a.past.Origins(ctx, scope, id, text, &f.Unread); err != nil {
 		return f, err
 	}
 	b := blame{past: a.past, scope: scope, session: id, prompts: f.Prompts, origins: f.Origins}

@@ -31,18 +31,28 @@ export const answered = signal(0);
 export const asking = signal(0);
 /** How often the server came back: what is shown is loaded anew. */
 export const returns = signal(0);
-/** Whether the server wants a token. It is in this tab's memory alone. */
+/** Why the server wants a token, if it does. It is in the memory of the open tabs alone. */
 export const locked = signal("");
 /** The calls whose answers are on the screen. */
 export const shown = signal<Call[]>([]);
 
 let token = "";
+/** Whether the server has taken the token. */
+let taken = false;
 
 export function unlock(given: string): void {
   token = given.trim();
+  taken = false;
   locked.value = "";
   returns.value++;
 }
+
+/** The open tabs of this server, of which one that has a token gives it to those without. */
+const tabs = new BroadcastChannel("token");
+tabs.onmessage = ({ data }: MessageEvent<string>) => {
+  if (!data && taken && !locked.value) tabs.postMessage(token);
+  else if (data && data !== token && locked.value) unlock(data);
+};
 
 /** Path encodes ids as parts of a path. */
 export function at(strings: TemplateStringsArray, ...ids: string[]): string {
@@ -90,7 +100,10 @@ interface Status {
 }
 
 function refused(status: number, said: Status): Failure {
-  if (status === 401) locked.value = token ? "The server does not take this token, or its time is over." : "This server asks who you are.";
+  if (status === 401) {
+    locked.value = token ? "The server does not take this token, or its time is over." : "This server asks who you are.";
+    tabs.postMessage("");
+  }
   return new Failure(status, said.message ?? `HTTP ${status}`, said.details?.find((d) => d.reason)?.reason);
 }
 
@@ -100,7 +113,11 @@ async function open(call: Call, signal?: AbortSignal): Promise<Response> {
   });
   if (lost.value) back();
   answered.value = Date.now();
-  if (answer.ok) return answer;
+  if (answer.ok) {
+    if (token && !taken) tabs.postMessage(token);
+    taken = !!token;
+    return answer;
+  }
   throw refused(answer.status, await answer.json().catch(() => ({})));
 }
 
@@ -164,7 +181,7 @@ export interface Loaded<T> {
 
 /** Loads what a screen shows, anew when the call changes, the server is back, or some
  * seconds have passed. What was shown stays until the next answer. */
-export function useCall<T>(call: Call | undefined, every = 0): Loaded<T> {
+export function useCall<T>(call: Call | undefined, every = 0, load: (call: Call, signal: AbortSignal) => Promise<T> = ask): Loaded<T> {
   const key = call ? curl(call) : "";
   const [state, set] = useState<{ key: string; data?: T | undefined; error?: Failure | undefined }>({ key: "" });
   const [again, setAgain] = useState(0);
@@ -174,11 +191,11 @@ export function useCall<T>(call: Call | undefined, every = 0): Loaded<T> {
     shown.value = [...shown.value, call];
     const ended = new AbortController();
     let running = false;
-    const load = async () => {
+    const next = async () => {
       if (running || (document.hidden && every)) return;
       running = true;
       try {
-        const data = await ask<T>(call, ended.signal);
+        const data = await load(call, ended.signal);
         set({ key, data });
       } catch (err) {
         if (!ended.signal.aborted && err instanceof Failure) {
@@ -188,8 +205,8 @@ export function useCall<T>(call: Call | undefined, every = 0): Loaded<T> {
         running = false;
       }
     };
-    void load();
-    const timer = every ? setInterval(load, every * 1000) : undefined;
+    void next();
+    const timer = every ? setInterval(next, every * 1000) : undefined;
     return () => {
       ended.abort();
       clearInterval(timer);
@@ -202,6 +219,22 @@ export function useCall<T>(call: Call | undefined, every = 0): Loaded<T> {
 
 interface Page {
   nextPageToken?: string;
+}
+
+/** Pages that a list is read of. */
+const mostPages = 20;
+
+/** Loads a call that answers in pages as one page, with the token of the next where there
+ * are more than 20. */
+export function useAll<P extends Page>(call: Call | undefined, every: number, list: keyof P): Loaded<P> {
+  return useCall<P>(call, every, async (first, signal) => {
+    let all = await ask<P>(first, signal);
+    for (let n = 1; n < mostPages && all.nextPageToken; n++) {
+      const next = await ask<P>({ ...first, query: { ...first.query, page_token: all.nextPageToken } }, signal);
+      all = { ...all, nextPageToken: next.nextPageToken, [list]: [...((all[list] as unknown[]) ?? []), ...((next[list] as unknown[]) ?? [])] };
+    }
+    return all;
+  });
 }
 
 export interface Paged<T> extends Loaded<T[]> {
@@ -252,31 +285,108 @@ export function usePages<P extends Page, T>(call: Call, every: number, rowsOf: (
   };
 }
 
+/** Streams of one kind that the tabs of a browser hold open. It opens six connections to a
+ * server, and calls need some of them; further streams are looked into now and then. */
+const mostStreams = 2;
+/** How long such a look takes, and the pause behind it, in ms. */
+const look = 1000;
+const pauses = 3000;
+
+/** Runs one tab after the other, where the browser can tell them apart. */
+async function inTurn(name: string, signal: AbortSignal, run: () => Promise<void>): Promise<void> {
+  await (navigator.locks ? navigator.locks.request(name, { signal }, run) : run());
+}
+
+/** Runs with one of the places for open streams, and says whether there was one. */
+async function placed(kind: string, run: () => Promise<void>): Promise<boolean> {
+  for (let n = 0; n < mostStreams; n++) {
+    const had = await navigator.locks.request(`${kind} ${n}`, { ifAvailable: true }, async (lock) => lock && (await run(), true));
+    if (had) return true;
+  }
+  return false;
+}
+
+type Told<T, S> = { ask: true } | { state: S } | { fresh: T };
+
 /** Listens as long as its screen is there, and again when the stream ends or the server is
- * back; begin is called before each time. What may not be heard is returned, and not tried again. */
-export function useStream<T>(make: () => Call, about: unknown[], begin: () => void, each: (message: T) => void): Failure | undefined {
+ * back; add puts what came to what was there. Of the tabs that show the same, one listens
+ * and tells the others; when it goes, another one does. What may not be heard is returned,
+ * and not tried again. */
+export function useStream<T, S>(make: () => Call, about: unknown[], none: S, add: (state: S, fresh: T[]) => S): { state: S; problem: Failure | undefined } {
+  const [state, set] = useState(none);
   const [problem, setProblem] = useState<Failure>();
   const [again, setAgain] = useState(0);
   const back = returns.value;
   useEffect(() => {
     const ended = new AbortController();
+    const { signal } = ended;
     const call = make();
     shown.value = [...shown.value, call];
+    let now = none;
+    let come: T[] = [];
+    let leads = false;
+    const put = (next: S) => {
+      come = [];
+      set((now = next));
+    };
+    const flush = () => come.length && put(add(now, come));
+    put(none);
     setProblem(undefined);
-    begin();
+    // What comes is drawn together, ten times a second at most.
+    const timer = setInterval(flush, 100);
+    // Tabs with another token see other things.
+    const name = call.path + JSON.stringify(about) + token;
+    const others = new BroadcastChannel(name);
+    const tell = (told: Told<T, S>) => others.postMessage(told);
+    others.onmessage = ({ data }: MessageEvent<Told<T, S>>) => {
+      if ("state" in data) put(data.state);
+      else if ("fresh" in data) come.push(data.fresh);
+      else if (leads) {
+        flush();
+        tell({ state: now });
+      }
+    };
+    const stream = () => {
+      put(none);
+      tell({ state: none });
+      return listen<T>(call, signal, (m) => {
+        come.push(m);
+        tell({ fresh: m });
+      });
+    };
+    const lead = async () => {
+      leads = true;
+      try {
+        while (navigator.locks ? !(await placed(call.path, stream)) : await stream().then(() => false)) {
+          const all: T[] = [];
+          await listen<T>(call, AbortSignal.any([signal, AbortSignal.timeout(look)]), (m) => all.push(m)).catch((err) => {
+            if (signal.aborted || err instanceof Failure) throw err;
+          });
+          put(add(none, all));
+          tell({ state: now });
+          await new Promise((done) => setTimeout(done, pauses));
+          signal.throwIfAborted();
+        }
+      } finally {
+        leads = false;
+      }
+    };
     let pause: ReturnType<typeof setTimeout> | undefined;
-    listen<T>(call, ended.signal, each)
+    tell({ ask: true });
+    inTurn(name, signal, lead)
       .catch((err) => (err instanceof Failure ? err : new Failure(500, String(err))))
       .then((err) => {
-        if (ended.signal.aborted) return;
+        if (signal.aborted) return;
         if (err && err.status >= 400 && err.status < 429) setProblem(err);
         else pause = setTimeout(() => setAgain((n) => n + 1), 1000);
       });
     return () => {
       clearTimeout(pause);
+      clearInterval(timer);
+      others.close();
       ended.abort();
       shown.value = shown.value.filter((c) => c !== call);
     };
   }, [back, again, ...about]);
-  return problem;
+  return { state, problem };
 }

@@ -1,10 +1,10 @@
 // The frame around every room: rail, jump field, help, and what is asked before anything is shown.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { answered, asking, curl, locked, lost, shown, unlock, useCall } from "./api";
+import { answered, asking, curl, locked, lost, shown, unlock, useAll } from "./api";
 import { agent, go, path, to } from "./route";
-import { utc } from "./format";
-import { Asking, Line, editing } from "./parts";
+import { count, utc } from "./format";
+import { Asking, Line, List, More, Shown, editing } from "./parts";
 import type { ComponentChildren } from "preact";
 
 const helping = signal(false);
@@ -12,6 +12,7 @@ const lining = signal(false);
 
 interface Scopes {
   scopes?: { owner: { agentId?: string; userId?: string; spaceId?: string }; records?: string }[];
+  nextPageToken?: string;
 }
 
 /** The agents that have a memory or were seen in this tab. */
@@ -158,7 +159,7 @@ function Lock() {
   return (
     <main class="lock">
       <h1>Loom Bridge</h1>
-      <p>{locked.value} Give a token of its credentials file. It stays in the memory of this tab, and is gone when the tab is closed or loaded again.</p>
+      <p>{locked.value} Give a token of its credentials file. It stays in the memory of the open tabs of this page, and is gone with the last of them.</p>
       <form
         onSubmit={(e) => {
           e.preventDefault();
@@ -190,7 +191,7 @@ function Lines() {
 
 export function Frame({ children }: { children: ComponentChildren }) {
   useKeys();
-  const scopes = useCall<Scopes>({ method: "GET", path: "/v1/scopes", query: { kind: "SCOPE_KIND_AGENT", page_size: 1000 } });
+  const scopes = useAll<Scopes>({ method: "GET", path: "/v1/scopes", query: { kind: "SCOPE_KIND_AGENT", page_size: 1000 } }, 0, "scopes");
   useEffect(() => {
     const found = (scopes.data?.scopes ?? []).flatMap((s) => s.owner.agentId ?? []);
     if (agent.value && !found.includes(agent.value)) found.push(agent.value);
@@ -243,45 +244,40 @@ export function Frame({ children }: { children: ComponentChildren }) {
 
 /** Agents: those with a memory. */
 export function Agents() {
-  const scopes = useCall<Scopes>({ method: "GET", path: "/v1/scopes", query: { page_size: 1000 } }, 10);
-  const rows = scopes.data?.scopes ?? [];
+  const scopes = useAll<Scopes>({ method: "GET", path: "/v1/scopes", query: { page_size: 1000 } }, 10, "scopes");
+  const placeOf = ({ owner }: NonNullable<Scopes["scopes"]>[number]) => {
+    const by = owner.agentId ?? agent.value;
+    return by && to(["a", by, "m"], { user: owner.userId, space: owner.spaceId });
+  };
   return (
     <>
       <h1>Agents and memories</h1>
-      {scopes.data && !rows.length ? (
-        <FirstVisit />
-      ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Agents and memories">
-          <table>
-            <thead>
-              <tr>
-                <th>whose</th>
-                <th>kind</th>
-                <th class="n">records</th>
-                <th>see</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map(({ owner, records }) => {
-                const name = owner.agentId ?? owner.userId ?? owner.spaceId ?? "";
-                const kind = owner.agentId ? "agent" : owner.userId ? "person" : "space";
-                const by = owner.agentId ?? agent.value;
-                const where = kind === "agent" ? {} : kind === "person" ? { user: name } : { space: name };
-                return (
-                  <tr key={kind + name}>
-                    <td class="name">{name}</td>
-                    <td>{kind}</td>
-                    <td class="n">{Number(records ?? 0).toLocaleString("en-US")}</td>
-                    <td>
-                      {kind === "agent" && <a href={to(["a", by, "s"])}>sessions</a>} {by && <a href={to(["a", by, "m"], where)}>memory</a>}
-                    </td>
-                  </tr>
-                );
-              })}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <Shown from={scopes}>
+        {(data) =>
+          data.scopes?.length ? (
+            <>
+              <More than={data.scopes.length} of="agents and memories" when={data.nextPageToken} />
+              <List
+                label="Agents and memories"
+                rows={data.scopes}
+                open={(s) => go(s.owner.agentId ? to(["a", s.owner.agentId, "s"]) : placeOf(s))}
+                row={(s) => (
+                  <>
+                    <span class="grow cut name">{s.owner.agentId ?? s.owner.userId ?? s.owner.spaceId}</span>
+                    <span class="w5 muted hide">{s.owner.agentId ? "agent" : s.owner.userId ? "person" : "space"}</span>
+                    <span class="w7 n">{count(s.records)} records</span>
+                    <span class="w7 n" onClick={(e) => e.stopPropagation()}>
+                      {s.owner.agentId && <a href={to(["a", s.owner.agentId, "s"])}>sessions</a>} {placeOf(s) && <a href={placeOf(s)}>memory</a>}
+                    </span>
+                  </>
+                )}
+              />
+            </>
+          ) : (
+            <FirstVisit />
+          )
+        }
+      </Shown>
     </>
   );
 }

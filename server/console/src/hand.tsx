@@ -1,7 +1,7 @@
 // Hand: calls of tools, and those that wait for a person.
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { ask, at, type Call, curl, type Failure, useCall, usePages, useStream } from "./api";
+import { ask, at, type Call, curl, type Failure, useAll, useCall, usePages, useStream } from "./api";
 import { count, lasting, words } from "./format";
 import { Choice, editing, Empty, Field, List, question, Shown, Text, Time, Tree, Trouble } from "./parts";
 import { query, set, to } from "./route";
@@ -40,18 +40,16 @@ export interface Audit {
 /** By which name this tab watches and answers. */
 const me = signal("console");
 
+const nobody: Pending[] = [];
+
 /** The calls that wait for a person, as they come. */
 function usePending() {
-  const [waiting, setWaiting] = useState<Pending[]>([]);
   const who = me.value;
-  const problem = useStream<{ pending?: Pending; closedId?: string }>(
+  const { state: waiting, problem } = useStream<{ pending?: Pending; closedId?: string }, Pending[]>(
     () => ({ method: "GET", path: "/v1/approvals:watch", query: { agent_id: who } }),
     [who],
-    () => setWaiting([]),
-    (m) => {
-      const gone = m.pending?.id ?? m.closedId;
-      setWaiting((old) => old.filter((p) => p.id !== gone).concat(m.pending ?? []));
-    },
+    nobody,
+    (old, fresh) => fresh.reduce((all, m) => all.filter((p) => p.id !== (m.pending?.id ?? m.closedId)).concat(m.pending ?? []), old),
   );
   return { waiting, problem };
 }
@@ -152,7 +150,7 @@ interface Remembered {
 }
 
 function Kept() {
-  const kept = useCall<{ approvals?: Remembered[] }>({ method: "GET", path: "/v1/approvals", query: { agent_id: me.value, page_size: 1000 } }, 10);
+  const kept = useAll<{ approvals?: Remembered[]; nextPageToken?: string }>({ method: "GET", path: "/v1/approvals", query: { agent_id: me.value, page_size: 1000 } }, 10, "approvals");
   const rows = kept.data?.approvals ?? [];
   if (!rows.length) return null;
   const revoke = (r: Remembered) =>

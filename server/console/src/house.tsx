@@ -1,6 +1,6 @@
 // House: whether the server is well, what fills it, and its copies.
 import { useState } from "preact/hooks";
-import { type Call, Failure, listen, useCall } from "./api";
+import { type Call, Failure, listen, useAll, useCall } from "./api";
 import { bytes, count, lasting } from "./format";
 import { agent } from "./route";
 import { Bar, editing, Line, question, Shown, Time, Trouble } from "./parts";
@@ -80,7 +80,7 @@ function Facts({ of }: { of: Status }) {
 
 /** The copies of the store, and a button that makes one. */
 function Backups() {
-  const list = useCall<{ backups?: Backup[] }>({ method: "GET", path: "/v1/backups", query: { page_size: 100 } }, 10);
+  const list = useAll<{ backups?: Backup[]; nextPageToken?: string }>({ method: "GET", path: "/v1/backups", query: { page_size: 1000 } }, 10, "backups");
   const [progress, setProgress] = useState("");
   const [problem, setProblem] = useState<Failure>();
   const off = list.error?.reason === "NO_BACKUP_FOLDER";
@@ -149,7 +149,7 @@ function Backups() {
 
 /** Whose memories there are, the largest first. */
 function Disk() {
-  const found = useCall<{ scopes?: Scope[]; nextPageToken?: string }>({ method: "GET", path: "/v1/scopes", query: { page_size: 1000 } }, 10);
+  const found = useAll<{ scopes?: Scope[]; nextPageToken?: string }>({ method: "GET", path: "/v1/scopes", query: { page_size: 1000 } }, 10, "scopes");
   return (
     <section>
       <h2>What memories hold</h2>
@@ -187,6 +187,7 @@ function Disk() {
                   })}
                 </tbody>
               </table>
+              {rows.length > 100 && <p class="muted">{`${count(rows.length - 100)}${data.nextPageToken ? " or more" : ""} smaller ones are not listed here.`}</p>}
             </div>
           );
         }}

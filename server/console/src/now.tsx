@@ -1,6 +1,6 @@
 // Now: what goes on, and what is wrong.
 import { useState } from "preact/hooks";
-import { type Call, useCall } from "./api";
+import { type Call, useAll, useCall } from "./api";
 import { count, lasting, words } from "./format";
 import { FirstVisit, agents } from "./frame";
 import { type Audit, good, Inbox, lastCalls } from "./hand";
@@ -153,7 +153,7 @@ function Recent() {
 }
 
 function Of({ agent }: { agent: string }) {
-  const found = useCall<{ sessions?: Info[] }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000 } }, 5);
+  const found = useAll<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000 } }, 5, "sessions");
   const rows = [...(found.data?.sessions ?? [])].sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? "")).slice(0, 4);
   return (
     <>

@@ -146,6 +146,15 @@ export function List<T>(props: {
   );
 }
 
+/** Says that a list goes on beyond what is shown of it. */
+export function More({ than, of, when }: { than: number; of: string; when: unknown }) {
+  return when ? (
+    <p class="note">
+      There are more than these {than.toLocaleString("en-US")} {of}: Ctrl K goes to any other by its name.
+    </p>
+  ) : null;
+}
+
 /** A JSON value as a tree that can be folded; what is folded is not drawn. */
 export function Tree({ value, name, depth = 0 }: { value: unknown; name?: string; depth?: number }) {
   const [open, set] = useState(depth < 2);

@@ -1,8 +1,8 @@
 // Sessions: what was said and done, and every prompt that was sent.
 import { useEffect, useState } from "preact/hooks";
-import { at, type Call, curl, useCall, usePages } from "./api";
+import { at, type Call, curl, useAll, useCall, usePages } from "./api";
 import { brief, count, kinds, sectionKind, words } from "./format";
-import { Choice, Empty, Field, List, Shown, Time } from "./parts";
+import { Choice, Empty, Field, List, More, Shown, Time } from "./parts";
 import { go, query, set, to } from "./route";
 import { StepResult, type Step } from "./step";
 
@@ -19,6 +19,7 @@ export interface Sent {
 interface Found {
   prompts?: Sent[];
   origins?: { ref: string; position?: string; source?: string; part?: string }[];
+  unread?: string[];
   losses?: { promptId: string; number: string; section?: string; cause?: string; reason?: string; batch?: { number?: string; reason?: string; refs?: string[]; beforeTokens?: number; afterTokens?: number } }[];
 }
 
@@ -35,7 +36,7 @@ interface Info {
 }
 
 export function Sessions({ agent }: { agent: string }) {
-  const found = useCall<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000, include_closed: true } }, 5);
+  const found = useAll<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000, include_closed: true } }, 5, "sessions");
   return (
     <>
       <h1>
@@ -50,23 +51,26 @@ export function Sessions({ agent }: { agent: string }) {
           }
           const address = (s: Info) => to(["a", agent, "s", s.sessionId]);
           return (
-            <List
-              label="Sessions, the last used first"
-              rows={rows}
-              open={(s) => go(address(s))}
-              row={(s) => (
-                <>
-                  <a class="grow cut name" href={address(s)} onClick={(e) => e.stopPropagation()}>
-                    {s.sessionId}
-                  </a>
-                  <span class="w7 n">{count(s.lastPosition)} entries</span>
-                  <span class="w5 muted hide">{s.ended ? "ended" : s.closed ? "closed" : "open"}</span>
-                  <span class="w5 n muted">
-                    <Time at={s.updateTime} />
-                  </span>
-                </>
-              )}
-            />
+            <>
+              <More than={rows.length} of="sessions" when={data.nextPageToken} />
+              <List
+                label="Sessions, the last used first"
+                rows={rows}
+                open={(s) => go(address(s))}
+                row={(s) => (
+                  <>
+                    <a class="grow cut name" href={address(s)} onClick={(e) => e.stopPropagation()}>
+                      {s.sessionId}
+                    </a>
+                    <span class="w7 n">{count(s.lastPosition)} entries</span>
+                    <span class="w5 muted hide">{s.ended ? "ended" : s.closed ? "closed" : "open"}</span>
+                    <span class="w5 n muted">
+                      <Time at={s.updateTime} />
+                    </span>
+                  </>
+                )}
+              />
+            </>
           );
         }}
       </Shown>
@@ -215,6 +219,7 @@ function Blame({ agent, session, text, found }: { agent: string; session: string
           </li>
         ))}
       </ul>
+      {!!found.unread?.length && <p class="trouble">What is damaged was passed over: {found.unread.join(", ")}.</p>}
       {!found.origins?.length && <p class="muted">No message and no step of this session has it, as far as prompts show them.</p>}
     </section>
   );

@@ -1,5 +1,4 @@
 // Wires: events, messages between agents, and the agents that one has spawned.
-import { useEffect, useRef, useState } from "preact/hooks";
 import { curl, useCall, useStream } from "./api";
 import { count, json, words } from "./format";
 import { Empty, Field, List, Shown, Text, Time, Tree, Trouble } from "./parts";
@@ -23,36 +22,27 @@ interface Event {
 const kept = 2000;
 const day = 86_400_000;
 
+interface Heard {
+  events: Event[];
+  cut: number;
+}
+
+const none: Heard = { events: [], cut: 0 };
+
 /** The events of the last day that a pattern means, and those that come. */
 function useEvents(agent: string, topic: string) {
-  const none = { events: [] as Event[], cut: 0 };
-  const [state, setState] = useState(none);
-  const come = useRef<Event[]>([]);
-  const problem = useStream<{ event?: Event }>(
+  const { state, problem } = useStream<{ event?: Event }, Heard>(
     () => ({
       method: "GET", path: "/v1/events:subscribe",
       query: { agent_id: agent, topics: JSON.stringify({ topic, since: new Date(Date.now() - day).toISOString() }) },
     }),
     [agent, topic],
-    () => {
-      come.current = [];
-      setState(none);
+    none,
+    (old, fresh) => {
+      const all = [...fresh.flatMap((m) => m.event ?? []).reverse(), ...old.events];
+      return { events: all.slice(0, kept), cut: old.cut + Math.max(0, all.length - kept) };
     },
-    (m) => m.event && come.current.push(m.event),
   );
-  useEffect(() => {
-    // What comes is drawn together, ten times a second at most.
-    const timer = setInterval(() => {
-      if (!come.current.length) return;
-      const fresh = come.current.reverse();
-      come.current = [];
-      setState((old) => {
-        const all = [...fresh, ...old.events];
-        return { events: all.slice(0, kept), cut: old.cut + Math.max(0, all.length - kept) };
-      });
-    }, 100);
-    return () => clearInterval(timer);
-  }, []);
   return { ...state, problem };
 }
 

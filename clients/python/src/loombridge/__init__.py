@@ -131,6 +131,14 @@ from loombridge._errors import (
 )
 from loombridge._events import Emitted, Event, Events, Subscription
 from loombridge._extract import ChatModel, Extracted, ExtractedBatch, Extracting
+from loombridge._found import (
+    FoundInPrompts,
+    LossCause,
+    SentPrompt,
+    TextLoss,
+    TextOrigin,
+    TextPlace,
+)
 from loombridge._local import Local, ServerError, local
 from loombridge._memory import Memory
 from loombridge._messages import DirectMessage, Messages, SentMessage
@@ -342,6 +350,7 @@ __all__ = [
     "Fold",
     "FoldBatch",
     "FoldReason",
+    "FoundInPrompts",
     "FoundTask",
     "GrantNotFoundError",
     "HistoryPolicy",
@@ -370,6 +379,7 @@ __all__ = [
     "Listener",
     "Local",
     "LoomBridgeError",
+    "LossCause",
     "MaxDepthExceededError",
     "McpServer",
     "McpServerConfiguredError",
@@ -453,6 +463,7 @@ __all__ = [
     "Seconds",
     "SectionOutcome",
     "SentMessage",
+    "SentPrompt",
     "ServerError",
     "ServerNotFoundError",
     "ServerUnreachableError",
@@ -486,6 +497,9 @@ __all__ = [
     "Subscription",
     "Task",
     "TaskFold",
+    "TextLoss",
+    "TextOrigin",
+    "TextPlace",
     "Through",
     "Tls",
     "TokenCertainty",

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from loombridge import (
     _brief,
+    _found,
     _prompt,
     _rpc,
     _sections,
@@ -157,6 +158,29 @@ class Conversations(_session.InSession):
         )
         answer = await self._transport.call(_rpc.DIFF_PROMPTS, request, timeout=timeout)
         return _prompts_diff(answer)
+
+    async def find_in_prompts(
+        self,
+        text: str = "",
+        *,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _found.FoundInPrompts:
+        """Say in which prompts that the session has sent a text stood, and what took it out.
+
+        Args:
+            text: found letter by letter, within one message: at most 4 KiB; default: the
+                prompts are listed alone.
+            session_id: default: the client's.
+            timeout: seconds; default: the client's.
+        """
+        request = pb.FindInPromptsRequest(
+            agent_id=self._agent_id,
+            session_id=self._session(session_id),
+            text=_values.text("text", text),
+        )
+        answer = await self._transport.call(_rpc.FIND_IN_PROMPTS, request, timeout=timeout)
+        return _found.found(answer)
 
 
 def _prompts_diff(m: pb.DiffPromptsResponse) -> PromptsDiff:

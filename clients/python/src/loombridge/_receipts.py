@@ -342,7 +342,7 @@ def receipt(m: pb.Receipt) -> Receipt:
         prompt_id=m.prompt_id,
         policy=m.policy,
         folds=tuple(map(_fold, m.folds)),
-        batch=_batch(m.batch) if m.HasField("batch") else None,
+        batch=fold_batch(m.batch) if m.HasField("batch") else None,
         stable_tokens=m.stable_tokens,
         cost=m.cost,
         append_only_cost=m.append_only_cost,
@@ -367,7 +367,8 @@ def _fold(m: pb.FoldInfo) -> Fold:
     )
 
 
-def _batch(m: prompt_pb2.FoldBatch) -> FoldBatch:
+def fold_batch(m: prompt_pb2.FoldBatch) -> FoldBatch:
+    """Return the batch of a message."""
     reason = _values.enum_name(prompt_pb2.FoldReason.DESCRIPTOR, "FOLD_REASON_", m.reason)
     return FoldBatch(
         number=m.number,
@@ -388,7 +389,7 @@ def pressure_level(value: int) -> PressureLevel | None:
 def compaction(m: pb.CompactHistoryResponse) -> Compaction:
     """Return the folded batch, or the text."""
     return Compaction(
-        batch=_batch(m.batch) if m.HasField("batch") else None,
+        batch=fold_batch(m.batch) if m.HasField("batch") else None,
         folds=tuple(map(_fold, m.folds)),
         text=m.text,
         tokens=token_count(m.tokens),

@@ -6334,7 +6334,10 @@ type FindInPromptsResponse struct {
 	// looks through all.
 	Origins []*TextOrigin `protobuf:"bytes,2,rep,name=origins,proto3" json:"origins,omitempty"`
 	// losses say what took it out of prompts, in their order: at most 64, the newest.
-	Losses        []*TextLoss `protobuf:"bytes,3,rep,name=losses,proto3" json:"losses,omitempty"`
+	Losses []*TextLoss `protobuf:"bytes,3,rep,name=losses,proto3" json:"losses,omitempty"`
+	// unread names what is damaged, and was therefore passed over: at most 64, such as
+	// `prompt 3` or `entry 12 of the session's log`. `check` says more.
+	Unread        []string `protobuf:"bytes,4,rep,name=unread,proto3" json:"unread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6386,6 +6389,13 @@ func (x *FindInPromptsResponse) GetOrigins() []*TextOrigin {
 func (x *FindInPromptsResponse) GetLosses() []*TextLoss {
 	if x != nil {
 		return x.Losses
+	}
+	return nil
+}
+
+func (x *FindInPromptsResponse) GetUnread() []string {
+	if x != nil {
+		return x.Unread
 	}
 	return nil
 }
@@ -7254,11 +7264,12 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"\xb2\x01\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"\xca\x01\n" +
 	"\x15FindInPromptsResponse\x123\n" +
 	"\aprompts\x18\x01 \x03(\v2\x19.loombridge.v1.SentPromptR\aprompts\x123\n" +
 	"\aorigins\x18\x02 \x03(\v2\x19.loombridge.v1.TextOriginR\aorigins\x12/\n" +
-	"\x06losses\x18\x03 \x03(\v2\x17.loombridge.v1.TextLossR\x06losses\"\xbc\x02\n" +
+	"\x06losses\x18\x03 \x03(\v2\x17.loombridge.v1.TextLossR\x06losses\x12\x16\n" +
+	"\x06unread\x18\x04 \x03(\tR\x06unread\"\xbc\x02\n" +
 	"\n" +
 	"SentPrompt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +

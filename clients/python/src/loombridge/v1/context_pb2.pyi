@@ -1089,14 +1089,16 @@ class FindInPromptsRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
 
 class FindInPromptsResponse(_message.Message):
-    __slots__ = ("prompts", "origins", "losses")
+    __slots__ = ("prompts", "origins", "losses", "unread")
     PROMPTS_FIELD_NUMBER: _ClassVar[int]
     ORIGINS_FIELD_NUMBER: _ClassVar[int]
     LOSSES_FIELD_NUMBER: _ClassVar[int]
+    UNREAD_FIELD_NUMBER: _ClassVar[int]
     prompts: _containers.RepeatedCompositeFieldContainer[SentPrompt]
     origins: _containers.RepeatedCompositeFieldContainer[TextOrigin]
     losses: _containers.RepeatedCompositeFieldContainer[TextLoss]
-    def __init__(self, prompts: _Optional[_Iterable[_Union[SentPrompt, _Mapping]]] = ..., origins: _Optional[_Iterable[_Union[TextOrigin, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[TextLoss, _Mapping]]] = ...) -> None: ...
+    unread: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, prompts: _Optional[_Iterable[_Union[SentPrompt, _Mapping]]] = ..., origins: _Optional[_Iterable[_Union[TextOrigin, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[TextLoss, _Mapping]]] = ..., unread: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SentPrompt(_message.Message):
     __slots__ = ("prompt_id", "number", "last_position", "model", "tokens", "parts", "places")

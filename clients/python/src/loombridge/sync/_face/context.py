@@ -13,6 +13,7 @@ from loombridge import (
     _context,
     _conversation,
     _definitions,
+    _found,
     _prompt,
     _receipts,
     _renewal,
@@ -66,6 +67,16 @@ class Context(_twin.Twin):
         return self._await(
             "diff_prompts", from_prompt, to_prompt, session_id=session_id, timeout=timeout
         )
+
+    def find_in_prompts(
+        self,
+        text: str = "",
+        *,
+        session_id: str | None = None,
+        timeout: _values.Seconds | None = None,
+    ) -> _found.FoundInPrompts:
+        """Say in which prompts that the session has sent a text stood, and what took it out."""
+        return self._await("find_in_prompts", text, session_id=session_id, timeout=timeout)
 
     def list_blobs(
         self,
