@@ -5,11 +5,12 @@ LOOM_BRIDGE_SERVER is the server, CHROMIUM the browser, AXE the file of axe-core
 
 import asyncio
 import json
+import math
 import os
 import re
 import socket
 import urllib.request
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -19,6 +20,7 @@ import pytest
 from playwright.async_api import (
     Browser,
     ConsoleMessage,
+    Locator,
     Page,
     Request,
     Route,
@@ -54,13 +56,18 @@ def free_port() -> int:
         return s.getsockname()[1]
 
 
+def fetch(request: urllib.request.Request) -> str:
+    """Return what stands at an address."""
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  loopback
+        return answer.read().decode()
+
+
 def ask(base: str, path: str, body: object = None) -> Any:
     """Return the answer of a call."""
     data = None if body is None else json.dumps(body).encode()
     headers = {"Content-Type": "application/json"} if data else {}
     request = urllib.request.Request(base + path, data, headers)  # noqa: S310  loopback
-    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
-        return json.load(answer)
+    return json.loads(fetch(request))
 
 
 class Seen:
@@ -136,10 +143,16 @@ async def seen(browser: Browser, server: tuple[testing.Server, str]) -> AsyncGen
     await context.close()
 
 
+def sent_in(base: str, session: str, agent: str = fill.AGENT) -> list[dict[str, Any]]:
+    """Return the prompts that a session of an agent has sent."""
+    quoted = [urllib.request.quote(name, safe="") for name in (session, agent)]
+    answer = ask(base, "/v1/sessions/{}/prompts?agent_id={}".format(*quoted))
+    return answer.get("prompts", [])
+
+
 def prompts(base: str, session: str) -> list[str]:
-    """Return the ids of the prompts that a session of the agent has sent."""
-    answer = ask(base, f"/v1/sessions/{session}/prompts?agent_id={fill.AGENT}")
-    return [sent["promptId"] for sent in answer["prompts"]]
+    """Return their ids."""
+    return [sent["promptId"] for sent in sent_in(base, session)]
 
 
 def screens(base: str) -> tuple[list[str], list[str]]:
@@ -177,6 +190,24 @@ def screens(base: str) -> tuple[list[str], list[str]]:
     return different, alike
 
 
+def rounded(costs: Iterable[float]) -> str:
+    """Return the sum of costs as a pattern of whole numbers, whichever way it is rounded."""
+    total = math.fsum(costs)
+    return f"({math.floor(total):,}|{math.ceil(total):,})"
+
+
+async def faults(page: Page, only: list[str] | None = None) -> list[tuple[str, list[str]]]:
+    """Return what excludes people from what a page shows: rules, and what breaks them."""
+    options = {"resultTypes": ["violations"], **({"runOnly": only} if only else {})}
+    await page.evaluate(AXE)
+    found = await page.evaluate("options => axe.run(options)", options)
+    return [
+        (v["id"], [n["html"] for n in v["nodes"]])
+        for v in found["violations"]
+        if v["impact"] in ("serious", "critical")
+    ]
+
+
 async def test_screens(seen: Seen) -> None:
     """Each screen runs no text, excludes nobody, fits 390 px, and is reached by keys alone."""
     different, alike = screens(seen.base)
@@ -185,20 +216,9 @@ async def test_screens(seen: Seen) -> None:
         await seen.is_sound()
     for path in different:
         page = await seen.open(path)
-        await page.evaluate(AXE)
         for scheme, rules in (("light", None), ("dark", ["color-contrast"])):
             await page.emulate_media(color_scheme=scheme)
-            options = {
-                "resultTypes": ["violations"],
-                **({"runOnly": rules} if rules else {}),
-            }
-            found = await page.evaluate("options => axe.run(options)", options)
-            faults = [
-                (v["id"], [n["html"] for n in v["nodes"]])
-                for v in found["violations"]
-                if v["impact"] in ("serious", "critical")
-            ]
-            assert faults == [], (path, scheme)
+            assert await faults(page, rules) == [], (path, scheme)
         await page.evaluate(REACHED)
         visible = await page.locator(f"css={FOCUSABLE}").filter(visible=True).count()
         for _ in range(visible + 10):  # a field of a time takes several
@@ -301,6 +321,23 @@ async def test_prompts(seen: Seen) -> None:
     await expect(stack).to_contain_text(f"the last takes {newest['tokens']:,} tokens")
     for name, tokens in newest["parts"].items():
         await expect(stack).to_contain_text(f"{name} {tokens:,}")
+    cost, other = (rounded(p[k] for p in sent["prompts"]) for k in ("cost", "appendOnlyCost"))
+    await expect(stack).to_contain_text(
+        re.compile(f"billed like {cost} tokens of input, with nothing folded like {other}")
+    )
+    cached = [p.get("expectedCachedTokens", 0) for p in sent["prompts"]]
+    await expect(stack).to_contain_text(f"{cached[-1]:,} of them from the cache")
+    most = max(p["tokens"] for p in sent["prompts"])
+    hatched = await stack.locator("[fill='url(#cached)']").evaluate_all(
+        "all => all.map(e => Number(e.getAttribute('height')))"
+    )
+    assert hatched == [pytest.approx(150 * n / most) for n in cached]
+    assert any(cached)
+    folded = [p for p in sent["prompts"] if p.get("foldBatch")]
+    assert folded
+    await expect(stack.locator(".foldmark")).to_have_count(len(folded))
+    await expect(stack).to_contain_text(f"{len(folded)} batches of folds")
+    await expect(stack).to_contain_text("0 renewals")
 
     await page.get_by_label("where is this text").fill("1.0.5")
     await page.keyboard.press("Enter")
@@ -346,6 +383,41 @@ async def test_prompts(seen: Seen) -> None:
     await expect(page.get_by_role("heading", name="Prompt 13 of market")).to_be_visible()
     await page.go_back()
     await expect(page.get_by_role("heading", name="Prompt 14 of market")).to_be_visible()
+
+
+async def test_renewals(seen: Seen) -> None:
+    """A renewal of the window is a line before the first prompt that began anew."""
+    renewals = [p.get("renewals", 0) for p in sent_in(seen.base, "forms")]
+    assert renewals == [0, 0, 0, 0, 1]
+    page = await seen.open("a/analyst/s/forms")
+    stack = page.locator(".stack")
+    await expect(stack).to_contain_text("1 renewals of the window")
+    await expect(stack.locator(".column").last.locator(".renewed")).to_have_count(1)
+    await expect(stack.locator(".renewed")).to_have_count(1)
+
+
+async def test_spaces(seen: Seen) -> None:
+    """The spaces of an agent, and what was granted to whom."""
+    page = await seen.open("a/analyst/m")
+    await page.get_by_text("2 spaces that this agent may use").click()
+    table = page.get_by_role("region", name="Spaces")
+    for space in ask(seen.base, "/v1/spaces?agent_id=analyst")["spaces"]:
+        name = space["spaceId"]
+        row = table.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True))
+        await expect(row).to_contain_text(f"{name}admin")
+        quoted = urllib.request.quote(name, safe="")
+        found = ask(seen.base, f"/v1/grants?agent_id=analyst&space_id={quoted}")["grants"]
+        assert len(found) == 3
+        for grant in found:
+            access = grant["access"].removeprefix("ACCESS_").lower()
+            await expect(row).to_contain_text(f"{grant['grantee']} {access} by analyst")
+    assert await faults(page) == []
+    await table.get_by_role("link", name="desk", exact=True).click()
+    await expect(page.get_by_role("heading", name="Memory of the space desk")).to_be_visible()
+    await seen.open("a/clerk/m")
+    await page.get_by_text("2 spaces that this agent may use").click()
+    await expect(table.get_by_role("row").filter(has_text="desk")).to_contain_text("write")
+    await expect(table.get_by_text("its administrators see that")).to_have_count(2)
 
 
 async def test_approval(seen: Seen, server: tuple[testing.Server, str]) -> None:
@@ -402,6 +474,26 @@ async def test_house(seen: Seen) -> None:
         await expect(row).to_contain_text(scope["records"])
     await expect(page.get_by_text("makes no backups")).to_be_visible()
 
+    metrics = fetch(urllib.request.Request(seen.base + "/metrics"))  # noqa: S310  loopback
+    table = page.get_by_role("region", name="Latencies")
+    for call in ("BridgeService.MemorySave", "SessionService.AppendMessages"):
+        service, method = call.split(".")
+        labels = f'grpc_method="{method}",grpc_service="loombridge.v1.{service}",grpc_type="unary"'
+        found = re.findall(
+            rf"^grpc_server_handling_seconds_bucket{{{labels},le=\"(\S+)\"}} (\d+)$", metrics, re.M
+        )
+        buckets = [(float(bound.replace("+Inf", "inf")), int(n)) for bound, n in found]
+        all_calls = buckets[-1][1]
+        row = table.get_by_role("row").filter(has_text=call)
+        cells = await row.get_by_role("cell").all_text_contents()
+        times = [
+            next(bound for bound, n in buckets if n >= share * all_calls)
+            for share in (0.5, 0.95, 0.99)
+        ]
+        assert cells[:2] == [call, f"{all_calls:,}"]
+        for cell, time in zip(cells[3:], times, strict=True):
+            assert cell == (f"\N{LESS-THAN OR EQUAL TO} {1000 * time:g} ms" if time < 1 else cell)
+
 
 async def test_now(seen: Seen) -> None:
     """How many calls there were, and how many failed."""
@@ -412,6 +504,112 @@ async def test_now(seen: Seen) -> None:
     ]
     await expect(page.get_by_text(f"{len(found)} calls, {len(failed)} of them")).to_be_visible()
     await expect(page.get_by_role("link", name="market")).to_be_visible()
+
+    sessions, sent = 0, []
+    for scope in ask(seen.base, "/v1/scopes?kind=SCOPE_KIND_AGENT")["scopes"]:
+        agent = scope["owner"]["agentId"]
+        quoted = urllib.request.quote(agent, safe="")
+        listed = ask(seen.base, f"/v1/sessions?agent_id={quoted}&include_closed=true")
+        each = [sent_in(seen.base, s["sessionId"], agent) for s in listed.get("sessions", [])]
+        sessions += len([prompts for prompts in each if prompts])
+        sent += [prompt for prompts in each for prompt in prompts]
+    spend = page.get_by_role("region", name="Spend of the last day")
+    await expect(spend).to_contain_text(f"{len(sent)} prompts of {sessions} sessions")
+    for name, key in (("billed like", "cost"), ("with nothing folded", "appendOnlyCost")):
+        total = re.compile(rounded(p.get(key, 0) for p in sent))
+        await expect(spend.get_by_role("row").filter(has_text=name)).to_contain_text(total)
+
+
+async def test_tabs_share_streams(browser: Browser, server: tuple[testing.Server, str]) -> None:
+    """Tabs that show the same hold one stream open, and any number of them stays alive."""
+    context = await browser.new_context()
+    watching: set[Request] = set()
+    context.on("request", lambda r: watching.add(r) if "approvals:watch" in r.url else None)
+    for end in ("requestfinished", "requestfailed"):
+        context.on(end, lambda r: watching.discard(r))
+    tabs = [Seen(await context.new_page(), server[1]) for _ in range(6)]
+    for tab in tabs:
+        await tab.open("")
+    assert len(watching) == 1
+
+    async def ask_for(agent: str) -> None:
+        async with loombridge.connect(server[0].address, agent_id=agent) as ctx:
+            while not (await ctx.tool("fs:list_dir", {"path": "."})).success:
+                pass  # in the moment in which another tab takes over, nobody watches
+
+    def waits(tab: Seen, agent: str) -> Locator:
+        return tab.page.get_by_role("article", name=f"fs:list_dir of {agent}")
+
+    first = asyncio.create_task(ask_for("one"))
+    for tab in tabs:
+        await expect(waits(tab, "one")).to_have_count(1)
+    late = Seen(await context.new_page(), server[1])
+    await late.open("hand")
+    await expect(waits(late, "one")).to_have_count(1)
+    watching.clear()
+    await tabs[0].page.close()  # the one that listens
+    second = asyncio.create_task(ask_for("two"))
+    for tab in (*tabs[1:], late):
+        await expect(waits(tab, "two")).to_have_count(1)
+        await expect(waits(tab, "one")).to_have_count(1)
+    assert len(watching) == 1
+    for agent, task in (("one", first), ("two", second)):
+        one = waits(tabs[3], agent)
+        await one.get_by_role("button").first.click()
+        if agent == "one":  # it was to unlock the tab
+            await one.get_by_role("button", name="yes, once").click()
+        await task
+        for tab in (*tabs[1:], late):
+            await expect(waits(tab, agent)).to_have_count(0)
+    for tab in (*tabs, late):
+        assert tab.wrong == []
+    await context.close()
+
+
+async def test_tabs_of_many_topics(browser: Browser, server: tuple[testing.Server, str]) -> None:
+    """Tabs that listen to different things see what comes: two at once, the others by looks."""
+    context = await browser.new_context()
+    tabs = [Seen(await context.new_page(), server[1]) for _ in range(4)]
+    for n, tab in enumerate(tabs):
+        await tab.open(f"a/analyst/w?topic=many.{n}")
+    async with loombridge.connect(server[0].address, agent_id="analyst") as ctx:
+        for n in range(len(tabs)):
+            await ctx.emit(f"many.{n}", {"n": n})
+    for tab in tabs:
+        rows = tab.page.get_by_role("region", name="Events, the last first").locator(".row")
+        await expect(rows).to_have_count(1)
+        await tab.is_sound()
+    await context.close()
+
+
+async def test_lists_are_read_to_their_end(seen: Seen) -> None:
+    """A list of several pages is whole; one of very many says that it is not."""
+    pages = 3
+
+    async def listed(route: Route, field: str, rows: list[dict[str, object]]) -> None:
+        given = parse_qs(urlsplit(route.request.url).query)
+        at = int(given.get("page_token", ["1"])[0])
+        await answer(route, {field: rows, **({"nextPageToken": str(at + 1)} if at < pages else {})})
+
+    async def sessions(route: Route) -> None:
+        await listed(route, "sessions", [{"sessionId": f"s{n}"} for n in range(100)])
+
+    async def scopes(route: Route) -> None:
+        owners = [{"owner": {"agentId": f"a{n}"}, "records": "1"} for n in range(100)]
+        await listed(route, "scopes", owners)
+
+    await seen.page.route("**/v1/sessions?**", sessions)
+    await seen.page.route("**/v1/scopes?**", scopes)
+    for path, name in (("a/busy/s", "Sessions, the last used first"), ("a", "Agents and memories")):
+        pages = 3
+        page = await seen.open(path)
+        height = page.get_by_role("region", name=name).locator(".rows")
+        await expect(height).to_have_css("height", f"{300 * 30}px")
+        await expect(page.get_by_text("There are more than these")).to_have_count(0)
+        pages = 30
+        await seen.open(path)
+        await expect(height).to_have_css("height", f"{2000 * 30}px")
+        await expect(page.get_by_text("There are more than these 2,000")).to_be_visible()
 
 
 async def answer(route: Route, body: object) -> None:
@@ -586,6 +784,11 @@ async def test_token(browser: Browser, tmp_path: Path) -> None:
         await page.get_by_role("button", name="go on").click()
         await expect(page.get_by_role("heading", name="Agents")).to_be_visible()
         await expect(page.get_by_text("There is nothing yet")).to_be_visible()
+        other = Seen(await context.new_page(), seen.base)
+        await other.open("a")
+        await expect(other.page.get_by_text("There is nothing yet")).to_be_visible()
+        await other.is_sound()
+        await other.page.close()
         kept = await page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]")
         assert kept == ["", 0, 0]
         await page.reload()

@@ -99,6 +99,10 @@ async def remember(ctx: loombridge.Client, fillers: int) -> None:
             metadata={visible[:40]: payload},
         )
     await ctx.memory_save("Ann asked for the weekly report on Fridays.", user_id="ann")
+    for n, space in enumerate((PAYLOADS[0], "desk")):
+        await ctx.spaces.create(space)
+        await ctx.spaces.grant(space, to="clerk", access="write" if n else "read")
+        await ctx.spaces.grant(space, to=f"{PAYLOADS[2]}*", access="read")
     for n in range(fillers):
         await ctx.memory_save(
             f"Trade {n} of the desk closed with {n % 13 - 6} points.", kind="trade"
@@ -135,6 +139,8 @@ async def provide(ctx: loombridge.Client) -> None:
     await ctx.context.append({"role": "user", "content": f"Hello. {PAYLOADS[0]}"})
     for form in ("anthropic", "openai", "openai_responses", "gemini"):
         await ctx.context.assemble(system=f"You are {PAYLOADS[1]}", format=form)
+    await ctx.context.renew()
+    await ctx.context.assemble(system="You begin anew.")
 
 
 async def work(ctx: loombridge.Client) -> None:

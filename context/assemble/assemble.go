@@ -112,6 +112,7 @@ type Assembler struct {
 	frames    *frame.Stage
 	onBatch   func(ctx context.Context, scope kv.Scope, sessionID string, b fold.Batch)
 	kept      *reuse.Cache[Prompt]
+	now       func() time.Time
 }
 
 // New returns an assembler that reads log and counts with counter. Give many
@@ -128,7 +129,7 @@ func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
 		o.Now = time.Now
 	}
 	a := &Assembler{
-		log: log, counter: counter, limit: cmp.Or(max(o.ToolResultTokens, 0), DefaultToolResultTokens), reference: o.Reference,
+		log: log, counter: counter, now: o.Now, limit: cmp.Or(max(o.ToolResultTokens, 0), DefaultToolResultTokens), reference: o.Reference,
 		source: read.New(log, o.Engine, o.Foresee, o.ReadBytes), folds: fold.New(log, o.Reference, o.Reducer, o.Templates),
 		onBatch: o.OnBatch, frames: frame.New(frame.Sources{
 			Counter: counter, Gatherer: o.Gatherer, Finder: rehydrate.NewFinder(), Clock: o.Now,
@@ -297,7 +298,7 @@ func (t *task) record(s *fold.Material, d *draft) *record.Made {
 		UserID: t.frame.Settings.UserID, Policy: t.rules.Name, Layout: t.frame.Table.Name, Prices: t.rules.Prices,
 		Source: s, Draft: d.Draft, Batch: t.folding.Before.Plus(d.Batch), Built: d.b, Asked: d.asked, Last: d.last, Predicted: d.predicted,
 		Sections: t.frame.Sections(d.b), Tools: t.frame.Set.Costs, Sprint: t.moment.Sprint, Through: t.moment.End.Through,
-		Rendered: t.frame.Gathered.Rendered,
+		Rendered: t.frame.Gathered.Rendered, Time: t.a.now(),
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"iter"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/bridge/tiers"
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
+	"github.com/loom-bridge/loom-bridge/context/assemble/record"
 	"github.com/loom-bridge/loom-bridge/context/conversation"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/transfer"
@@ -100,8 +102,14 @@ func FoundInPrompts(f *assemble.Found) *loombridgev1.FindInPromptsResponse {
 	out := &loombridgev1.FindInPromptsResponse{Unread: f.Unread}
 	for i := range f.Prompts {
 		p := &f.Prompts[i]
+		figures := record.FiguresOf(p.Kept)
 		sent := &loombridgev1.SentPrompt{
 			PromptId: p.ID, Number: int64(p.Number), LastPosition: int64(p.Position), Model: p.Model, Tokens: Int32(p.Tokens), Parts: make(map[string]int32, len(p.Sizes)),
+			ExpectedCachedTokens: Int32(figures.Cached), Cost: figures.Cost, AppendOnlyCost: figures.AppendOnlyCost,
+			FoldBatch: int64(figures.Batch), Renewals: Int32(figures.Renewals),
+		}
+		if !figures.Time.IsZero() {
+			sent.CreateTime = timestamppb.New(figures.Time)
 		}
 		for _, size := range p.Sizes {
 			sent.Parts[size.Section] += Int32(size.Tokens)

@@ -45,7 +45,7 @@ type Metrics struct {
 // NewMetrics makes the figures and registers them.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		GRPC: grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram()),
+		GRPC: grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram(grpcprom.WithHistogramBuckets(handlingBuckets))),
 		tools: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "loom_bridge_tool_calls_total",
 			Help: "Tool calls, by tool and outcome. The tools of agents are counted as one, `agent`; names that no tool has as `unknown`.",
@@ -89,6 +89,10 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.pressure, m.levels, m.interrupts, m.foldBatches, m.foldRefs, m.foldSaved, m.calls, m.faults)
 	return m
 }
+
+// handlingBuckets bound how long calls take, in seconds: most take less than the 5 ms at which
+// Prometheus begins.
+var handlingBuckets = append([]float64{.0005, .001, .0025}, prometheus.DefBuckets...)
 
 // The buckets of prompts go from 256 tokens to a million.
 const (

@@ -104,6 +104,14 @@ async def test_a_text_is_found_in_prompts(live: loombridge.Client) -> None:
     ]
     assert [p.number for p in listed.prompts] == [1, 2]
     assert listed.prompts[0].tokens == first.tokens.tokens
+    assert listed.prompts[0].cost == first.receipt.cost
+    assert listed.prompts[1].append_only_cost == second.receipt.append_only_cost
+    assert listed.prompts[1].expected_cached_tokens == second.receipt.expected_cached_tokens
+    made = [p.create_time for p in listed.prompts]
+    assert made[0] is not None
+    assert made[1] is not None
+    assert made[0] <= made[1]
+    assert [(p.fold_batch, p.renewals) for p in listed.prompts] == [(0, 0), (0, 0)]
     assert listed.prompts[0].parts["system"] > 0
     assert (listed.origins, listed.losses, listed.unread) == ((), (), ())
     found = await live.context.find_in_prompts("Find the quince")

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/past"
@@ -48,6 +49,8 @@ type Made struct {
 	MaxTokens int
 	DryRun    bool
 	UserID    string
+	// Time is when it is made.
+	Time time.Time
 	// Policy, Layout and Prices are what it goes by.
 	Policy string
 	Layout settings.Layout

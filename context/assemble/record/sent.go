@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
@@ -26,7 +27,38 @@ type sentExtra struct {
 	Asked asked `json:"asked"`
 	// Planned are the marks written into the body, Shown the marks in the answer.
 	Planned []provider.Mark `json:"planned,omitempty"`
-	Shown   []provider.Mark `json:"shown,omitempty"`
+	Figures
+	Shown []provider.Mark `json:"shown,omitempty"`
+}
+
+// Figures of a prompt that its record keeps; zero in records of older versions.
+type Figures struct {
+	// Time is when it was made.
+	Time time.Time `json:"time,omitzero"`
+	// Cached, Cost and AppendOnlyCost are those of its receipt.
+	Cached         int     `json:"cached,omitempty"`
+	Cost           float64 `json:"cost,omitempty"`
+	AppendOnlyCost float64 `json:"append_only,omitempty"`
+	// Batch is the stored batch of folds that was made for it, Renewals how often the window
+	// had been renewed.
+	Batch    uint64 `json:"folded,omitempty"`
+	Renewals int    `json:"-"`
+}
+
+func figuresOf(r *Receipt, made time.Time) Figures {
+	f := Figures{Time: made.UTC(), Cached: r.ExpectedCached, Cost: r.Cost, AppendOnlyCost: r.AppendOnlyCost}
+	if r.Batch != nil {
+		f.Batch = r.Batch.Number
+	}
+	return f
+}
+
+// FiguresOf are what the record of a prompt says of it.
+func FiguresOf(p *past.Kept) Figures {
+	var extra sentExtra
+	_ = json.Unmarshal(p.Extra, &extra) // of an older version: nothing
+	extra.Renewals = extra.Sprint
+	return extra.Figures
 }
 
 // record keeps what the prompt was made of, without waiting until it is written. A prompt
@@ -36,7 +68,7 @@ func (a *Recorder) record(ctx context.Context, m *Made, p *Prompt, asked asked, 
 		return
 	}
 	user := m.UserID
-	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user}, Policy: m.Policy, Layout: m.Layout, account: accountFor(&p.Receipt), Asked: asked, Planned: planned, Shown: p.Marks})
+	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user}, Policy: m.Policy, Layout: m.Layout, account: accountFor(&p.Receipt), Asked: asked, Planned: planned, Figures: figuresOf(&p.Receipt, m.Time), Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}

@@ -99,8 +99,9 @@ interface Status {
   details?: { reason?: string }[];
 }
 
-function refused(status: number, said: Status): Failure {
-  if (status === 401) {
+/** Why a call failed that was made with a token. */
+function refused(status: number, said: Status, by: string): Failure {
+  if (status === 401 && by === token) {
     locked.value = token ? "The server does not take this token, or its time is over." : "This server asks who you are.";
     tabs.postMessage("");
   }
@@ -108,34 +109,42 @@ function refused(status: number, said: Status): Failure {
 }
 
 async function open(call: Call, signal?: AbortSignal): Promise<Response> {
+  const by = token;
   const answer = await send(call, signal).catch((err) => {
     throw signal?.aborted ? err : gone();
   });
   if (lost.value) back();
   answered.value = Date.now();
   if (answer.ok) {
-    if (token && !taken) tabs.postMessage(token);
-    taken = !!token;
+    if (by === token) {
+      if (by && !taken) tabs.postMessage(by);
+      taken = !!by;
+    }
     return answer;
   }
-  throw refused(answer.status, await answer.json().catch(() => ({})));
+  throw refused(answer.status, await answer.json().catch(() => ({})), by);
 }
 
-/** Makes a call and returns its answer. */
-export async function ask<T>(call: Call, signal?: AbortSignal): Promise<T> {
+async function read<T>(call: Call, signal: AbortSignal | undefined, body: (answer: Response) => Promise<T>): Promise<T> {
   asking.value++;
   try {
-    const answer = await open(call, signal);
-    return await answer.json().catch((err) => {
-      throw signal?.aborted ? err : gone();
+    return await body(await open(call, signal)).catch((err) => {
+      throw signal?.aborted || err instanceof Failure ? err : gone();
     });
   } finally {
     asking.value--;
   }
 }
 
+/** Makes a call and returns its answer. */
+export const ask = <T>(call: Call, signal?: AbortSignal): Promise<T> => read<T>(call, signal, (answer) => answer.json());
+
+/** Makes a call and returns the text of its answer. */
+export const askText = (call: Call, signal?: AbortSignal): Promise<string> => read(call, signal, (answer) => answer.text());
+
 /** Makes a call whose answer is a stream, and hands over each message. */
 export async function listen<T>(call: Call, signal: AbortSignal, each: (message: T) => void): Promise<void> {
+  const by = token;
   const reader = (await open(call, signal)).body!.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (let rest = ""; ; ) {
@@ -147,7 +156,7 @@ export async function listen<T>(call: Call, signal: AbortSignal, each: (message:
       rest = lines.pop()!;
       for (const line of lines) {
         const { result, error } = JSON.parse(line) as { result: T; error?: Status };
-        if (error) throw refused(statuses[error.code ?? 0] ?? 500, error);
+        if (error) throw refused(statuses[error.code ?? 0] ?? 500, error, by);
         each(result);
       }
     }
@@ -181,8 +190,8 @@ export interface Loaded<T> {
 
 /** Loads what a screen shows, anew when the call changes, the server is back, or some
  * seconds have passed. What was shown stays until the next answer. */
-export function useCall<T>(call: Call | undefined, every = 0, load: (call: Call, signal: AbortSignal) => Promise<T> = ask): Loaded<T> {
-  const key = call ? curl(call) : "";
+export function useCall<T>(call: Call | undefined, every = 0, load: (call: Call, signal: AbortSignal) => Promise<T> = ask, about = ""): Loaded<T> {
+  const key = call ? curl(call) + about : "";
   const [state, set] = useState<{ key: string; data?: T | undefined; error?: Failure | undefined }>({ key: "" });
   const [again, setAgain] = useState(0);
   const back = returns.value;

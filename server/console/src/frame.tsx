@@ -265,9 +265,10 @@ export function Agents() {
                   <>
                     <span class="grow cut name">{s.owner.agentId ?? s.owner.userId ?? s.owner.spaceId}</span>
                     <span class="w5 muted hide">{s.owner.agentId ? "agent" : s.owner.userId ? "person" : "space"}</span>
-                    <span class="w7 n">{count(s.records)} records</span>
-                    <span class="w7 n" onClick={(e) => e.stopPropagation()}>
-                      {s.owner.agentId && <a href={to(["a", s.owner.agentId, "s"])}>sessions</a>} {placeOf(s) && <a href={placeOf(s)}>memory</a>}
+                    <span class="w6 n">{count(s.records)} records</span>
+                    <span class="w4 hide">{s.owner.agentId && <a href={to(["a", s.owner.agentId, "s"])}>sessions</a>}</span>
+                    <span class="w4" onClick={(e) => e.stopPropagation()}>
+                      {placeOf(s) && <a href={placeOf(s)}>memory</a>}
                     </span>
                   </>
                 )}

@@ -1,6 +1,6 @@
 // House: whether the server is well, what fills it, and its copies.
 import { useState } from "preact/hooks";
-import { type Call, Failure, listen, useAll, useCall } from "./api";
+import { askText, type Call, Failure, listen, useAll, useCall } from "./api";
 import { bytes, count, lasting } from "./format";
 import { agent } from "./route";
 import { Bar, editing, Line, question, Shown, Time, Trouble } from "./parts";
@@ -37,6 +37,7 @@ export function House() {
           </>
         )}
       </Shown>
+      <Latencies />
       <Backups />
       <Disk />
       <Blobs />
@@ -75,6 +76,93 @@ function Facts({ of }: { of: Status }) {
           </div>
         ))}
     </dl>
+  );
+}
+
+interface Latency {
+  name: string;
+  calls: number;
+  failed: number;
+  /** How many took at most so many seconds, by the bounds of the server. */
+  buckets: [number, number][];
+}
+
+const line = /^grpc_server_(handling_seconds_bucket|handled_total)\{(.*)\} (\S+)$/;
+
+/** The calls with one answer that were made, those made most first. */
+function latencies(metrics: string): Latency[] {
+  const all = new Map<string, Latency>();
+  for (const text of metrics.split("\n")) {
+    const [, figure, labels, value] = line.exec(text) ?? [];
+    const of = Object.fromEntries([...(labels ?? "").matchAll(/(\w+)="([^"]*)"/g)].map((m) => [m[1]!, m[2]!]));
+    const n = Number(value);
+    if (!figure || of.grpc_type !== "unary") continue;
+    const name = `${of.grpc_service!.split(".").at(-1)}.${of.grpc_method}`;
+    const key = of.grpc_service + name;
+    const one = all.get(key) ?? { name: of.grpc_service!.startsWith("loombridge.") ? name : `${of.grpc_service}.${of.grpc_method}`, calls: 0, failed: 0, buckets: [] };
+    all.set(key, one);
+    if (figure === "handled_total") {
+      one.calls += n;
+      if (of.grpc_code !== "OK") one.failed += n;
+    } else one.buckets.push([of.le === "+Inf" ? Infinity : Number(of.le), n]);
+  }
+  return [...all.values()].filter((l) => l.calls > 0).sort((a, b) => b.calls - a.calls || a.name.localeCompare(b.name));
+}
+
+/** The least bound that a share of the calls keeps. */
+function within(of: Latency, share: number): string {
+  const sorted = of.buckets.sort(([a], [b]) => a - b);
+  const all = sorted.at(-1)?.[1] ?? 0;
+  const [bound] = sorted.find(([, n]) => n >= share * all) ?? [Infinity];
+  const time = (seconds: number) => (seconds < 1 ? `${+(1000 * seconds).toFixed(1)} ms` : `${seconds} s`);
+  return bound === Infinity ? `> ${time(sorted.at(-2)?.[0] ?? 0)}` : `≤ ${time(bound)}`;
+}
+
+/** How long calls take. */
+function Latencies() {
+  const [most, setMost] = useState(12);
+  const found = useCall<string>({ method: "GET", path: "/metrics" }, 10, askText);
+  if (found.error?.status === 403) return null; // figures of the server are not for everybody
+  return (
+    <section>
+      <h2>Calls since the server started, and within which time they were answered</h2>
+      <Shown from={found}>
+        {(text) => {
+          const rows = latencies(text);
+          return (
+            <div class="scroll" tabIndex={0} role="region" aria-label="Latencies">
+              <table>
+                <thead>
+                  <tr>
+                    <th>call</th>
+                    <th class="n">calls</th>
+                    <th class="n">failed</th>
+                    <th class="n">p50</th>
+                    <th class="n">p95</th>
+                    <th class="n">p99</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {rows.slice(0, most).map((l) => (
+                    <tr key={l.name}>
+                      <td class="name">{l.name}</td>
+                      <td class="n">{count(l.calls)}</td>
+                      <td class={"n " + (l.failed ? "failed" : "muted")}>{count(l.failed)}</td>
+                      {[0.5, 0.95, 0.99].map((share) => (
+                        <td key={share} class="n">
+                          {within(l, share)}
+                        </td>
+                      ))}
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+              {rows.length > most && <button onClick={() => setMost(Infinity)}>show the other {count(rows.length - most)} calls</button>}
+            </div>
+          );
+        }}
+      </Shown>
+    </section>
   );
 }
 

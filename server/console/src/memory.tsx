@@ -1,7 +1,7 @@
 // Memory: what is found, why, and why something else is not.
 import { useState } from "preact/hooks";
-import { ask, type Call, curl, Failure, useCall, usePages } from "./api";
-import { brief, count } from "./format";
+import { ask, type Call, curl, Failure, useAll, useCall, usePages } from "./api";
+import { brief, count, words } from "./format";
 import { Choice, Empty, Field, List, Shown, Time, Trouble } from "./parts";
 import { go, query, set, to } from "./route";
 
@@ -161,8 +161,99 @@ export function Memory({ agent }: { agent: string }) {
         <span class="name">{title}</span>
       </h1>
       <Search />
+      <Spaces agent={agent} />
       {q ? <Hits agent={agent} q={q} /> : <All agent={agent} />}
     </>
+  );
+}
+
+interface Space {
+  spaceId: string;
+  access?: string;
+  createTime?: string;
+}
+
+interface Grant {
+  grantee: string;
+  access?: string;
+  grantedBy?: string;
+  grantTime?: string;
+}
+
+/** The spaces that an agent has access to, and who else has. */
+function Spaces({ agent }: { agent: string }) {
+  const found = useAll<{ spaces?: Space[]; nextPageToken?: string }>({ method: "GET", path: "/v1/spaces", query: { agent_id: agent, page_size: 1000 } }, 10, "spaces");
+  const user = query.value.get("user");
+  const spaces = found.data?.spaces ?? [];
+  if (!spaces.length && !user) return null;
+  return (
+    <details class="next">
+      <summary>
+        {user ? "who may use this person's memory, and " : ""}
+        {count(spaces.length)} spaces that this agent may use, and who else may
+      </summary>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Spaces">
+        <table>
+          <thead>
+            <tr>
+              <th>memory</th>
+              <th>this agent may</th>
+              <th>made</th>
+              <th>agents, and what they may</th>
+            </tr>
+          </thead>
+          <tbody>
+            {user && (
+              <tr>
+                <td class="name">{user}</td>
+                <td />
+                <td />
+                <td>
+                  <Grants agent={agent} of={{ user_id: user }} />
+                </td>
+              </tr>
+            )}
+            {spaces.map((s) => (
+              <tr key={s.spaceId}>
+                <td>
+                  <a class="name" href={to(["a", agent, "m"], { space: s.spaceId })}>
+                    {s.spaceId}
+                  </a>
+                </td>
+                <td>{words(s.access, "ACCESS")}</td>
+                <td>
+                  <Time at={s.createTime} />
+                </td>
+                <td>{s.access === "ACCESS_ADMIN" ? <Grants agent={agent} of={{ space_id: s.spaceId }} /> : <span class="muted">its administrators see that</span>}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}
+
+function Grants({ agent, of }: { agent: string; of: Record<string, string> }) {
+  const found = useAll<{ grants?: Grant[]; nextPageToken?: string }>({ method: "GET", path: "/v1/grants", query: { agent_id: agent, page_size: 1000, ...of } }, 10, "grants");
+  if (found.error?.reason === "ACCESS_DENIED") return <span class="muted">its administrators see that</span>;
+  return (
+    <Shown from={found}>
+      {(data) =>
+        data.grants?.length ? (
+          data.grants.map((g) => (
+            <div key={g.grantee}>
+              <span class="name">{g.grantee}</span> {words(g.access, "ACCESS")}{" "}
+              <span class="muted">
+                by {g.grantedBy} <Time at={g.grantTime} />
+              </span>
+            </div>
+          ))
+        ) : (
+          <span class="muted">nobody by a grant</span>
+        )
+      }
+    </Shown>
   );
 }
 

@@ -1,11 +1,12 @@
 // Now: what goes on, and what is wrong.
 import { useState } from "preact/hooks";
-import { type Call, useAll, useCall } from "./api";
-import { count, lasting, words } from "./format";
+import { ask, type Call, useAll, useCall } from "./api";
+import { brief, count, lasting, percent, words } from "./format";
 import { FirstVisit, agents } from "./frame";
 import { type Audit, good, Inbox, lastCalls } from "./hand";
-import { Shown, Time } from "./parts";
+import { Bar, Shown, Time } from "./parts";
 import { to } from "./route";
+import { promptsCall, type Sent } from "./sessions";
 
 export interface Status {
   version?: string;
@@ -55,6 +56,7 @@ export function Now() {
       </Shown>
       <Inbox />
       <Hour />
+      <Spend />
       <Recent />
     </>
   );
@@ -105,6 +107,86 @@ function Hour() {
                   <Time at={r.createTime} /> <a href={to(["hand"], { call: r.number })}>{r.tool}</a> <span class="failed">{words(r.outcome, "AUDIT_OUTCOME")}</span> {r.code} <span class="name">{r.agentId}</span>
                 </p>
               ))}
+            </>
+          );
+        }}
+      </Shown>
+    </section>
+  );
+}
+
+interface Spent {
+  sessions: number;
+  sent: Sent[];
+  /** Why it is not all of the day. */
+  cut: string[];
+}
+
+const day = 86_400_000;
+/** How many agents, and of each how many sessions, the spend of the day is added up of. */
+const [mostAgents, mostSessions] = [50, 20];
+
+/** The prompts of the last day, of the sessions that were used in it. */
+async function spent(signal: AbortSignal): Promise<Spent> {
+  const since = Date.now() - day;
+  const all: Spent = { sessions: 0, sent: [], cut: [] };
+  if (agents.value.length > mostAgents) all.cut.push(`${count(agents.value.length - mostAgents)} agents are not counted`);
+  for (const name of agents.value.slice(0, mostAgents)) {
+    const page = await ask<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: name, page_size: 1000, include_closed: true } }, signal);
+    const used = (page.sessions ?? []).filter((s) => Date.parse(s.updateTime ?? "") >= since).sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? ""));
+    if (page.nextPageToken || used.length > mostSessions) all.cut.push(`only ${count(Math.min(used.length, mostSessions))} sessions of ${name} are counted`);
+    for (const s of used.slice(0, mostSessions)) {
+      const { prompts = [] } = await ask<{ prompts?: Sent[] }>(promptsCall(name, s.sessionId), signal);
+      const today = prompts.filter((p) => Date.parse(p.createTime ?? "") >= since);
+      if (today.length && today[0] === prompts[0] && Number(prompts[0]!.number) > 1) all.cut.push(`${name} keeps only its last prompts of ${s.sessionId}`);
+      if (today.length) all.sessions++;
+      all.sent.push(...today);
+    }
+  }
+  return all;
+}
+
+/** What the prompts of the last day cost, and what they would have with nothing folded. */
+function Spend() {
+  const names = agents.value.join(" ");
+  const found = useCall<Spent>(names ? { method: "GET", path: "/v1/sessions", query: { agent_id: agents.value[0], page_size: 1000, include_closed: true } } : undefined, 60, (_, signal) => spent(signal), names);
+  if (!names) return null;
+  return (
+    <section aria-label="Spend of the last day">
+      <h2>Prompts of the last day</h2>
+      <Shown from={found}>
+        {({ sessions, sent, cut }) => {
+          const sum = (of: (p: Sent) => number | undefined) => sent.reduce((all, p) => all + (of(p) ?? 0), 0);
+          const [cost, other, tokens, cached] = [sum((p) => p.cost), sum((p) => p.appendOnlyCost), sum((p) => p.tokens), sum((p) => p.expectedCachedTokens)];
+          const most = Math.max(cost, other, 1);
+          const bar = (name: string, value: number, kind: string) => (
+            <tr>
+              <th scope="row">{name}</th>
+              <td class="n">{count(Math.round(value))}</td>
+              <td class="wide">
+                <Bar part={value} of={most} kind={kind} />
+              </td>
+            </tr>
+          );
+          return (
+            <>
+              <p class="figures">
+                <b>{count(sent.length)}</b> prompts of {count(sessions)} sessions, <b>{brief(tokens)}</b> tokens, {percent(cached, tokens)} of them from the cache
+              </p>
+              {sent.length > 0 && (
+                <table class="spend" aria-label="Billed like so many tokens of input">
+                  <tbody>
+                    {bar("billed like tokens of input", cost, "accent")}
+                    {bar("with nothing folded", other, "plain")}
+                  </tbody>
+                </table>
+              )}
+              {cut.slice(0, 3).map((c) => (
+                <p key={c} class="note">
+                  {c}
+                </p>
+              ))}
+              {cut.length > 3 && <p class="note">{count(cut.length - 3)} more bounds like these.</p>}
             </>
           );
         }}

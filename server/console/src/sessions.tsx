@@ -13,6 +13,12 @@ export interface Sent {
   model?: string;
   tokens?: number;
   parts?: Record<string, number>;
+  createTime?: string;
+  expectedCachedTokens?: number;
+  cost?: number;
+  appendOnlyCost?: number;
+  foldBatch?: string;
+  renewals?: number;
   places?: { section: string; messageIndex?: number; ref?: string; batch?: string }[];
 }
 
@@ -123,10 +129,13 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
   const seen = sent.find((p) => Number(p.number) === chosen) ?? last;
   const address = (p: Sent) => to(["a", props.agent, "s", props.session, "p", p.promptId]);
   const first = Number(sent[0]!.number);
+  const folds = sent.filter((p) => Number(p.foldBatch) > 0).length;
+  const renewed = (i: number) => i > 0 && (sent[i]!.renewals ?? 0) > (sent[i - 1]!.renewals ?? 0);
   return (
     <section class="stack">
       <p class="figures">
         <b>{count(last.number)}</b> prompts{first > 1 && `, of which ${count(sent.length)} are kept`}; the last takes <b>{count(last.tokens)}</b> tokens, the largest <b>{count(most)}</b>
+        {sent.some((p) => p.cost) && <Billed of={sent} />}
       </p>
       <div class="chart">
         <div class="axis muted" aria-hidden="true">
@@ -135,26 +144,46 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
           <span>0</span>
         </div>
         <svg viewBox={`0 0 ${sent.length * width} ${height}`} width={sent.length * width} height={height} preserveAspectRatio="none" role="img" aria-label={`Tokens of ${sent.length} prompts by section`}>
+          <defs>
+            <pattern id="cached" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+              <rect class="cached" width="2" height="4" />
+            </pattern>
+          </defs>
           {sent.map((p, i) => {
             let y = height;
+            const cached = (height * (p.expectedCachedTokens ?? 0)) / most;
             return (
               <g key={p.promptId} class={p === seen ? "column at" : p.places?.length ? "column has" : "column"} onClick={() => go(address(p))}>
-                <title>{`prompt ${p.number}: ${count(p.tokens)} tokens; ` + parts(p).map(([k, n]) => `${k} ${count(n)}`).join(", ")}</title>
+                <title>{`prompt ${p.number}: ${count(p.tokens)} tokens, ${count(p.expectedCachedTokens)} from the cache; ` + (Number(p.foldBatch) > 0 ? `batch ${p.foldBatch} was folded for it; ` : "") + parts(p).map(([k, n]) => `${k} ${count(n)}`).join(", ")}</title>
                 <rect x={i * width} width={width} y={0} height={height} class="hit" />
                 {parts(p).map(([kind, tokens]) => {
                   const h = (height * tokens) / most;
                   y -= h;
                   return <rect key={kind} class={"k-" + kind} x={i * width + width * 0.08} width={width * 0.84} y={y} height={h} />;
                 })}
+                <rect fill="url(#cached)" x={i * width + width * 0.08} width={width * 0.84} y={height - cached} height={cached} />
+                {Number(p.foldBatch) > 0 && <path class="foldmark" d={`M${i * width} 0h${width}l${-width / 2} 8z`} />}
+                {renewed(i) && <path class="renewed" d={`M${i * width} 0v${height}`} />}
                 {p.places?.length ? <rect class="mark" x={i * width} width={width} y={0} height={4} /> : null}
               </g>
             );
           })}
         </svg>
       </div>
+      <p class="legend">
+        <span>
+          <i class="hatched" /> from the provider's cache, as far as it keeps the marks
+        </span>
+        <span>
+          <i class="notch" /> <b>{count(folds)}</b> batches of folds
+        </span>
+        <span>
+          <i class="dashed" /> <b>{count(sent.filter((_, i) => renewed(i)).length)}</b> renewals of the window
+        </span>
+      </p>
       <label class="slider" style={{ width: Math.max(260, sent.length * width + 44) + "px" }}>
         <span>
-          prompt <b>{count(seen.number)}</b>: {count(seen.tokens)} tokens, the log up to {count(seen.lastPosition)}
+          prompt <b>{count(seen.number)}</b>: {count(seen.tokens)} tokens, {count(seen.expectedCachedTokens)} of them from the cache, <Time at={seen.createTime} />, the log up to {count(seen.lastPosition)}
         </span>
         <input type="range" min={first} max={last.number} value={seen.number} onInput={(e) => choose(Number(e.currentTarget.value))} />
       </label>
@@ -163,6 +192,16 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
         <a href={address(seen)}>open prompt {count(seen.number)}</a>
       </p>
     </section>
+  );
+}
+
+/** What prompts are billed, in units of one input token, and what they would be with nothing folded. */
+export function Billed({ of }: { of: Sent[] }) {
+  const [cost, other] = [of.reduce((sum, p) => sum + (p.cost ?? 0), 0), of.reduce((sum, p) => sum + (p.appendOnlyCost ?? 0), 0)];
+  return (
+    <>
+      ; all together are billed like <b>{count(Math.round(cost))}</b> tokens of input, with nothing folded like <b>{count(Math.round(other))}</b>
+    </>
   );
 }
 

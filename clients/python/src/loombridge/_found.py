@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
 from loombridge import _brief, _receipts, _values
@@ -45,6 +46,19 @@ class SentPrompt(_brief.Brief):
     """The tokens by section."""
     places: tuple[TextPlace, ...]
     """Where the text stands in it: at most 16."""
+    create_time: datetime | None
+    """When it was made, in UTC; None, and 0 in all that follows, where an older server made
+    it."""
+    expected_cached_tokens: int
+    """As in its receipt."""
+    cost: float
+    """As in its receipt."""
+    append_only_cost: float
+    """As in its receipt."""
+    fold_batch: int
+    """The batch of folds that was made for it; 0: none."""
+    renewals: int
+    """How often the window had been renewed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -126,6 +140,12 @@ def _sent(m: pb.SentPrompt) -> SentPrompt:
             TextPlace(section=p.section, message_index=p.message_index, ref=p.ref, batch=p.batch)
             for p in m.places
         ),
+        create_time=_values.moment(m.create_time) if m.HasField("create_time") else None,
+        expected_cached_tokens=m.expected_cached_tokens,
+        cost=m.cost,
+        append_only_cost=m.append_only_cost,
+        fold_batch=m.fold_batch,
+        renewals=m.renewals,
     )
 
 

@@ -6416,7 +6416,20 @@ type SentPrompt struct {
 	// parts are the tokens by section.
 	Parts map[string]int32 `protobuf:"bytes,6,rep,name=parts,proto3" json:"parts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// places are where the text stands in it: at most 16.
-	Places        []*TextPlace `protobuf:"bytes,7,rep,name=places,proto3" json:"places,omitempty"`
+	Places []*TextPlace `protobuf:"bytes,7,rep,name=places,proto3" json:"places,omitempty"`
+	// create_time is when it was made; unset, as all that follows, where an older server made
+	// it.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// expected_cached_tokens is as in its receipt.
+	ExpectedCachedTokens int32 `protobuf:"varint,9,opt,name=expected_cached_tokens,json=expectedCachedTokens,proto3" json:"expected_cached_tokens,omitempty"`
+	// cost is as in its receipt.
+	Cost float64 `protobuf:"fixed64,10,opt,name=cost,proto3" json:"cost,omitempty"`
+	// append_only_cost is as in its receipt.
+	AppendOnlyCost float64 `protobuf:"fixed64,11,opt,name=append_only_cost,json=appendOnlyCost,proto3" json:"append_only_cost,omitempty"`
+	// fold_batch is the batch of folds that was made for it; 0: none.
+	FoldBatch int64 `protobuf:"varint,12,opt,name=fold_batch,json=foldBatch,proto3" json:"fold_batch,omitempty"`
+	// renewals is how often the window had been renewed.
+	Renewals      int32 `protobuf:"varint,13,opt,name=renewals,proto3" json:"renewals,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6498,6 +6511,48 @@ func (x *SentPrompt) GetPlaces() []*TextPlace {
 		return x.Places
 	}
 	return nil
+}
+
+func (x *SentPrompt) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *SentPrompt) GetExpectedCachedTokens() int32 {
+	if x != nil {
+		return x.ExpectedCachedTokens
+	}
+	return 0
+}
+
+func (x *SentPrompt) GetCost() float64 {
+	if x != nil {
+		return x.Cost
+	}
+	return 0
+}
+
+func (x *SentPrompt) GetAppendOnlyCost() float64 {
+	if x != nil {
+		return x.AppendOnlyCost
+	}
+	return 0
+}
+
+func (x *SentPrompt) GetFoldBatch() int64 {
+	if x != nil {
+		return x.FoldBatch
+	}
+	return 0
+}
+
+func (x *SentPrompt) GetRenewals() int32 {
+	if x != nil {
+		return x.Renewals
+	}
+	return 0
 }
 
 // TextPlace is a place of a text in a prompt.
@@ -7269,7 +7324,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\aprompts\x18\x01 \x03(\v2\x19.loombridge.v1.SentPromptR\aprompts\x123\n" +
 	"\aorigins\x18\x02 \x03(\v2\x19.loombridge.v1.TextOriginR\aorigins\x12/\n" +
 	"\x06losses\x18\x03 \x03(\v2\x17.loombridge.v1.TextLossR\x06losses\x12\x16\n" +
-	"\x06unread\x18\x04 \x03(\tR\x06unread\"\xbc\x02\n" +
+	"\x06unread\x18\x04 \x03(\tR\x06unread\"\xa8\x04\n" +
 	"\n" +
 	"SentPrompt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
@@ -7278,7 +7333,16 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x05model\x18\x04 \x01(\tR\x05model\x12\x16\n" +
 	"\x06tokens\x18\x05 \x01(\x05R\x06tokens\x12:\n" +
 	"\x05parts\x18\x06 \x03(\v2$.loombridge.v1.SentPrompt.PartsEntryR\x05parts\x120\n" +
-	"\x06places\x18\a \x03(\v2\x18.loombridge.v1.TextPlaceR\x06places\x1a8\n" +
+	"\x06places\x18\a \x03(\v2\x18.loombridge.v1.TextPlaceR\x06places\x12;\n" +
+	"\vcreate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x124\n" +
+	"\x16expected_cached_tokens\x18\t \x01(\x05R\x14expectedCachedTokens\x12\x12\n" +
+	"\x04cost\x18\n" +
+	" \x01(\x01R\x04cost\x12(\n" +
+	"\x10append_only_cost\x18\v \x01(\x01R\x0eappendOnlyCost\x12\x1d\n" +
+	"\n" +
+	"fold_batch\x18\f \x01(\x03R\tfoldBatch\x12\x1a\n" +
+	"\brenewals\x18\r \x01(\x05R\brenewals\x1a8\n" +
 	"\n" +
 	"PartsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
@@ -7613,69 +7677,70 @@ var file_loombridge_v1_context_proto_depIdxs = []int32{
 	72,  // 78: loombridge.v1.FindInPromptsResponse.losses:type_name -> loombridge.v1.TextLoss
 	77,  // 79: loombridge.v1.SentPrompt.parts:type_name -> loombridge.v1.SentPrompt.PartsEntry
 	70,  // 80: loombridge.v1.SentPrompt.places:type_name -> loombridge.v1.TextPlace
-	11,  // 81: loombridge.v1.TextLoss.cause:type_name -> loombridge.v1.LossCause
-	83,  // 82: loombridge.v1.TextLoss.batch:type_name -> loombridge.v1.FoldBatch
-	14,  // 83: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
-	46,  // 84: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
-	49,  // 85: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
-	19,  // 86: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
-	21,  // 87: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
-	62,  // 88: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
-	28,  // 89: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
-	90,  // 90: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
-	30,  // 91: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
-	32,  // 92: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
-	34,  // 93: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
-	91,  // 94: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
-	92,  // 95: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
-	59,  // 96: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
-	22,  // 97: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
-	36,  // 98: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
-	65,  // 99: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
-	67,  // 100: loombridge.v1.PromptService.FindInPrompts:input_type -> loombridge.v1.FindInPromptsRequest
-	38,  // 101: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
-	41,  // 102: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
-	44,  // 103: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
-	50,  // 104: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
-	53,  // 105: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
-	54,  // 106: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
-	57,  // 107: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
-	93,  // 108: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
-	94,  // 109: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
-	95,  // 110: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
-	15,  // 111: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
-	48,  // 112: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
-	48,  // 113: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.RecordStepResponse
-	20,  // 114: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
-	16,  // 115: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.Step
-	63,  // 116: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
-	29,  // 117: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
-	96,  // 118: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.Working
-	31,  // 119: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
-	33,  // 120: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
-	35,  // 121: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
-	97,  // 122: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
-	98,  // 123: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
-	60,  // 124: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
-	23,  // 125: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
-	37,  // 126: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
-	66,  // 127: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
-	68,  // 128: loombridge.v1.PromptService.FindInPrompts:output_type -> loombridge.v1.FindInPromptsResponse
-	39,  // 129: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
-	40,  // 130: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.TokenCount
-	45,  // 131: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
-	51,  // 132: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
-	42,  // 133: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.BlobInfo
-	55,  // 134: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
-	58,  // 135: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
-	99,  // 136: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.ChildAgent
-	100, // 137: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
-	101, // 138: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
-	111, // [111:139] is the sub-list for method output_type
-	83,  // [83:111] is the sub-list for method input_type
-	83,  // [83:83] is the sub-list for extension type_name
-	83,  // [83:83] is the sub-list for extension extendee
-	0,   // [0:83] is the sub-list for field type_name
+	79,  // 81: loombridge.v1.SentPrompt.create_time:type_name -> google.protobuf.Timestamp
+	11,  // 82: loombridge.v1.TextLoss.cause:type_name -> loombridge.v1.LossCause
+	83,  // 83: loombridge.v1.TextLoss.batch:type_name -> loombridge.v1.FoldBatch
+	14,  // 84: loombridge.v1.SessionService.AppendMessages:input_type -> loombridge.v1.AppendMessagesRequest
+	46,  // 85: loombridge.v1.SessionService.RecordStep:input_type -> loombridge.v1.RecordStepRequest
+	49,  // 86: loombridge.v1.SessionService.UploadStep:input_type -> loombridge.v1.UploadStepRequest
+	19,  // 87: loombridge.v1.SessionService.ListSteps:input_type -> loombridge.v1.ListStepsRequest
+	21,  // 88: loombridge.v1.SessionService.GetStep:input_type -> loombridge.v1.GetStepRequest
+	62,  // 89: loombridge.v1.SessionService.ListConversation:input_type -> loombridge.v1.ListConversationRequest
+	28,  // 90: loombridge.v1.SessionService.ConfigureSession:input_type -> loombridge.v1.ConfigureSessionRequest
+	90,  // 91: loombridge.v1.SessionService.UpdateWorking:input_type -> loombridge.v1.UpdateWorkingRequest
+	30,  // 92: loombridge.v1.SessionService.EndSession:input_type -> loombridge.v1.EndSessionRequest
+	32,  // 93: loombridge.v1.SessionService.CompactHistory:input_type -> loombridge.v1.CompactHistoryRequest
+	34,  // 94: loombridge.v1.SessionService.Undo:input_type -> loombridge.v1.UndoRequest
+	91,  // 95: loombridge.v1.SessionService.Renew:input_type -> loombridge.v1.RenewRequest
+	92,  // 96: loombridge.v1.SessionService.ListSnapshots:input_type -> loombridge.v1.ListSnapshotsRequest
+	59,  // 97: loombridge.v1.SessionService.ListSessions:input_type -> loombridge.v1.ListSessionsRequest
+	22,  // 98: loombridge.v1.PromptService.Assemble:input_type -> loombridge.v1.AssembleRequest
+	36,  // 99: loombridge.v1.PromptService.ReportUsage:input_type -> loombridge.v1.ReportUsageRequest
+	65,  // 100: loombridge.v1.PromptService.DiffPrompts:input_type -> loombridge.v1.DiffPromptsRequest
+	67,  // 101: loombridge.v1.PromptService.FindInPrompts:input_type -> loombridge.v1.FindInPromptsRequest
+	38,  // 102: loombridge.v1.PromptService.CompressResult:input_type -> loombridge.v1.CompressResultRequest
+	41,  // 103: loombridge.v1.PromptService.CountTokens:input_type -> loombridge.v1.CountTokensRequest
+	44,  // 104: loombridge.v1.BlobService.ReadBlob:input_type -> loombridge.v1.ReadBlobRequest
+	50,  // 105: loombridge.v1.BlobService.ListBlobs:input_type -> loombridge.v1.ListBlobsRequest
+	53,  // 106: loombridge.v1.BlobService.UpdateBlob:input_type -> loombridge.v1.UpdateBlobRequest
+	54,  // 107: loombridge.v1.BlobService.SearchBlobs:input_type -> loombridge.v1.SearchBlobsRequest
+	57,  // 108: loombridge.v1.BlobService.CollectGarbage:input_type -> loombridge.v1.CollectGarbageRequest
+	93,  // 109: loombridge.v1.AgentService.SpawnAgent:input_type -> loombridge.v1.SpawnAgentRequest
+	94,  // 110: loombridge.v1.AgentService.CompleteTask:input_type -> loombridge.v1.CompleteTaskRequest
+	95,  // 111: loombridge.v1.AgentService.WaitAgents:input_type -> loombridge.v1.WaitAgentsRequest
+	15,  // 112: loombridge.v1.SessionService.AppendMessages:output_type -> loombridge.v1.AppendMessagesResponse
+	48,  // 113: loombridge.v1.SessionService.RecordStep:output_type -> loombridge.v1.RecordStepResponse
+	48,  // 114: loombridge.v1.SessionService.UploadStep:output_type -> loombridge.v1.RecordStepResponse
+	20,  // 115: loombridge.v1.SessionService.ListSteps:output_type -> loombridge.v1.ListStepsResponse
+	16,  // 116: loombridge.v1.SessionService.GetStep:output_type -> loombridge.v1.Step
+	63,  // 117: loombridge.v1.SessionService.ListConversation:output_type -> loombridge.v1.ListConversationResponse
+	29,  // 118: loombridge.v1.SessionService.ConfigureSession:output_type -> loombridge.v1.ConfigureSessionResponse
+	96,  // 119: loombridge.v1.SessionService.UpdateWorking:output_type -> loombridge.v1.Working
+	31,  // 120: loombridge.v1.SessionService.EndSession:output_type -> loombridge.v1.EndSessionResponse
+	33,  // 121: loombridge.v1.SessionService.CompactHistory:output_type -> loombridge.v1.CompactHistoryResponse
+	35,  // 122: loombridge.v1.SessionService.Undo:output_type -> loombridge.v1.UndoResponse
+	97,  // 123: loombridge.v1.SessionService.Renew:output_type -> loombridge.v1.RenewResponse
+	98,  // 124: loombridge.v1.SessionService.ListSnapshots:output_type -> loombridge.v1.ListSnapshotsResponse
+	60,  // 125: loombridge.v1.SessionService.ListSessions:output_type -> loombridge.v1.ListSessionsResponse
+	23,  // 126: loombridge.v1.PromptService.Assemble:output_type -> loombridge.v1.AssembleResponse
+	37,  // 127: loombridge.v1.PromptService.ReportUsage:output_type -> loombridge.v1.ReportUsageResponse
+	66,  // 128: loombridge.v1.PromptService.DiffPrompts:output_type -> loombridge.v1.DiffPromptsResponse
+	68,  // 129: loombridge.v1.PromptService.FindInPrompts:output_type -> loombridge.v1.FindInPromptsResponse
+	39,  // 130: loombridge.v1.PromptService.CompressResult:output_type -> loombridge.v1.CompressResultResponse
+	40,  // 131: loombridge.v1.PromptService.CountTokens:output_type -> loombridge.v1.TokenCount
+	45,  // 132: loombridge.v1.BlobService.ReadBlob:output_type -> loombridge.v1.ReadBlobResponse
+	51,  // 133: loombridge.v1.BlobService.ListBlobs:output_type -> loombridge.v1.ListBlobsResponse
+	42,  // 134: loombridge.v1.BlobService.UpdateBlob:output_type -> loombridge.v1.BlobInfo
+	55,  // 135: loombridge.v1.BlobService.SearchBlobs:output_type -> loombridge.v1.SearchBlobsResponse
+	58,  // 136: loombridge.v1.BlobService.CollectGarbage:output_type -> loombridge.v1.CollectGarbageResponse
+	99,  // 137: loombridge.v1.AgentService.SpawnAgent:output_type -> loombridge.v1.ChildAgent
+	100, // 138: loombridge.v1.AgentService.CompleteTask:output_type -> loombridge.v1.CompleteTaskResponse
+	101, // 139: loombridge.v1.AgentService.WaitAgents:output_type -> loombridge.v1.WaitAgentsResponse
+	112, // [112:140] is the sub-list for method output_type
+	84,  // [84:112] is the sub-list for method input_type
+	84,  // [84:84] is the sub-list for extension type_name
+	84,  // [84:84] is the sub-list for extension extendee
+	0,   // [0:84] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_context_proto_init() }

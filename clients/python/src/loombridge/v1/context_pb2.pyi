@@ -1101,7 +1101,7 @@ class FindInPromptsResponse(_message.Message):
     def __init__(self, prompts: _Optional[_Iterable[_Union[SentPrompt, _Mapping]]] = ..., origins: _Optional[_Iterable[_Union[TextOrigin, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[TextLoss, _Mapping]]] = ..., unread: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SentPrompt(_message.Message):
-    __slots__ = ("prompt_id", "number", "last_position", "model", "tokens", "parts", "places")
+    __slots__ = ("prompt_id", "number", "last_position", "model", "tokens", "parts", "places", "create_time", "expected_cached_tokens", "cost", "append_only_cost", "fold_batch", "renewals")
     class PartsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1116,6 +1116,12 @@ class SentPrompt(_message.Message):
     TOKENS_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     PLACES_FIELD_NUMBER: _ClassVar[int]
+    CREATE_TIME_FIELD_NUMBER: _ClassVar[int]
+    EXPECTED_CACHED_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    COST_FIELD_NUMBER: _ClassVar[int]
+    APPEND_ONLY_COST_FIELD_NUMBER: _ClassVar[int]
+    FOLD_BATCH_FIELD_NUMBER: _ClassVar[int]
+    RENEWALS_FIELD_NUMBER: _ClassVar[int]
     prompt_id: str
     number: int
     last_position: int
@@ -1123,7 +1129,13 @@ class SentPrompt(_message.Message):
     tokens: int
     parts: _containers.ScalarMap[str, int]
     places: _containers.RepeatedCompositeFieldContainer[TextPlace]
-    def __init__(self, prompt_id: _Optional[str] = ..., number: _Optional[int] = ..., last_position: _Optional[int] = ..., model: _Optional[str] = ..., tokens: _Optional[int] = ..., parts: _Optional[_Mapping[str, int]] = ..., places: _Optional[_Iterable[_Union[TextPlace, _Mapping]]] = ...) -> None: ...
+    create_time: _timestamp_pb2.Timestamp
+    expected_cached_tokens: int
+    cost: float
+    append_only_cost: float
+    fold_batch: int
+    renewals: int
+    def __init__(self, prompt_id: _Optional[str] = ..., number: _Optional[int] = ..., last_position: _Optional[int] = ..., model: _Optional[str] = ..., tokens: _Optional[int] = ..., parts: _Optional[_Mapping[str, int]] = ..., places: _Optional[_Iterable[_Union[TextPlace, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., fold_batch: _Optional[int] = ..., renewals: _Optional[int] = ...) -> None: ...
 
 class TextPlace(_message.Message):
     __slots__ = ("section", "message_index", "ref", "batch")
