@@ -103,7 +103,7 @@ async def test_a_text_is_found_in_prompts(live: loombridge.Client) -> None:
         second.receipt.prompt_id,
     ]
     assert [p.number for p in listed.prompts] == [1, 2]
-    assert listed.prompts[0].tokens == first.tokens.tokens
+    assert listed.prompts[0].tokens == first.tokens
     assert listed.prompts[0].cost == first.receipt.cost
     assert listed.prompts[1].append_only_cost == second.receipt.append_only_cost
     assert listed.prompts[1].expected_cached_tokens == second.receipt.expected_cached_tokens
