@@ -2,8 +2,10 @@
 
 import asyncio
 import inspect
+import json
 import threading
 from collections.abc import AsyncGenerator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,23 @@ async def memory(srv: testing.Server) -> AsyncGenerator[AsyncMemory, None]:
 
 def texts(found: dict[str, Any]) -> list[str]:
     return [each["memory"] for each in found["results"]]
+
+
+# Y31
+async def test_imported_memories_are_found(
+    memory: AsyncMemory, srv: testing.Server, binary: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "memories.json"
+    old = {"id": "8b1c", "memory": "Ann likes pears", "metadata": {"shop": "north"}}
+    whose = {"user_id": "ann", "run_id": "r1", "role": "user"}
+    file.write_text(json.dumps({"results": [{**old, **whose}]}))
+    arguments = ("import", "mem0", "--addr", srv.address, "--agent", "mem0", str(file))
+    done = await asyncio.create_subprocess_exec(str(binary), *arguments)
+    assert await done.wait() == 0
+    (hit,) = (await memory.search("who likes pears", filters=whose))["results"]
+    assert (hit["memory"], hit["metadata"]["shop"]) == ("Ann likes pears", "north")
+    assert {name: hit[name] for name in whose} == whose
+    assert texts(await memory.get_all(filters={"user_id": "bob"})) == []
 
 
 # Y31

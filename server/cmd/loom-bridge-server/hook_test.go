@@ -185,7 +185,7 @@ func TestHookRefuses(t *testing.T) {
 		{"nothing", "", "bad input", []string{"codex", "Stop"}},
 		{"no session", `{"tool_name":"Bash"}`, "which session", []string{"codex", "PostToolUse"}},
 		{"no tool", `{"session_id":"s"}`, "which tool", []string{"codex", "PostToolUse"}},
-		{"wrong type", `{"session_id":7}`, "bad input", []string{"codex", "Stop"}},
+		{"wrong type", `["session"]`, "bad input", []string{"codex", "Stop"}},
 		{"too long", `{"session_id":"s","tool_name":"Bash","tool_response":"` + strings.Repeat("x", 33<<20) + `"}`, "more than", []string{"codex", "PostToolUse"}},
 		{"no such host", good, "unknown host", []string{"emacs", "Stop"}},
 		{"no such event", good, "unknown event", []string{"codex", "Explode"}},

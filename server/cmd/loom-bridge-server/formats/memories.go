@@ -3,6 +3,7 @@ package formats
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,6 +33,10 @@ func readMem0(f *file, out *output) error {
 	})
 }
 
+// mem0 is the kind of a memory's record, and the metadata that say whose the memory is: by these
+// loombridge.mem0 of the Python client finds it.
+const mem0 = "mem0"
+
 // memory gives out a memory of mem0.
 func (o *output) memory(value json.RawMessage) error {
 	var m struct {
@@ -41,6 +46,7 @@ func (o *output) memory(value json.RawMessage) error {
 		User       string          `json:"user_id"`
 		Agent      string          `json:"agent_id"`
 		Run        string          `json:"run_id"`
+		Actor      string          `json:"actor_id"`
 		Role       string          `json:"role"`
 		Categories []string        `json:"categories"`
 		Metadata   map[string]any  `json:"metadata"`
@@ -50,7 +56,7 @@ func (o *output) memory(value json.RawMessage) error {
 	if err := decode(value, &m); err != nil {
 		return err
 	}
-	r := line{Text: m.Memory, Metadata: map[string]any{}, SessionID: short(m.Run, record.MaxSessionBytes), CreateTime: when(m.Created), ExpireTime: when(m.Expires)}
+	r := line{Text: m.Memory, Kind: mem0, Metadata: map[string]any{}, SessionID: short(m.Run, record.MaxSessionBytes), CreateTime: when(m.Created), ExpireTime: when(m.Expires)}
 	if r.Text == "" {
 		r.Text = m.Text
 	}
@@ -61,11 +67,9 @@ func (o *output) memory(value json.RawMessage) error {
 		r.Metadata[name] = value
 	}
 	r.Metadata["source"] = o.source
-	for name, value := range map[string]string{"user_id": m.User, "agent_id": m.Agent} {
-		if value != "" {
-			r.Metadata[name] = value
-		}
-	}
+	scope := map[string]string{"user_id": m.User, "agent_id": m.Agent, "run_id": m.Run, "actor_id": m.Actor, "role": m.Role}
+	maps.DeleteFunc(scope, func(_, value string) bool { return value == "" })
+	r.Metadata[mem0] = scope
 	if m.Role == "user" {
 		r.Origin = "user"
 	}
