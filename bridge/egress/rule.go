@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"golang.org/x/net/http/httpguts"
@@ -79,6 +80,9 @@ type Policy struct {
 	// Via is a proxy of the operator's through which requests of this process go. Names are
 	// then looked up there. Default: none.
 	Via *url.URL
+	// AnswerTime is how long requests of this process wait for the header of an answer. Default
+	// 5 minutes.
+	AnswerTime time.Duration
 }
 
 // Allows reports whether a rule names the host and the port of a URL.

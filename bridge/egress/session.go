@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -76,7 +77,7 @@ func (g *Gate) Session(c Caller, p Policy) (*Session, error) {
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.transport = &http.Transport{
 		DialContext: s.dialHost, TLSClientConfig: &tls.Config{RootCAs: g.roots, MinVersion: tls.VersionTLS12},
-		TLSHandshakeTimeout: headerTime, ResponseHeaderTimeout: answerTime, MaxResponseHeaderBytes: maxHeaderBytes,
+		TLSHandshakeTimeout: headerTime, ResponseHeaderTimeout: cmp.Or(p.AnswerTime, answerTime), MaxResponseHeaderBytes: maxHeaderBytes,
 		MaxIdleConnsPerHost: 8, MaxConnsPerHost: DefaultMaxPerCall, IdleConnTimeout: time.Minute, DisableCompression: true,
 	}
 	if p.Via != nil {

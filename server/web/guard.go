@@ -34,8 +34,18 @@ const (
 	Hosts
 	// Operators are callers that run the server.
 	Operators
+	// Programs are callers that speak to somebody else through this server, whom the header
+	// Authorization is for: their own credential is in Loom-Authorization. They may send more.
+	Programs
 	// Everybody needs no credential. Pages of other sites may link to its pages.
 	Everybody
+)
+
+// CredentialHeader has the credential of Programs, and MaxProgramBytes bounds what they send: as
+// much as the providers of models take with images.
+const (
+	CredentialHeader = "Loom-Authorization"
+	MaxProgramBytes  = 32 << 20
 )
 
 // Handle serves a pattern of http.ServeMux.
@@ -89,7 +99,11 @@ func (f *Face) survive() {
 // guarded looks at the credential, then at the room there is, and only then reads what was
 // sent.
 func (f *Face) guarded(w http.ResponseWriter, r *http.Request, who Audience, next http.Handler) {
-	id, err := f.authenticate(r)
+	credential, most := "Authorization", f.limits.MaxReceiveBytes
+	if who == Programs {
+		credential, most = CredentialHeader, MaxProgramBytes
+	}
+	id, err := f.authenticate(r.Header.Values(credential))
 	if err != nil {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="loom-bridge"`)
 		RefuseError(w, r, err)
@@ -111,7 +125,7 @@ func (f *Face) guarded(w http.ResponseWriter, r *http.Request, who Audience, nex
 		return
 	}
 	defer place.Leave()
-	f.read(w, r, id, next)
+	f.read(w, r, id, most, next)
 }
 
 // origin checks what a browser says about the page that makes a request.
@@ -157,26 +171,24 @@ func hostOf(hostport string) string {
 
 // authenticate says who makes a request, by the same rules as for a call of the native
 // API. A client certificate alone identifies no caller here.
-func (f *Face) authenticate(r *http.Request) (auth.Identity, error) {
+func (f *Face) authenticate(credential []string) (auth.Identity, error) {
 	if f.credentials == nil {
 		return auth.Anyone(auth.DefaultTenant), nil
 	}
 	given := metadata.MD{}
-	for _, value := range r.Header.Values("Authorization") {
-		given.Append("authorization", value)
-	}
+	given.Append("authorization", credential...)
 	id, _, err := f.credentials.Authenticate(metadata.NewIncomingContext(context.Background(), given))
 	return id, err
 }
 
-// read takes the body in, as far as there is room for it, and goes on.
-func (f *Face) read(w http.ResponseWriter, r *http.Request, id auth.Identity, next http.Handler) {
+// read takes the body in, of so many bytes at most and as far as there is room for it, and goes
+// on.
+func (f *Face) read(w http.ResponseWriter, r *http.Request, id auth.Identity, most int, next http.Handler) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		w.Header().Set("Accept-Encoding", "identity")
 		Refuse(w, r, http.StatusUnsupportedMediaType, "Content-Encoding", "is "+validate.Cut(coding, maxShown)+"; send the body unpacked")
 		return
 	}
-	most := f.limits.MaxReceiveBytes
 	tooLarge := fmt.Errorf("%w: the body exceeds %d bytes", server.ErrTooLarge, most)
 	if r.ContentLength > int64(most) {
 		RefuseError(w, r, tooLarge)

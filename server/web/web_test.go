@@ -26,7 +26,7 @@ func must(tb testing.TB, err error) {
 // newFace has a handler for each audience, which answers with what it was sent.
 func newFace(o server.Options, hosts ...string) *Face {
 	f := New(Options{Server: o, Hosts: hosts})
-	for path, who := range map[string]Audience{"/calls": Callers, "/hosts": Hosts, "/figures": Operators, "/page": Everybody} {
+	for path, who := range map[string]Audience{"/calls": Callers, "/programs": Programs, "/hosts": Hosts, "/figures": Operators, "/page": Everybody} {
 		f.Handle(path, who, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if id, ok := auth.Of(r.Context()); ok == (who == Everybody) || ok && id.Tenant() != auth.DefaultTenant {
 				http.Error(w, "the caller is not known", http.StatusTeapot)
@@ -65,7 +65,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"localhost:1", "Sec-Fetch-Site: same-site", no, no, no, no},
 		{"localhost:1", "Sec-Fetch-Site: cross-site\nSec-Fetch-Mode: navigate", no, no, no, ok},
 	} {
-		for path, want := range map[string]int{"/calls": test.calls, "/hosts": test.hosts, "/figures": test.figures, "/page": test.pages} {
+		for path, want := range map[string]int{"/calls": test.calls, "/programs": test.calls, "/hosts": test.hosts, "/figures": test.figures, "/page": test.pages} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("x"))
 			r.Host = test.host
 			for line := range strings.Lines(test.headers) {

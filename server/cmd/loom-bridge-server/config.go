@@ -51,6 +51,7 @@ type Config struct {
 	TrustNetwork                              bool
 	LoomAddr, LoomTenant                      string
 	HTTPAddr, MCPAddr, MCPServers             string
+	ProxyUpstreams                            []string
 	// ProgramPath is PATH, in which programs of MCP servers are looked for last.
 	ProgramPath string
 	MCPHosts    []string

@@ -9,14 +9,17 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
 	"github.com/loom-bridge/loom-bridge/server/console"
 	"github.com/loom-bridge/loom-bridge/server/manual"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
+	"github.com/loom-bridge/loom-bridge/server/proxy"
 	"github.com/loom-bridge/loom-bridge/server/rest"
 	"github.com/loom-bridge/loom-bridge/server/web"
 )
@@ -28,12 +31,39 @@ const (
 	addrOff = "off"
 )
 
+// defaultUpstreams are where the proxy leads unless the settings say.
+var defaultUpstreams = []string{"openai=https://api.openai.com", "anthropic=https://api.anthropic.com"}
+
 // checkHTTPAddr takes a host and a port, or off.
 func checkHTTPAddr(addr string) error {
 	if addr == addrOff {
 		return nil
 	}
 	return checkTCPAddr(addr)
+}
+
+// upstreams is a list of NAME=URL, or off.
+func upstreams(to *[]string) scalar[[]string] {
+	return checkedList(to, "name=url,...", func(list []string) error {
+		if slices.Equal(list, []string{addrOff}) {
+			return nil
+		}
+		_, err := proxy.Upstreams(list)
+		return err
+	})
+}
+
+// openProxy makes what leads programs to models; nil for nothing.
+func (c *Config) openProxy(gate *egress.Gate, o server.Options) *proxy.Handler {
+	list := c.ProxyUpstreams
+	if len(list) == 0 {
+		list = defaultUpstreams
+	}
+	upstreams, err := proxy.Upstreams(list)
+	if err != nil { // it was checked, so it is off
+		return nil
+	}
+	return proxy.New(proxy.Options{Upstreams: upstreams, Gate: gate, StallTimeout: o.Limits.StallTimeout, Logger: o.Logger})
 }
 
 // listenHTTP listens where HTTP is served; nil for nowhere. Without a setting a server goes
@@ -58,7 +88,7 @@ func (c *Config) listenHTTP(logger *slog.Logger) (net.Listener, error) {
 }
 
 // openHTTP makes the face of all that is not gRPC.
-func (c *Config) openHTTP(within *server.Within, o server.Options, listener net.Listener, metrics *figures.Metrics) (face, error) {
+func (c *Config) openHTTP(within *server.Within, gate *egress.Gate, o server.Options, listener net.Listener, metrics *figures.Metrics, opened *closers) (face, error) {
 	calls, err := rest.New(within, rest.Options{StallTimeout: o.Limits.StallTimeout})
 	if err != nil {
 		return face{}, err
@@ -79,6 +109,10 @@ func (c *Config) openHTTP(within *server.Within, o server.Options, listener net.
 	f.Handle("GET "+manual.Path, web.Everybody, http.HandlerFunc(manual.ServeHTTP))
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)
+	if models := c.openProxy(gate, o); models != nil {
+		opened.add(models.Close)
+		f.Handle(proxy.Prefix, web.Programs, models)
+	}
 	return face{f, listener}, nil
 }
 

@@ -99,6 +99,7 @@ func (c *Config) servingSettings() []setting {
 		{keyConfig, anyText(&c.File, "file"), nil, "TOML file of settings, named like these flags"},
 		{"addr", checked(&c.Addr, "host:port", checkAddr), "127.0.0.1:50051", "serve gRPC here, or on unix:/path; no host: 127.0.0.1, port 0: a free one"},
 		{"http-addr", optional(checked(&c.HTTPAddr, "host:port|off", checkHTTPAddr)), nil, "HTTP here: the console, REST, /mcp, /metrics; none: " + defaultHTTPAddr + " unless taken; off: not"},
+		{"proxy-upstreams", upstreams(&c.ProxyUpstreams), nil, "models on /proxy/NAME/, as ollama=http://127.0.0.1:11434; none: openai, anthropic; off: not"},
 		{"mcp-addr", optional(checked(&c.MCPAddr, "host:port", checkTCPAddr)), nil, "serve hosts of the Model Context Protocol here, on /mcp; none: not"},
 		{"mcp-hosts", list(&c.MCPHosts, "name,..."), nil, "names, in addition to localhost, by which hosts and web pages may call HTTP"},
 		{"mcp-servers", anyText(&c.MCPServers, "JSON"), nil, "MCP servers whose tools agents call, as for " + envMCPServers + ", which counts without this"},

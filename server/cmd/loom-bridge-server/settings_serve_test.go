@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,6 +60,16 @@ func servingEffects() []effect {
 				return func() string { return fmt.Sprint(httpAddress.MatchString(s.Log.String())) }
 			},
 			with: "true", without: "false",
+		},
+		{
+			setting: "proxy-upstreams", args: []string{"--proxy-upstreams", "mine=$API"}, both: []string{"--http-addr", "127.0.0.1:0"},
+			see: func(s *stand) func() string {
+				answer, err := http.Get(s.httpURL(s.tb) + "/proxy/mine/api/tags")
+				must(s.tb, err)
+				must(s.tb, answer.Body.Close())
+				return once(answer.Status)
+			},
+			with: "200 OK", without: "404 Not Found",
 		},
 		{
 			setting: "mcp-addr", args: []string{"--mcp-addr", "127.0.0.1:0"}, after: 50 * time.Millisecond,

@@ -1,0 +1,330 @@
+"""Programs that can change an address alone: the providers' own libraries, by the proxy."""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from loombridge import testing
+from providers import anthropic_messages, openai_chat, openai_responses, serving
+
+anthropic: Any = pytest.importorskip("anthropic")
+openai: Any = pytest.importorskip("openai")
+
+KEY = "sk-callers-own-key-0123456789"
+TOOLS: list[Any] = [
+    {"name": "look", "description": "Looks.", "input_schema": {"type": "object", "properties": {}}}
+]
+FUNCTIONS: list[Any] = [
+    {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+]
+
+
+@dataclass
+class Script:
+    """What a provider sends, byte for byte, and what it was sent."""
+
+    url: str = ""
+    answers: list[tuple[int, dict[str, str], list[bytes]]] = field(default_factory=list[Any])
+    requests: list[tuple[dict[str, str], bytes]] = field(default_factory=list[Any])
+    gone: Event = field(default_factory=Event)
+    """A caller went before its answer had ended."""
+
+
+@pytest.fixture
+def script() -> Generator[Script, None, None]:
+    """A provider that answers with what it is told; an empty part waits for the caller to go."""
+    found = Script()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            found.requests.append((dict(self.headers), body))
+            status, headers, parts = found.answers.pop(0)
+            self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            for part in parts:
+                if not part:
+                    self.rfile.read(1)
+                    found.gone.set()
+                    self.close_connection = True
+                    return
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            self.wfile.write(b"0\r\n\r\n")
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Stay silent."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    found.url = f"http://127.0.0.1:{server.server_port}"
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield found
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@asynccontextmanager
+async def proxied(binary: Path, upstream: str) -> AsyncGenerator[tuple[testing.Server, str], None]:
+    """Serve a proxy before a provider named `it`; give the server and the proxy's address."""
+    args = ["--http-addr", "127.0.0.1:0", "--proxy-upstreams", f"it={upstream}"]
+    async with testing.server(binary, args=args) as srv:
+        yield srv, await address(srv)
+        await srv.stop()
+        no_key(srv)
+
+
+async def address(srv: testing.Server) -> str:
+    """Return where the proxy is: the server says it once it listens."""
+    while True:
+        found = re.findall(r"(?m)^  http +(http://\S+)$", srv.log.read_text())
+        if found:
+            return f"{found[-1]}/proxy/it"
+        await asyncio.sleep(0.01)
+
+
+def no_key(srv: testing.Server) -> None:
+    """Check that the key stands in no file of the store, nor in the log."""
+    files = [each for each in srv.data_dir.rglob("*") if each.is_file()]
+    assert files
+    for file in (*files, srv.log):
+        assert KEY.encode() not in file.read_bytes(), file
+
+
+def sse(*events: str) -> list[bytes]:
+    """Return server-sent events as a provider sends them."""
+    return [f"data: {each}\n\n".encode() for each in events]
+
+
+CHAT = sse(
+    '{"id":"c","object":"chat.completion.chunk","created":0,"model":"m","choices":[{"index":0,'
+    '"delta":{"role":"assistant","content":"Let me "},"finish_reason":null}]}',
+    '{"id":"c","object":"chat.completion.chunk","created":0,"model":"m","choices":[{"index":0,'
+    '"delta":{"content":"look."},"finish_reason":null}]}',
+    '{"id":"c","object":"chat.completion.chunk","created":0,"model":"m","choices":[{"index":0,'
+    '"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"look",'
+    '"arguments":""}},{"index":1,"id":"call_2","type":"function","function":{"name":"look",'
+    '"arguments":"{\\"at\\""}}]},"finish_reason":null}]}',
+    '{"id":"c","object":"chat.completion.chunk","created":0,"model":"m","choices":[{"index":0,'
+    '"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{}"}},'
+    '{"index":1,"function":{"arguments":":2}"}}]},"finish_reason":null}]}',
+    '{"id":"c","object":"chat.completion.chunk","created":0,"model":"m","choices":[{"index":0,'
+    '"delta":{},"finish_reason":"tool_calls"}]}',
+    '{"id":"c","object":"chat.completion.chunk","created":0,"model":"m","choices":[],'
+    '"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}}',
+    "[DONE]",
+)
+EVENTS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Request-Id": "req_7"}
+
+
+async def test_a_stream_of_openai_is_the_providers_own(binary: Path, script: Script) -> None:
+    async with proxied(binary, script.url) as (_, url):
+        script.answers = [(200, EVENTS, CHAT), (200, EVENTS, CHAT)]
+        gpt: Any = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY)
+        request: Any = {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Hi"}],
+            "tools": FUNCTIONS,
+        }
+        async with gpt:
+            stream = await gpt.chat.completions.create(**request, stream=True)
+            chunks = [each async for each in stream]
+            assert "".join(c.choices[0].delta.content or "" for c in chunks[:2]) == "Let me look."
+            assert chunks[-1].usage.prompt_tokens == 100
+            async with gpt.chat.completions.with_streaming_response.create(
+                **request, stream=True
+            ) as raw:
+                assert b"".join([each async for each in raw.iter_bytes()]) == b"".join(CHAT)
+                assert raw.headers["x-request-id"] == "req_7"
+        for headers, _ in script.requests:
+            assert headers["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_errors_and_retries_are_the_programs_own(binary: Path, script: Script) -> None:
+    async with proxied(binary, script.url) as (_, url):
+        limited = {"Retry-After": "0", "Content-Type": "application/json", "X-Limit": "3"}
+        error = b'{"error":{"message":"slow down","type":"rate_limit_error","code":null}}'
+        script.answers = [(429, limited, [error]), (500, limited, [error])]
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=1) as gpt:
+            with pytest.raises(openai.InternalServerError) as failed:
+                await gpt.chat.completions.create(
+                    model="m", messages=[{"role": "user", "content": "Hi"}]
+                )
+        assert failed.value.response.headers["x-limit"] == "3"
+        assert failed.value.body["message"] == "slow down"
+        assert len(script.requests) == 2
+        error = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}'
+        script.answers = [(529, limited, [error])]
+        async with anthropic.AsyncAnthropic(base_url=url, api_key=KEY, max_retries=0) as claude:
+            with pytest.raises(anthropic.APIStatusError) as busy:
+                await claude.messages.create(
+                    model="m", max_tokens=9, messages=[{"role": "user", "content": "Hi"}]
+                )
+        assert busy.value.status_code == 529
+        assert script.requests[-1][0]["Authorization"] == f"Bearer {KEY}"
+
+
+async def test_a_program_that_goes_ends_its_request(binary: Path, script: Script) -> None:
+    async with proxied(binary, script.url) as (_, url):
+        script.answers = [(200, EVENTS, [*CHAT[:1], b""])]
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY) as gpt:
+            stream = await gpt.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": "Hi"}], stream=True
+            )
+            async for _ in stream:
+                break
+            await stream.close()
+            assert script.gone.wait(20)
+
+
+async def test_a_killed_server_breaks_an_answer(binary: Path, script: Script) -> None:
+    async with proxied(binary, script.url) as (srv, url):
+        script.answers = [(200, EVENTS, [*CHAT[:1], b""])]
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY) as gpt:
+            stream = await gpt.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": "Hi"}], stream=True
+            )
+            parts = aiter(stream)
+            await anext(parts)
+            await srv.kill9()
+            with pytest.raises(Exception, match=r"peer|closed|incomplete|Connection"):
+                await anext(parts)
+        assert len(script.requests) == 1
+        await srv.start()
+
+
+@dataclass
+class Flow:
+    """An agent's loop with a provider's own library."""
+
+    provider: Any
+    turns: list[serving.Turn] = field(
+        default_factory=lambda: [
+            serving.Turn(
+                "I look.",
+                "I have to look.",
+                [serving.Call("look", {"at": 1}, "c1"), serving.Call("look", {"at": 2}, "c2")],
+            )
+        ]
+    )
+
+
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+    "+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+
+
+async def anthropic_loop(url: str) -> str:
+    """Ask with an image, answer two calls at once; thoughts go back signed."""
+    source = {"type": "base64", "media_type": "image/png", "data": PNG}
+    said: list[Any] = [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "What is it?"},
+                {"type": "image", "source": source},
+            ],
+        }
+    ]
+    async with anthropic.AsyncAnthropic(base_url=url, api_key=KEY) as claude:
+        while True:
+            answer = await claude.messages.create(
+                model="m", max_tokens=99, system="Look.", messages=said, tools=TOOLS
+            )
+            calls = [each for each in answer.content if each.type == "tool_use"]
+            if not calls:
+                return answer.content[0].text
+            said.append({"role": "assistant", "content": answer.content})
+            results = [
+                {"type": "tool_result", "tool_use_id": c.id, "content": f"seen {c.input['at']}"}
+                for c in calls
+            ]
+            said.append({"role": "user", "content": results})
+
+
+async def chat_loop(url: str) -> str:
+    """Do the same by Chat Completions."""
+    said: list[Any] = [
+        {"role": "system", "content": "Look."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "What is it?"},
+                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+            ],
+        },
+    ]
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY) as gpt:
+        while True:
+            answer = await gpt.chat.completions.create(
+                model="gpt-4o", messages=said, tools=FUNCTIONS
+            )
+            message = answer.choices[0].message
+            if not message.tool_calls:
+                return message.content
+            said.append(message.model_dump(exclude_none=True))
+            for call in message.tool_calls:
+                said.append({"role": "tool", "tool_call_id": call.id, "content": "seen"})
+
+
+async def responses_loop(url: str) -> str:
+    """Do the same by Responses."""
+    said: list[Any] = [
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "What is it?"},
+                {
+                    "type": "input_image",
+                    "detail": "auto",
+                    "image_url": f"data:image/png;base64,{PNG}",
+                },
+            ],
+        }
+    ]
+    tool = {"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": False}
+    async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY) as gpt:
+        while True:
+            answer = await gpt.responses.create(
+                model="gpt-4o", instructions="Look.", input=said, tools=[tool]
+            )
+            calls = [each for each in answer.output if each.type == "function_call"]
+            if not calls:
+                return answer.output_text
+            said += [each.model_dump(exclude_none=True) for each in answer.output]
+            said += [
+                {"type": "function_call_output", "call_id": c.call_id, "output": "seen"}
+                for c in calls
+            ]
+
+
+LOOPS: list[Any] = [
+    (anthropic_messages, anthropic_loop),
+    (openai_chat, chat_loop),
+    (openai_responses, responses_loop),
+]
+
+
+@pytest.mark.parametrize(("provider", "loop"), LOOPS, ids=["anthropic", "chat", "responses"])
+async def test_a_loop_with_the_providers_library(binary: Path, provider: Any, loop: Any) -> None:
+    with serving.serve(provider.check, provider.answer) as strict:
+        strict.turns = Flow(provider).turns
+        async with proxied(binary, strict.url) as (_, url):
+            assert await loop(url) == "Done."
+        assert strict.refusals == []
+        assert len(strict.requests) == 2

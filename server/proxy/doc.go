@@ -1,0 +1,11 @@
+// Package proxy stands between programs and the providers of models, for programs that can
+// change nothing but the address they ask.
+//
+// A [Handler] serves /proxy/NAME/ for each upstream: what comes is sent to the same path there,
+// with the caller's own key, and the answer goes back as it comes, byte for byte. The key is in
+// headers that are passed on and is kept nowhere: no text made here has a header, a body or an
+// address with its query.
+//
+// Nothing is sent twice: a request whose sending broke is an error of the caller's, who is told
+// with X-Should-Retry not to repeat what may have been paid for. A redirect is not followed.
+package proxy
