@@ -16,6 +16,7 @@ import (
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
+	extast "github.com/yuin/goldmark/extension/ast"
 	"github.com/yuin/goldmark/parser"
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
@@ -96,7 +97,7 @@ var markdown = goldmark.New(
 		parser.WithBlockParsers(parser.DefaultBlockParsers()...),
 		parser.WithInlineParsers(slices.DeleteFunc(parser.DefaultInlineParsers(), func(v util.PrioritizedValue) bool { return v.Value == parser.NewRawHTMLParser() })...),
 		parser.WithParagraphTransformers(parser.DefaultParagraphTransformers()...),
-		parser.WithASTTransformers(util.Prioritized(links{}, 0)),
+		parser.WithASTTransformers(util.Prioritized(fitted{}, 0)),
 		parser.WithAutoHeadingID(),
 	)),
 	goldmark.WithExtensions(extension.Table),
@@ -131,20 +132,26 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(whole.Bytes()) // who does not read it has left
 }
 
-// nameKey is under what links finds the name of its page.
+// nameKey is under what fitted finds the name of its page.
 var nameKey = parser.NewContextKey()
 
-// links takes a link away, and leaves its text, where it leads to a file that is no page.
-type links struct{}
+// fitted takes a link away, and leaves its text, where it leads to a file that is no page; and
+// lets the keyboard reach a table.
+type fitted struct{}
 
 // Transform implements parser.ASTTransformer.
-func (links) Transform(document *ast.Document, _ text.Reader, known parser.Context) {
+func (fitted) Transform(document *ast.Document, _ text.Reader, known parser.Context) {
 	name, _ := known.Get(nameKey).(string)
 	var dead []*ast.Link
 	// The function returns no error.
 	_ = ast.Walk(document, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if link, ok := n.(*ast.Link); ok && entering && !leads(name, string(link.Destination)) {
-			dead = append(dead, link)
+		switch n := n.(type) {
+		case *ast.Link:
+			if entering && !leads(name, string(n.Destination)) {
+				dead = append(dead, n)
+			}
+		case *extast.Table: // keys alone scroll what is wider than a screen
+			n.SetAttributeString("tabindex", []byte("0"))
 		}
 		return ast.WalkContinue, nil
 	})
