@@ -40,6 +40,9 @@ RUN := $(if $(wildcard $(CLIENT_STAMP)),$(VENV),$(VENV_SMALL))
 RUN_STAMP := $(RUN)/.client
 VENV_LOWEST := $(CLIENT)/.venv-lowest
 VENV_LOWEST_STAMP := $(VENV_LOWEST)/.synced
+# What frameworks bring that are too heavy for every `make test`, on top of the tests' environment.
+VENV_FRAMEWORKS := $(CLIENT)/.venv-frameworks
+VENV_FRAMEWORKS_STAMP := $(VENV_FRAMEWORKS)/.synced
 BUF := $(VENV)/bin/buf
 
 SERVER := bin/loom-bridge-server
@@ -258,6 +261,11 @@ py-test-lowest: build py-sync $(VENV_LOWEST_STAMP) ## The tests for the built pa
 	$(VENV_LOWEST)/bin/python -m pip check
 	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory .venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -o pythonpath='tests examples' --without-server --ignore tests/test_providers_libraries.py --ignore tests/test_providers_runs.py
 
+.PHONY: frameworks-test
+frameworks-test: build py-sync $(VENV_FRAMEWORKS_STAMP) ## Check the types of the adapters for heavy frameworks, and test them
+	cd $(CLIENT) && .venv/bin/basedpyright --project frameworks.json --pythonpath .venv-frameworks/bin/python
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory ../../.ci/pytest .venv-frameworks/bin/python $(PYTEST_ARGS) tests/frameworks
+
 .PHONY: ts-build
 ts-build: py-sync ## Build what the npm package of the TypeScript client has
 	VENV=$(CURDIR)/$(VENV) $(TYPESCRIPT)/run
@@ -446,6 +454,15 @@ $(VENV_SMALL)/.client: $(CLIENT)/requirements-dev.txt $(CLIENT)/pyproject.toml |
 $(VENV_LOWEST_STAMP): $(CLIENT)/requirements-lowest.txt | install-deps
 	$(PYTHON) -m venv --clear $(VENV_LOWEST)
 	@$(VENV_LOWEST)/bin/python -m pip install --no-deps --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-lowest.txt | $(PIP_PROGRESS)
+	@touch $@
+
+# By `addsitedir`, the client that lies in the tree is there as well.
+$(VENV_FRAMEWORKS_STAMP): $(CLIENT)/requirements-frameworks.txt $(VENV_STAMP)
+	$(PYTHON) -m venv --clear $(VENV_FRAMEWORKS)
+	@$(VENV_FRAMEWORKS)/bin/python -m pip install --no-deps --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-frameworks.txt | $(PIP_PROGRESS)
+	@for each in $(VENV_FRAMEWORKS)/lib/python*/site-packages; do \
+	  echo "import site; site.addsitedir('$(CURDIR)/$(VENV)/lib/$$(basename $$(dirname $$each))/site-packages')" > $$each/base.pth; \
+	done
 	@touch $@
 
 $(GOLANGCI_STAMP):

@@ -46,6 +46,7 @@ SKIPPED = {
     ".git",
     ".tools",
     ".venv",
+    ".venv-frameworks",
     ".venv-lowest",
     "bin",
     "build",
