@@ -153,7 +153,7 @@ func (e Event) tooled(in input) (Event, error) {
 	if in.ToolName == "" {
 		return Event{}, fmt.Errorf("%w: it does not say which tool it was", ErrInput)
 	}
-	e.tool, e.arguments, e.result = toolName(string(in.ToolName)), shortened(asObject(in.ToolInput)), asResult(in.ToolResponse)
+	e.tool, e.arguments, e.result = ToolName(string(in.ToolName)), Arguments(in.ToolInput), asResult(in.ToolResponse)
 	if len(in.ToolOutput) > 0 {
 		e.result = asResult(in.ToolOutput)
 	}
@@ -163,9 +163,9 @@ func (e Event) tooled(in input) (Event, error) {
 	return e, nil
 }
 
-// toolName is the name of a host's tool as the native API takes it. Those that mean
+// ToolName is the name of a host's tool as the native API takes it. Those that mean
 // tools of the server there get a word in front.
-func toolName(name string) string {
+func ToolName(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_:./-", r) {
 			return r
@@ -189,6 +189,9 @@ func (e Event) own() bool {
 	}
 	return false
 }
+
+// Arguments are what a tool was given, in JSON, as the native API takes them.
+func Arguments(given json.RawMessage) json.RawMessage { return shortened(asObject(given)) }
 
 // asObject is what a tool was given as an object. Some hosts write it as a text.
 func asObject(given json.RawMessage) json.RawMessage {

@@ -133,14 +133,14 @@ func TestTools(t *testing.T) {
 	for name, want := range map[string]string{
 		"Bash": "Bash", "read_file": "host:read_file", "mcp__x__y": "mcp__x__y", "do it!": "do_it_", "ü": "_", strings.Repeat("a", 200): strings.Repeat("a", 128),
 	} {
-		if got := toolName(name); got != want {
+		if got := ToolName(name); got != want {
 			t.Errorf("%q: %q", name, got)
 		}
 	}
 	for name, want := range map[string]bool{
 		"mcp__loom-bridge__memory_save": true, "MCP_loom_bridge_x": true, "loom-bridge:x": true, "mcp__other__loom-bridge": false, "Bash": false,
 	} {
-		if got := (Event{tool: toolName(name)}).own(); got != want {
+		if got := (Event{tool: ToolName(name)}).own(); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -193,30 +193,32 @@ func (h *Handler) record(ctx context.Context, e Event) error {
 	if !isText {
 		said = string(e.result)
 	}
-	if len(said) > maxInlineBytes {
+	return again(ctx, func() error { return RecordStep(ctx, h.sessions, ask, said, isText) })
+}
+
+// RecordStep records a call with what it gave, a text or JSON, however long it is.
+func RecordStep(ctx context.Context, sessions loombridgev1.SessionServiceClient, ask *loombridgev1.RecordStepRequest, result string, isText bool) error {
+	switch {
+	case len(result) > maxInlineBytes:
 		form := loombridgev1.ResultForm_RESULT_FORM_TEXT
 		if !isText {
 			form = loombridgev1.ResultForm_RESULT_FORM_JSON
 		}
 		ask.OutputForm = &loombridgev1.RecordStepRequest_OutputUpload{OutputUpload: &loombridgev1.ResultUpload{Form: form}}
-		return again(ctx, func() error { return h.upload(ctx, ask, said) })
-	}
-	switch {
-	case said == "":
+		return uploadStep(ctx, sessions, ask, result)
+	case result == "":
 	case isText:
-		ask.OutputForm = &loombridgev1.RecordStepRequest_OutputText{OutputText: said}
+		ask.OutputForm = &loombridgev1.RecordStepRequest_OutputText{OutputText: result}
 	default:
-		ask.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: said}
+		ask.OutputForm = &loombridgev1.RecordStepRequest_OutputJson{OutputJson: result}
 	}
-	return again(ctx, func() error {
-		_, err := h.sessions.RecordStep(ctx, ask)
-		return err
-	})
+	_, err := sessions.RecordStep(ctx, ask)
+	return err
 }
 
-// upload records a call with a long result.
-func (h *Handler) upload(ctx context.Context, ask *loombridgev1.RecordStepRequest, result string) error {
-	stream, err := h.sessions.UploadStep(ctx)
+// uploadStep records a call with a long result.
+func uploadStep(ctx context.Context, sessions loombridgev1.SessionServiceClient, ask *loombridgev1.RecordStepRequest, result string) error {
+	stream, err := sessions.UploadStep(ctx)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,12 @@
 // headers that are passed on and is kept nowhere: no text made here has a header, a body or an
 // address with its query.
 //
+// What is said in the APIs that it knows is recorded in a session: that of Loom-Session-Id, or
+// the one whose whole log the conversation begins with, or a new one. The results of calls are
+// steps. A [Handler] does so by calls of the native API, beside the request, and what can't be
+// recorded is passed on all the same. An answer that breaks is not recorded; a program that keeps
+// it says it again with its next request, as all that was lost.
+//
 // Nothing is sent twice: a request whose sending broke is an error of the caller's, who is told
 // with X-Should-Retry not to repeat what may have been paid for. A redirect is not followed.
 package proxy

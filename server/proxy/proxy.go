@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -67,6 +68,8 @@ type Options struct {
 	Upstreams []Upstream
 	// Gate is the way there. Required.
 	Gate *egress.Gate
+	// Within is the native API, by which conversations are recorded. Default nil: none is.
+	Within grpc.ClientConnInterface
 	// StallTimeout is how long a program may take nothing of an answer. Default 60 s.
 	StallTimeout time.Duration
 	// Silence is in place of MaxSilence, for tests.
@@ -77,8 +80,9 @@ type Options struct {
 
 // Handler is the proxy. It is safe for concurrent use. Close it.
 type Handler struct {
-	opts Options
-	ways *ways
+	opts   Options
+	ways   *ways
+	record *recorder // nil for none
 }
 
 // New makes a handler.
@@ -92,7 +96,11 @@ func New(opts Options) *Handler {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Handler{opts: opts, ways: newWays(opts.Gate, opts.Silence)}
+	h := &Handler{opts: opts, ways: newWays(opts.Gate, opts.Silence)}
+	if opts.Within != nil {
+		h.record = newRecorder(opts.Within)
+	}
+	return h
 }
 
 // Close closes the connections to upstreams. Requests under way are cut off.
@@ -116,7 +124,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, r, http.StatusBadRequest, "path", "is not percent-encoded as paths are")
 		return
 	}
-	h.forward(w, r, &exchange{to: to, upstream: h.opts.Upstreams[i], body: body})
+	x := &exchange{to: to, upstream: h.opts.Upstreams[i], body: body}
+	if r.Method == http.MethodPost {
+		x.dialect = dialects[rest]
+	}
+	h.forward(w, r, x)
 }
 
 // at is the address of a path at an upstream.
@@ -136,6 +148,7 @@ func (u Upstream) at(escaped, query string) (*url.URL, error) {
 type exchange struct {
 	upstream Upstream
 	to       *url.URL
+	dialect  dialect
 	body     []byte
 	sent     atomic.Bool // the upstream may have seen some of it
 	silent   atomic.Bool // it was cut off because the upstream said nothing
@@ -154,6 +167,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	defer cancel()
 	quiet := time.AfterFunc(h.opts.Silence, func() { x.silent.Store(true); cancel() })
 	defer quiet.Stop()
+	recording := h.begin(r, x)
 	answer, err := way.session.RoundTrip(x.request(ctx, r))
 	if err != nil {
 		x.failed(w, r, err)
@@ -166,8 +180,11 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 		return
 	}
 	passBack(w.Header(), answer.Header)
+	w.Header()[didHeader] = recording.did()
 	w.WriteHeader(answer.StatusCode)
-	h.copy(w, answer.Body, quiet)
+	said := recording.listen(answer)
+	h.copy(w, answer.Body, quiet, said)
+	recording.end(said)
 }
 
 // request is what is sent. Without GetBody the transport sends it once.
@@ -178,6 +195,9 @@ func (x *exchange) request(ctx context.Context, r *http.Request) *http.Request {
 		out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(x.body)), int64(len(x.body))
 	}
 	out.Header.Del("Expect") // the body is here already
+	if x.dialect != foreign {
+		out.Header.Set("Accept-Encoding", "identity") // it is read here, too
+	}
 	for name := range out.Header {
 		if strings.HasPrefix(name, "Loom-") {
 			out.Header.Del(name)
@@ -224,8 +244,9 @@ func passBack(to, from http.Header) {
 	}
 }
 
-// copy passes an answer on as it comes. One that breaks breaks for the program, too.
-func (h *Handler) copy(w http.ResponseWriter, answer io.Reader, quiet *time.Timer) {
+// copy passes an answer on as it comes, and what is said in it. One that breaks breaks for the
+// program, too.
+func (h *Handler) copy(w http.ResponseWriter, answer io.Reader, quiet *time.Timer, said *heard) {
 	control := http.NewResponseController(w)
 	_ = control.Flush() // the header; what fails fails below
 	part := make([]byte, copyBytes)
@@ -237,6 +258,7 @@ func (h *Handler) copy(w http.ResponseWriter, answer io.Reader, quiet *time.Time
 			if _, err := w.Write(part[:n]); err != nil || control.Flush() != nil {
 				panic(http.ErrAbortHandler) // the program has left; so does the request to the upstream
 			}
+			said.take(part[:n])
 		}
 		switch {
 		case errors.Is(err, io.EOF):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import loombridge
 from loombridge import testing
 from providers import anthropic_messages, openai_chat, openai_responses, serving
 
@@ -88,11 +89,11 @@ async def proxied(binary: Path, upstream: str) -> AsyncGenerator[tuple[testing.S
         no_key(srv)
 
 
-async def address(srv: testing.Server) -> str:
-    """Return where the proxy is: the server says it once it listens."""
+async def address(srv: testing.Server, starts: int = 1) -> str:
+    """Return where the proxy is: the server says it each time when it listens."""
     while True:
         found = re.findall(r"(?m)^  http +(http://\S+)$", srv.log.read_text())
-        if found:
+        if len(found) == starts:
             return f"{found[-1]}/proxy/it"
         await asyncio.sleep(0.01)
 
@@ -324,7 +325,116 @@ LOOPS: list[Any] = [
 async def test_a_loop_with_the_providers_library(binary: Path, provider: Any, loop: Any) -> None:
     with serving.serve(provider.check, provider.answer) as strict:
         strict.turns = Flow(provider).turns
-        async with proxied(binary, strict.url) as (_, url):
+        async with proxied(binary, strict.url) as (srv, url):
             assert await loop(url) == "Done."
+            ((session, told),) = (await recorded(srv)).items()
+            assert re.fullmatch(r"proxy-[0-9a-f]{16}", session)
+            assert told == [
+                "user: What is it?",
+                "assistant: c1 c2",
+                "look",
+                "look",
+                "assistant: Done.",
+            ]
         assert strict.refusals == []
         assert len(strict.requests) == 2
+
+
+async def recorded(srv: testing.Server, agent: str = "proxy") -> dict[str, list[str]]:
+    """Return what the sessions of an agent hold, in short."""
+    found: dict[str, list[str]] = {}
+    async with loombridge.connect(srv.address, agent_id=agent) as ctx:
+        async for session in ctx.context.sessions():
+            name = session.session_id
+            found[name] = []
+            async for entry in ctx.context.conversation(session_id=name):
+                if entry.step:
+                    found[name].append(entry.step.tool_name)
+                elif entry.message:
+                    found[name].append(in_short(entry.message))
+    return found
+
+
+def in_short(message: loombridge.Message) -> str:
+    blocks: list[Any] = message.blocks or []
+    blocks = [inner for each in blocks for inner in each.get("content") or [each]]
+    texts = [message.content, *(each.get("text", "") for each in blocks)]
+    calls = [call.id for call in message.calls()]
+    return f"{message.role}: {' '.join(calls or filter(None, texts))}"
+
+
+async def say(url: str, *said: str, **headers: str) -> Any:
+    """Send a conversation by Chat Completions, as a stream; return the answer's headers."""
+    messages: Any = [
+        {"role": "assistant" if i % 2 else "user", "content": each} for i, each in enumerate(said)
+    ]
+    gpt: Any = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0)
+    async with (
+        gpt,
+        gpt.chat.completions.with_streaming_response.create(
+            model="m", messages=messages, stream=True, extra_headers=headers
+        ) as raw,
+    ):
+        assert b"".join([each async for each in raw.iter_bytes()]) == b"".join(ANSWER)
+        return raw.headers
+
+
+ANSWER = sse(
+    '{"id":"c","object":"chat.completion.chunk","created":0,"model":"m","choices":[{"index":0,'
+    '"delta":{"role":"assistant","content":"Yes"},"finish_reason":null}]}',
+    '{"id":"c","object":"chat.completion.chunk","created":0,"model":"m","choices":[{"index":0,'
+    '"delta":{"content":". "},"finish_reason":"stop"}]}',
+    "[DONE]",
+)
+
+
+async def test_which_session_a_conversation_is(binary: Path, script: Script) -> None:
+    async with proxied(binary, script.url) as (srv, url):
+        script.answers = [(200, EVENTS, ANSWER) for _ in range(10)]
+        did = (await say(url, "A?"))["loom-did"]
+        first = did.removeprefix("recorded 1 in ")
+        # It goes on, though the program took the space off the answer's end.
+        assert (await say(url, "A?", "Yes.", "B?"))["loom-did"] == f"recorded 1 in {first}"
+        # The same beginning again is another one; so is what was said otherwise.
+        assert (await say(url, "A?"))["loom-did"].startswith(f"recorded 1 in {first}-")
+        await say(url, "A?", "No.", "B?")
+        await say(url, "C?", **{"Loom-Session-Id": "mine", "Loom-Agent-Id": "me"})
+        await say(url, "C?", "Yes.", "D?", **{"Loom-Session-Id": "mine", "Loom-Agent-Id": "me"})
+        await say(url, "E?", **{"Loom-Session-Id": "mine", "Loom-Agent-Id": "me"})
+        assert "loom-did" not in await say(url, "F?", **{"Loom-Off": "memory, record"})
+        assert (await say(url, "G?", **{"Loom-Session-Id": "x" * 300}))["loom-did"] == (
+            "recorded nothing: InvalidArgument"
+        )
+        # A server that was killed knows it by its log.
+        await srv.kill9()
+        await srv.start()
+        url = await address(srv, starts=2)
+        did = await say(url, "A?", "Yes.", "B?", "Yes.", "H?")
+        assert did["loom-did"] == f"recorded 1 in {first}"
+        for _, body in script.requests:
+            assert b"Loom" not in body
+        found = await recorded(srv)
+        a, b, yes = "user: A?", "user: B?", "assistant: Yes. "
+        assert found.pop(first) == [a, yes, b, yes, "user: H?", yes]
+        assert sorted(found.values()) == [[a, "assistant: No.", b, yes], [a, yes]]
+        found = await recorded(srv, "me")
+        assert found == {"mine": ["user: C?", yes, "user: D?", yes, "user: E?", yes]}
+
+
+async def test_an_answer_that_breaks_is_not_recorded(binary: Path, script: Script) -> None:
+    async with proxied(binary, script.url) as (srv, url):
+        # It closes in the middle of a call; then it sends what no provider sends.
+        length = {**EVENTS, "Connection": "close"}
+        script.answers = [
+            (200, length, [*CHAT[:4]]),
+            (200, EVENTS, [b"data: {\x00]\n", b"\xff" * (1 << 20)]),
+        ]
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key=KEY, max_retries=0) as gpt:
+            for _ in range(2):
+                async with gpt.chat.completions.with_streaming_response.create(
+                    model="m", messages=[{"role": "user", "content": "A?"}], stream=True
+                ) as raw:
+                    assert [each async for each in raw.iter_bytes()]
+        script.answers = [(200, EVENTS, ANSWER)]
+        await say(url, "A?")
+        assert list((await recorded(srv)).values()) == [["user: A?", "assistant: Yes. "]]

@@ -54,7 +54,7 @@ func upstreams(to *[]string) scalar[[]string] {
 }
 
 // openProxy makes what leads programs to models; nil for nothing.
-func (c *Config) openProxy(gate *egress.Gate, o server.Options) *proxy.Handler {
+func (c *Config) openProxy(within *server.Within, gate *egress.Gate, o server.Options) *proxy.Handler {
 	list := c.ProxyUpstreams
 	if len(list) == 0 {
 		list = defaultUpstreams
@@ -63,7 +63,7 @@ func (c *Config) openProxy(gate *egress.Gate, o server.Options) *proxy.Handler {
 	if err != nil { // it was checked, so it is off
 		return nil
 	}
-	return proxy.New(proxy.Options{Upstreams: upstreams, Gate: gate, StallTimeout: o.Limits.StallTimeout, Logger: o.Logger})
+	return proxy.New(proxy.Options{Upstreams: upstreams, Gate: gate, Within: within, StallTimeout: o.Limits.StallTimeout, Logger: o.Logger})
 }
 
 // listenHTTP listens where HTTP is served; nil for nowhere. Without a setting a server goes
@@ -109,7 +109,7 @@ func (c *Config) openHTTP(within *server.Within, gate *egress.Gate, o server.Opt
 	f.Handle("GET "+manual.Path, web.Everybody, http.HandlerFunc(manual.ServeHTTP))
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)
-	if models := c.openProxy(gate, o); models != nil {
+	if models := c.openProxy(within, gate, o); models != nil {
 		opened.add(models.Close)
 		f.Handle(proxy.Prefix, web.Programs, models)
 	}
