@@ -12,6 +12,9 @@
 // recorded is passed on all the same. An answer that breaks is not recorded; a program that keeps
 // it says it again with its next request, as all that was lost.
 //
+// What memory has for a message of the user's is added behind it, as prompts of the native API
+// have it, and nothing else of a request changes; where there is nothing, nothing does.
+//
 // Nothing is sent twice: a request whose sending broke is an error of the caller's, who is told
 // with X-Should-Retry not to repeat what may have been paid for. A redirect is not followed.
 package proxy

@@ -68,7 +68,8 @@ type Options struct {
 	Upstreams []Upstream
 	// Gate is the way there. Required.
 	Gate *egress.Gate
-	// Within is the native API, by which conversations are recorded. Default nil: none is.
+	// Within is the native API, which records conversations and has memory. Default nil: requests
+	// are passed on alone.
 	Within grpc.ClientConnInterface
 	// StallTimeout is how long a program may take nothing of an answer. Default 60 s.
 	StallTimeout time.Duration
@@ -83,6 +84,7 @@ type Handler struct {
 	opts   Options
 	ways   *ways
 	record *recorder // nil for none
+	memory *memories // nil for none
 }
 
 // New makes a handler.
@@ -98,7 +100,7 @@ func New(opts Options) *Handler {
 	}
 	h := &Handler{opts: opts, ways: newWays(opts.Gate, opts.Silence)}
 	if opts.Within != nil {
-		h.record = newRecorder(opts.Within)
+		h.record, h.memory = newRecorder(opts.Within), newMemories(opts.Within)
 	}
 	return h
 }

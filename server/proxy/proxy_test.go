@@ -181,6 +181,8 @@ func TestStreamed(t *testing.T) {
 }
 
 // Upstreams that fail: the program learns it, with no key in it, and nothing is sent twice.
+//
+// N14
 func TestUpstreamFails(t *testing.T) {
 	t.Parallel()
 	var asked, elsewhere atomic.Int32

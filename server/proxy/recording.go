@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -15,52 +16,51 @@ import (
 )
 
 const (
-	// OffHeader names, with commas between, what is not to be done with a request: record.
+	// OffHeader names, with commas between, what is not to be done with a request: record, memory.
 	OffHeader = "Loom-Off"
 	// didHeader of an answer says what was done with the request.
 	didHeader = "Loom-Did"
-	// didTime is how long the header of an answer waits for the recording of the request.
-	didTime = 250 * time.Millisecond
+	// didTime is how long the header of an answer waits for the recording of the request, which
+	// begins with the request and takes milliseconds.
+	didTime = 5 * time.Second
 )
 
-// recording is that of one exchange; nil for none.
+// recording is that of one exchange.
 type recording struct {
 	h       *Handler
 	dialect dialect
 	ctx     context.Context // outlives the program
-	done    chan struct{}
-	request recorded // set before done is closed
+	records int             // of memory
+	done    chan struct{}   // nil for one that records nothing
+	request recorded        // set before done is closed
 }
 
-// begin begins to record a request.
+// begin adds memory to a request, and begins to record it; nil where there is neither.
 func (h *Handler) begin(r *http.Request, x *exchange) *recording {
-	if h.record == nil || x.dialect == foreign || off(r, "record") {
+	if h.record == nil || x.dialect == foreign {
 		return nil
 	}
-	rec := &recording{
-		h: h, dialect: x.dialect, done: make(chan struct{}),
-		ctx: who(context.WithoutCancel(r.Context()), r.Header.Values(web.CredentialHeader)),
+	ctx := who(r.Context(), r.Header.Values(web.CredentialHeader))
+	rec := &recording{h: h, dialect: x.dialect, ctx: context.WithoutCancel(ctx)}
+	id, _ := auth.Of(ctx)
+	p := place{id.Tenant(), cmp.Or(r.Header.Get(auth.AgentKey), Agent)}
+	t, err := x.dialect.parse(x.body)
+	if err == nil && !off(r, "memory") {
+		x.body, rec.records = h.memory.add(ctx, p, x.dialect, t, x.body)
 	}
-	id, _ := auth.Of(r.Context())
-	p := place{id.Tenant(), r.Header.Get(auth.AgentKey)}
-	if p.agent == "" {
-		p.agent = Agent
+	if off(r, "record") {
+		return rec
+	}
+	rec.done = make(chan struct{})
+	if err != nil {
+		rec.request = recorded{err: err}
+		close(rec.done)
+		return rec
 	}
 	go func() {
 		defer close(rec.done)
-		defer func() { // of hostile text: it costs the recording alone
-			if value := recover(); value != nil {
-				h.opts.Logger.Error("recording a request panicked", "panic", value)
-				rec.request = recorded{err: fmt.Errorf("a fault")}
-			}
-		}()
 		ctx, cancel := context.WithTimeout(rec.ctx, recordTime)
 		defer cancel()
-		t, err := x.dialect.parse(x.body)
-		if err != nil {
-			rec.request = recorded{err: err}
-			return
-		}
 		rec.request = h.record.request(ctx, p, r.Header.Get(auth.SessionKey), t)
 	}()
 	return rec
@@ -78,18 +78,33 @@ func (rec *recording) did() []string {
 	if rec == nil {
 		return nil
 	}
+	var all []string
+	if rec.done != nil {
+		all = append(all, rec.recorded())
+	}
+	if rec.records > 0 {
+		all = append(all, fmt.Sprintf("memory %d", rec.records))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return []string{strings.Join(all, ", ")}
+}
+
+// recorded says how the recording went, if it does not take long.
+func (rec *recording) recorded() string {
 	timer := time.NewTimer(didTime)
 	defer timer.Stop()
 	select {
 	case <-rec.done:
 	case <-timer.C:
-		return []string{"recording"}
+		return "recording"
 	}
 	if err := rec.request.err; err != nil {
 		rec.h.opts.Logger.Debug("a request was not recorded", "error", err)
-		return []string{"recorded nothing: " + status.Code(err).String()}
+		return "recorded nothing: " + status.Code(err).String()
 	}
-	return []string{fmt.Sprintf("recorded %d in %s", rec.request.added, rec.request.to.session)}
+	return fmt.Sprintf("recorded %d in %s", rec.request.added, rec.request.to.session)
 }
 
 // heard is what is said in an answer, as far as it is kept; nil for nothing.
@@ -102,7 +117,7 @@ type heard struct {
 // listen prepares for an answer.
 func (rec *recording) listen(a *http.Response) *heard {
 	coding := a.Header.Get("Content-Encoding")
-	if rec == nil || a.StatusCode != http.StatusOK || coding != "" && coding != "identity" {
+	if rec == nil || rec.done == nil || a.StatusCode != http.StatusOK || coding != "" && coding != "identity" {
 		return nil
 	}
 	return &heard{events: strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream")}
@@ -120,7 +135,7 @@ func (s *heard) take(part []byte) {
 
 // end records an answer that has come whole.
 func (rec *recording) end(s *heard) {
-	if rec == nil || s == nil || s.long {
+	if s == nil || s.long {
 		return
 	}
 	<-rec.done

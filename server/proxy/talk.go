@@ -40,6 +40,7 @@ type item struct {
 	step    *loombridgev1.RecordStepRequest // without its session; nil for a message
 	result  string                          // of the step
 	mark    mark
+	at      int // in the request's list; negative where that is a text
 }
 
 // talk is what a request says.
@@ -47,6 +48,7 @@ type talk struct {
 	model    string
 	items    []item // the conversation without the instructions that it begins with
 	previous string // names what was said before and is not in items; empty: nothing was
+	at       int    // while it is read
 }
 
 // called are the calls so far, by their ids.
@@ -57,8 +59,13 @@ type called map[string]struct {
 
 var errUnread = errors.New("proxy: the body is not what the API takes")
 
-// parse reads a request.
-func (d dialect) parse(body []byte) (*talk, error) {
+// parse reads a request. A fault in reading hostile text is an error of that text alone.
+func (d dialect) parse(body []byte) (t *talk, err error) {
+	defer func() {
+		if recover() != nil {
+			t, err = nil, errUnread
+		}
+	}()
 	var in struct {
 		Model        string            `json:"model"`
 		Messages     []json.RawMessage `json:"messages"`
@@ -69,17 +76,19 @@ func (d dialect) parse(body []byte) (*talk, error) {
 	if json.Unmarshal(body, &in) != nil {
 		return nil, errUnread
 	}
-	t := &talk{model: in.Model}
+	t = &talk{model: in.Model}
 	calls := called{}
 	switch d {
 	case chat:
-		for _, raw := range in.Messages {
+		for i, raw := range in.Messages {
+			t.at = i
 			if err := t.chat(raw, calls); err != nil {
 				return nil, err
 			}
 		}
 	case anthropic:
-		for _, raw := range in.Messages {
+		for i, raw := range in.Messages {
+			t.at = i
 			if err := t.anthropic(raw, calls); err != nil {
 				return nil, err
 			}
@@ -103,7 +112,7 @@ func (t *talk) add(m *loombridgev1.Message) {
 	if instructs && len(t.items) == 0 && t.previous == "" || m.Content == "" && m.BlocksJson == "" && len(m.ToolCalls) == 0 && m.ExtraJson == "" {
 		return
 	}
-	t.items = append(t.items, item{message: m, mark: markOf(m)})
+	t.items = append(t.items, item{message: m, mark: markOf(m), at: t.at})
 }
 
 // addResult takes up what a call gave; false where only a message can hold it.
@@ -123,7 +132,7 @@ func (t *talk) addResult(calls called, id string, given json.RawMessage, failed 
 	if failed {
 		step.ErrorMessage = text.Head(said, maxErrorBytes)
 	}
-	t.items = append(t.items, item{step: step, result: said, mark: stepMark(id)})
+	t.items = append(t.items, item{step: step, result: said, mark: stepMark(id), at: t.at})
 	return true
 }
 
@@ -281,6 +290,7 @@ func rawBytes(blocks []json.RawMessage) [][]byte {
 func (t *talk) responses(input json.RawMessage, calls called) error {
 	var said string
 	if json.Unmarshal(input, &said) == nil {
+		t.at = -1
 		t.add(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, Content: said})
 		return nil
 	}
@@ -294,7 +304,8 @@ func (t *talk) responses(input json.RawMessage, calls called) error {
 		}
 		answer = nil
 	}
-	for _, raw := range items {
+	for i, raw := range items {
+		t.at = i
 		var in struct {
 			Type, Role      string
 			CallID          string `json:"call_id"`

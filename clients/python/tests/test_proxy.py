@@ -1,6 +1,7 @@
 """Programs that can change an address alone: the providers' own libraries, by the proxy."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -132,6 +134,7 @@ CHAT = sse(
 EVENTS = {"Content-Type": "text/event-stream; charset=utf-8", "X-Request-Id": "req_7"}
 
 
+# N14
 async def test_a_stream_of_openai_is_the_providers_own(binary: Path, script: Script) -> None:
     async with proxied(binary, script.url) as (_, url):
         script.answers = [(200, EVENTS, CHAT), (200, EVENTS, CHAT)]
@@ -155,6 +158,7 @@ async def test_a_stream_of_openai_is_the_providers_own(binary: Path, script: Scr
             assert headers["Authorization"] == f"Bearer {KEY}"
 
 
+# N14
 async def test_errors_and_retries_are_the_programs_own(binary: Path, script: Script) -> None:
     async with proxied(binary, script.url) as (_, url):
         limited = {"Retry-After": "0", "Content-Type": "application/json", "X-Limit": "3"}
@@ -192,6 +196,7 @@ async def test_a_program_that_goes_ends_its_request(binary: Path, script: Script
             assert script.gone.wait(20)
 
 
+# N14
 async def test_a_killed_server_breaks_an_answer(binary: Path, script: Script) -> None:
     async with proxied(binary, script.url) as (srv, url):
         script.answers = [(200, EVENTS, [*CHAT[:1], b""])]
@@ -321,23 +326,34 @@ LOOPS: list[Any] = [
 ]
 
 
+# N14, N15
 @pytest.mark.parametrize(("provider", "loop"), LOOPS, ids=["anthropic", "chat", "responses"])
 async def test_a_loop_with_the_providers_library(binary: Path, provider: Any, loop: Any) -> None:
     with serving.serve(provider.check, provider.answer) as strict:
         strict.turns = Flow(provider).turns
         async with proxied(binary, strict.url) as (srv, url):
             assert await loop(url) == "Done."
-            ((session, told),) = (await recorded(srv)).items()
-            assert re.fullmatch(r"proxy-[0-9a-f]{16}", session)
-            assert told == [
+            want = [
                 "user: What is it?",
                 "assistant: c1 c2",
                 "look",
                 "look",
                 "assistant: Done.",
             ]
+            ((session, told),) = (await answered(srv)).items()
+            assert re.fullmatch(r"proxy-[0-9a-f]{16}", session)
+            assert told == want
         assert strict.refusals == []
         assert len(strict.requests) == 2
+
+
+async def answered(srv: testing.Server, agent: str = "proxy") -> dict[str, list[str]]:
+    """Return the same once each session ends with an answer, which is recorded behind its end."""
+    while True:
+        found = await recorded(srv, agent)
+        if all(told[-1].startswith("assistant: ") for told in found.values()):
+            return found
+        await asyncio.sleep(0.01)
 
 
 async def recorded(srv: testing.Server, agent: str = "proxy") -> dict[str, list[str]]:
@@ -357,8 +373,12 @@ async def recorded(srv: testing.Server, agent: str = "proxy") -> dict[str, list[
 
 def in_short(message: loombridge.Message) -> str:
     blocks: list[Any] = message.blocks or []
-    blocks = [inner for each in blocks for inner in each.get("content") or [each]]
-    texts = [message.content, *(each.get("text", "") for each in blocks)]
+    inner = [each.get("content") or [each] for each in blocks]
+    told = [part for parts in inner for part in ([parts] if isinstance(parts, str) else parts)]
+    texts = [
+        message.content,
+        *(part if isinstance(part, str) else part.get("text", "") for part in told),
+    ]
     calls = [call.id for call in message.calls()]
     return f"{message.role}: {' '.join(calls or filter(None, texts))}"
 
@@ -388,6 +408,7 @@ ANSWER = sse(
 )
 
 
+# N15
 async def test_which_session_a_conversation_is(binary: Path, script: Script) -> None:
     async with proxied(binary, script.url) as (srv, url):
         script.answers = [(200, EVENTS, ANSWER) for _ in range(10)]
@@ -413,14 +434,15 @@ async def test_which_session_a_conversation_is(binary: Path, script: Script) -> 
         assert did["loom-did"] == f"recorded 1 in {first}"
         for _, body in script.requests:
             assert b"Loom" not in body
-        found = await recorded(srv)
+        found = await answered(srv)
         a, b, yes = "user: A?", "user: B?", "assistant: Yes. "
         assert found.pop(first) == [a, yes, b, yes, "user: H?", yes]
         assert sorted(found.values()) == [[a, "assistant: No.", b, yes], [a, yes]]
-        found = await recorded(srv, "me")
+        found = await answered(srv, "me")
         assert found == {"mine": ["user: C?", yes, "user: D?", yes, "user: E?", yes]}
 
 
+# N15
 async def test_an_answer_that_breaks_is_not_recorded(binary: Path, script: Script) -> None:
     async with proxied(binary, script.url) as (srv, url):
         # It closes in the middle of a call; then it sends what no provider sends.
@@ -437,4 +459,68 @@ async def test_an_answer_that_breaks_is_not_recorded(binary: Path, script: Scrip
                     assert [each async for each in raw.iter_bytes()]
         script.answers = [(200, EVENTS, ANSWER)]
         await say(url, "A?")
-        assert list((await recorded(srv)).values()) == [["user: A?", "assistant: Yes. "]]
+        assert list((await answered(srv)).values()) == [["user: A?", "assistant: Yes. "]]
+
+
+async def post(url: str, body: bytes, **headers: str) -> Any:
+    """Send bytes with the key; return the headers of the answer."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}", **headers}
+    request = Request(url, body, headers)  # noqa: S310  it is http
+
+    def send() -> Any:
+        with urlopen(request) as answer:  # noqa: S310
+            assert answer.read() == b"".join(ANSWER)
+            return answer.headers
+
+    return await asyncio.to_thread(send)
+
+
+def asks(path: str, *said: Any) -> bytes:
+    """Return a request as odd as a program may write it."""
+    name = "input" if path.endswith("responses") else "messages"
+    roles = ("user", "assistant")
+    told = [{"role": roles[i % 2], "content": each} for i, each in enumerate(said)]
+    text = json.dumps(told, indent=1)
+    return f'{{ "n":1.0,"{name}" : {text},\r\n"model":"m", "x":"\\u00e9<" }}'.encode()
+
+
+PATHS = ("/v1/chat/completions", "/v1/messages", "/v1/responses")
+
+
+# N15
+@pytest.mark.parametrize("path", PATHS)
+async def test_memory_stands_behind_what_the_user_says(
+    binary: Path, script: Script, path: str
+) -> None:
+    async with proxied(binary, script.url) as (srv, url):
+        script.answers = [(200, EVENTS, ANSWER) for _ in range(9)]
+        me = {"Loom-Agent-Id": "me"}
+        question, thanks = "Which fruit is best?", "And where may pears grow?"
+        kind = "input_text" if path == PATHS[2] else "text"
+        block = [{"type": kind, "text": question}]
+        # Nothing is remembered: what is sent is the program's own, byte for byte.
+        for body in (asks(path, question), asks(path, question, "Apples.", block)):
+            assert "memory" not in (await post(url + path, body, **me))["Loom-Did"]
+            assert script.requests[-1][1] == body
+        async with loombridge.connect(srv.address, agent_id="me") as ctx:
+            await ctx.memory_save("The best fruit is a <pear>, and pears grow in Ghent.")
+        for said in (f"{question} 2", [{"type": kind, "text": f"{question} 3"}]):
+            did = await post(url + path, asks(path, said), **me)
+            assert did["Loom-Did"].endswith(", memory 1")
+            first = script.requests[-1][1]
+            found = json.loads(first)["input" if kind == "input_text" else "messages"]
+            told = found[0]["content"]
+            assert "<user_memory>" in (told if isinstance(told, str) else told[1]["text"])
+            # It stands there again in what follows, so that a provider's cache holds.
+            await post(url + path, asks(path, said, "Pears.", thanks), **me)
+            second = script.requests[-1][1]
+            start = first.split(b"</user_memory>")[0]
+            assert second.startswith(start)
+            assert second.count(b"<user_memory>") == 2
+            off = asks(path, said, "Pears.", thanks)
+            await post(url + path, off, **me, **{"Loom-Off": "memory, record"})
+            assert script.requests[-1][1] == off
+        for told in (await recorded(srv, "me")).values():
+            assert not any("user_memory" in each for each in told)
+        await post(url + path, asks(path, f"{question} 4"))
+        assert b"user_memory" not in script.requests[-1][1], "another agent's memory"
