@@ -312,3 +312,43 @@ func failureOfTool(answer *loombridgev1.ToolResponse) error {
 	}
 	return errors.New(answer.GetErrorMessage())
 }
+
+// Where what the user said fills the budget, the newest results stay and the oldest words
+// leave; what left is named, and comes back by its name.
+func TestOldWordsMakeRoomForRecordedSteps(t *testing.T) {
+	c := as(t, servertest.Start(t, nil), agent)
+	said := make([]string, 17)
+	for i := range said {
+		said[i] = fmt.Sprintf("wish %d: %s", i, words(95))
+		c.say(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, Content: said[i]})
+	}
+	c.say(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, Content: "compare the three"})
+	for i := range 3 {
+		c.record(&loombridgev1.RecordStepRequest{
+			ToolName: "my.search", Success: true, TurnId: "t1", CallId: fmt.Sprint("c", i),
+			OutputForm: &loombridgev1.RecordStepRequest_OutputText{OutputText: fmt.Sprintf("found %d: %s", i, words(800))},
+		})
+	}
+	for _, format := range []loombridgev1.PromptFormat{loombridgev1.PromptFormat_PROMPT_FORMAT_UNSPECIFIED, loombridgev1.PromptFormat_PROMPT_FORMAT_ANTHROPIC} {
+		prompt := MustAssemble(t, c.Server, &loombridgev1.AssembleRequest{SessionId: "s", Goal: "compare", WithoutTools: true, Model: "gpt-4o", MaxTokens: 2000, Format: format})
+		shown := shownIn(prompt) + prompt.GetPromptJson()
+		for _, want := range []string{"found 0: word word word", "found 1: word word word", "found 2: word word word", "compare the three", said[len(said)-1]} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%v: %.30q is not there:\n%s", format, want, shown)
+			}
+		}
+		var n, first, last int
+		_, named, _ := strings.Cut(shown, "Earlier messages are left out, ")
+		if _, err := fmt.Sscanf(named, "%d from message_%d to message_%d.", &n, &first, &last); err != nil || first != 1 || n != last {
+			t.Fatalf("%v: %.80q: %v", format, named, err)
+		}
+		for i := range said {
+			if in := strings.Contains(shown, said[i]); in == (i < last) {
+				t.Errorf("%v: wish %d of which %d left: shown %v", format, i, last, in)
+			}
+			if got := c.read(fmt.Sprintf("message_%03d", i+1)); got != said[i] {
+				t.Errorf("wish %d reads as %.60q", i, got)
+			}
+		}
+	}
+}

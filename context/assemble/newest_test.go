@@ -3,12 +3,17 @@ package assemble_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
+	formats "github.com/loom-bridge/loom-bridge/context/assemble/provider"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 // result is one of so many words, with a mark of its own at the beginning.
@@ -128,6 +133,115 @@ func TestNewestResultsStay(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// leastWords of each of the newest results stand in a prompt at least, beside how to read the
+// rest.
+const leastWords = 5
+
+// ownWords is a result whose words stand nowhere else.
+func ownWords(name string, words int) string {
+	var b strings.Builder
+	b.WriteString(name)
+	for k := range words {
+		fmt.Fprintf(&b, " %sw%d", name, k)
+	}
+	return b.String()
+}
+
+// The newest results stay in a prompt that has room for the least of them, whatever the user
+// said before: old words leave instead, with the way to read them. What the user said last
+// stays whole, and so it goes on over the turns of a session.
+func TestOldWordsLeaveBeforeTheNewestResults(t *testing.T) {
+	rng := rand.New(rand.NewPCG(chance.Seed(t), 36))
+	turns, folded := 0, 0
+	for format := range formats.Formats {
+		for i, shape := range []struct{ said, words, results, size, budget int }{
+			{15, 24, 3, 300, 2000},
+			{17, 24, 3, 300, 2000},
+			{25, 24, 3, 300, 2000},
+			{60, 24, 3, 300, 2000},
+			{3, 300, 1, 2000, 2000},
+			{12, 60, 8, 200, 4000},
+			{2, 900, 4, 50, 4000},
+			{40, 20, 10, 1500, 4000},
+			{200, 3, 2, 1000, 3000},
+			{30 + rng.IntN(30), 10 + rng.IntN(40), 1 + rng.IntN(6), 100 + rng.IntN(900), 2500 + rng.IntN(2500)},
+		} {
+			if testing.Short() && i%formats.Formats != format { // each shape in one format
+				continue
+			}
+			t.Run(fmt.Sprint(format, shape), func(t *testing.T) {
+				w := newWorld(t)
+				w.request.MaxTokens, w.request.Format = shape.budget, assemble.Format(format)
+				var said []string
+				for turn := range 2 {
+					for i := range shape.said {
+						said = append(said, ownWords(fmt.Sprintf("said%dx%d", turn, i), shape.words))
+						w.say(text(session.User, said[len(said)-1]))
+						if i%3 == 2 {
+							w.say(text(session.Assistant, "I see."))
+						}
+					}
+					said = append(said, fmt.Sprintf("compare them now %d", turn))
+					w.say(text(session.User, said[len(said)-1]), asks("", ids(shape.results)...))
+					for i := range shape.results {
+						w.say(answers(fmt.Sprint("c", i), ownWords(fmt.Sprintf("got%dx%d", turn, i), shape.size)))
+					}
+					p := w.prompt()
+					turns++
+					if p.Receipt.Batch != nil {
+						folded++
+					}
+					w.checkNewest(p, said, fmt.Sprintf("got%dx", turn), shape.results)
+					w.say(text(session.Assistant, fmt.Sprint("compared ", turn)))
+				}
+			})
+		}
+	}
+	if folded < turns/2 {
+		t.Errorf("in only %d of %d turns there was too much", folded, turns)
+	}
+}
+
+// checkNewest wants the last of what was said, the least of each result, and the rest of what was
+// said within what the prompt says was left out.
+func (w *world) checkNewest(p assemble.Prompt, said []string, got string, results int) {
+	w.tb.Helper()
+	prompt := neutralText(p) + string(p.OpenAIChatJSON) + string(p.Body)
+	if p.Tokens.Tokens > w.request.MaxTokens {
+		w.tb.Errorf("%d tokens of %d", p.Tokens.Tokens, w.request.MaxTokens)
+	}
+	if !strings.Contains(prompt, said[len(said)-1]) {
+		w.tb.Errorf("what was said last is not whole: %.2000s", prompt)
+	}
+	for i := range results {
+		own := map[string]bool{}
+		for _, word := range regexp.MustCompile(fmt.Sprintf(`\b%s%dw\d+\b`, got, i)).FindAllString(prompt, -1) {
+			own[word] = true
+		}
+		if len(own) < leastWords {
+			w.tb.Errorf("%d words of result %d: %.6000s", len(own), i, prompt)
+			return
+		}
+	}
+	var first, last uint64
+	if _, named, ok := strings.Cut(prompt, "Earlier messages are left out, "); ok {
+		var n int
+		if _, err := fmt.Sscanf(named, "%d from message_%d to message_%d.", &n, &first, &last); err != nil {
+			w.tb.Error(err)
+		}
+	}
+	for e, err := range w.log.Range(w.tb.Context(), scope, "", 1, math.MaxUint64) {
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		m := e.Message
+		if m != nil && m.Role == session.User && !strings.Contains(prompt, m.Content) && (e.Position < first || e.Position > last) {
+			w.tb.Errorf("nothing leads to message %d; left out is said to be %d to %d", e.Position, first, last)
+			return
 		}
 	}
 }

@@ -40,10 +40,7 @@ const (
 
 // Press is the state after a level. Goal is what the agent works towards.
 func (s State) Press(level Level, units []Unit, goal string) State {
-	p := presser{units: units, goal: goal}
-	for i := range units {
-		p.positions = append(p.positions, units[i].Position)
-	}
+	p := pressing(units, goal)
 	switch level {
 	case Snip:
 		s.Snipped = s.Snipped.with(p.positions, p.touchable(&s))
@@ -61,6 +58,13 @@ func (s State) Press(level Level, units []Unit, goal string) State {
 	}
 	s.Level = level
 	return s
+}
+
+// Bare is the state in which all is left out that may be, however few units stay.
+func (s State) Bare(units []Unit) State {
+	p := pressing(units, "")
+	s.Gone = s.Gone.with(p.positions, p.touchable(&s))
+	return p.unmarked(s)
 }
 
 // renew is Auto in a fresh window: what one text stood for is left out, because the
@@ -87,6 +91,14 @@ type presser struct {
 	units     []Unit
 	positions []uint64
 	goal      string
+}
+
+func pressing(units []Unit, goal string) *presser {
+	p := &presser{units: units, goal: goal}
+	for i := range units {
+		p.positions = append(p.positions, units[i].Position)
+	}
+	return p
 }
 
 // touchable are the units that stand in the prompt and that a level may touch.

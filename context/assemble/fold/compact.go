@@ -28,10 +28,10 @@ func (c *Folding) Compact(ctx context.Context, budget int, summary string) (Comp
 	if err != nil {
 		return Compacted{}, err
 	}
-	f := fitting{c}
+	f := fitting{Folding: c}
 	h := f.given(ctx, s, budget)
 	h.Now, h.Summary = true, summary
-	v, _, err := f.fitted(s, h)
+	v, _, _, err := f.fitted(s, h)
 	if c.Err != nil {
 		err = c.Err
 	}
@@ -51,7 +51,7 @@ func (c *Folding) Conclude(ctx context.Context, own history.Subtask) (Compacted,
 	if err != nil {
 		return Compacted{}, err
 	}
-	v, err := c.ledger.Conclude(fitting{c}.given(ctx, s, 0), own)
+	v, err := c.ledger.Conclude(fitting{Folding: c}.given(ctx, s, 0), own)
 	if err == nil {
 		err = c.Err
 	}

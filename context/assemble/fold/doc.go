@@ -10,7 +10,7 @@
 //
 // The ledger folds old turns where that pays; a preset has fixed rules, for text or for
 // messages; levels of pressure leave out what does not fit even then. A result that the model
-// has not seen is never folded where a part of it fits.
+// has not seen is never folded where a part of it fits, be it in place of what was said before.
 //
 // Nothing is written here but the folds that make room to read on. The same source and the
 // same ask give the same draft.

@@ -17,9 +17,9 @@ func (c *Folding) History(ctx context.Context, s *Material, ask Ask, budget int)
 	c.ask, d = ask, &Draft{}
 	switch {
 	case c.Ledger():
-		d.Items, err = levels{fitting{c}}.history(ctx, s, d, budget)
+		d.Items, err = levels{fitting{Folding: c}}.history(ctx, s, d, budget)
 	case c.Policy != session.PolicyPreset:
-		d.Items, err = levels{fitting{c}}.behind(ctx, s, d, window.State{}, budget)
+		d.Items, err = levels{fitting{Folding: c}}.behind(ctx, s, d, window.State{}, budget)
 	case c.Preset.Style.Messages() || c.Preset.Style == history.StyleLevels:
 		if s.faded == nil {
 			err = fade(ctx, c, s)

@@ -199,6 +199,8 @@ type Draft struct {
 	Renewal *session.Renewal
 	// Saved is what it has less than with nothing folded.
 	Saved int
+	// share is what it shows at most of each of the newest results, in tokens.
+	share int
 }
 
 // Store stores the new folds before a prompt shows them. requestID is a renewal's.

@@ -1,8 +1,9 @@
 package fold
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/window"
 )
 
 // The newest results are what the model asked for last and has not seen: a prompt that has
@@ -20,6 +22,9 @@ const (
 	// leastShown is the share with which the room is measured: about what the mark takes
 	// that says where the whole result can be read.
 	leastShown = 32
+	// leastKept is the smallest share of a result, mark included, for which nothing else has to
+	// leave: before it becomes smaller, what the user said long ago makes room.
+	leastKept = 64
 	// shareTries is how often a share is made smaller where sizes did not add up.
 	shareTries = 4
 	// shareBits is how precise a share is: one that hardly changes shows the same bytes.
@@ -27,34 +32,72 @@ const (
 )
 
 // fitting makes what a ledger shows of a history fit.
-type fitting struct{ *Folding }
+type fitting struct {
+	*Folding
+	// least is what each of the newest results must show of itself; 0 lets them be folded.
+	least int
+}
 
 // fitted is what a ledger makes of a history, and the Source that it is shown from. Where
 // the newest results would be folded, or do not fit, they are shortened together. Where
-// that does not help, steps are folded whose message may still come.
-func (c fitting) fitted(s *Material, h history.History) (history.View, *Material, error) {
-	v, err := c.ledger.Compact(h)
+// that does not help and they may be folded, steps are folded, too, whose message may still
+// come. share is what each of the newest results takes at most: 0 if they are folded.
+func (c fitting) fitted(s *Material, h history.History) (v history.View, own *Material, share int, err error) {
+	v, err = c.ledger.Compact(h)
 	if c.Err != nil {
-		return v, s, err
+		return v, s, 0, err
 	}
 	from := s.newest()
-	if from < len(s.Groups) && (errors.As(err, new(*history.OverflowError)) || slices.ContainsFunc(v.Made, func(f history.Fold) bool {
-		return f.Spans[len(f.Spans)-1].Last >= s.Groups[from].First()
-	})) {
-		if short, own, ok := c.shortened(s, h, from); ok {
-			return short, own, c.Err
+	if from == len(s.Groups) {
+		share = math.MaxInt
+	} else if share = c.shareIn(s, &v, from); err != nil || share == 0 {
+		short, shown, most, failed := c.shortened(s, h, from)
+		if failed == nil && most > 0 {
+			return short, shown, most, c.Err
+		}
+		if c.least > 0 {
+			return v, s, 0, cmp.Or(failed, err, error(&history.OverflowError{Tokens: h.Budget + 1, Budget: h.Budget}))
 		}
 	}
 	if err == nil || s.Firm || c.Err != nil || !s.release() {
-		return v, s, err
+		return v, s, share, err
 	}
 	v, err = c.ledger.Compact(h)
-	return v, s, err
+	return v, s, c.shareIn(s, &v, from), err
+}
+
+// shareIn is what the groups from one on show of each result in a view that shortened none of
+// them: all, or nothing where some are folded.
+func (c fitting) shareIn(s *Material, v *history.View, from int) int {
+	if from < len(s.Groups) && slices.ContainsFunc(v.Made, func(f history.Fold) bool { return f.Spans[len(f.Spans)-1].Last >= s.Groups[from].First() }) {
+		return 0
+	}
+	return math.MaxInt
 }
 
 // newest is the index of the first group with results that the model has not seen; that of
-// no group where there are none.
+// no group where there are none. Which they are is settled once: letting go of steps that are
+// waited for changes nothing about what was seen.
 func (s *Material) newest() int {
+	if !s.settled {
+		if at := s.firstNewest(); at < len(s.Groups) {
+			s.unseen = s.Groups[at].First()
+		}
+		s.settled = true
+	}
+	at := len(s.Groups)
+	for i, g := range slices.Backward(s.Groups) {
+		if s.unseen == 0 || g.First() < s.unseen {
+			break
+		}
+		if gives(g) {
+			at = i
+		}
+	}
+	return at
+}
+
+func (s *Material) firstNewest() int {
 	at := len(s.Groups)
 	for i, g := range slices.Backward(s.Groups) {
 		switch {
@@ -66,6 +109,14 @@ func (s *Material) newest() int {
 		at = i
 	}
 	return at
+}
+
+// keepNewest keeps the units of the newest results in the window.
+func (s *Material) keepNewest(units []window.Unit) {
+	for i := range units {
+		u := &units[i]
+		u.Kept = u.Kept || s.newest() < len(s.Groups) && u.Position >= s.Groups[s.newest()].First()
+	}
 }
 
 // gives reports whether a group has results.
@@ -80,30 +131,32 @@ func hasResults(m *session.Message) bool {
 }
 
 // shortened is a history in which the groups from one on show a fair part of each of their
-// results, as much as there is room for. It is not ok where not even the least fits.
-func (c fitting) shortened(s *Material, h history.History, from int) (v history.View, own *Material, ok bool) {
+// results, as much as there is room for. The share is 0 where there is nothing to shorten, and
+// it is an error where not even the least fits.
+func (c fitting) shortened(s *Material, h history.History, from int) (v history.View, own *Material, share int, err error) {
 	h.Now = true // what the model has seen makes room first
+	least := max(c.least, leastShown)
 	var sizes []int
-	v, own, err := c.shared(s, h, from, leastShown, &sizes)
+	v, own, err = c.shared(s, h, from, least, &sizes)
 	if err != nil || len(sizes) == 0 {
-		return v, own, false
+		return v, own, 0, err
 	}
 	room := h.Budget - v.Tokens
 	for _, size := range sizes {
-		room += min(size, leastShown)
+		room += min(size, least)
 	}
-	share := fairShare(sizes, room)
+	share = fairShare(sizes, room)
 	for range shareTries {
-		if share <= leastShown {
+		if share <= least {
 			break
 		}
 		more, shown, err := c.shared(s, h, from, share, nil)
 		if err == nil {
-			return more, shown, true
+			return more, shown, share, nil
 		}
 		share -= share/8 + 1
 	}
-	return v, own, true
+	return v, own, least, nil
 }
 
 // fairShare is the most that each of some sizes may take, in at most room together.

@@ -18,7 +18,8 @@ import (
 
 // The levels behind the ledger: where everything is folded that may be and the prompt still
 // does not fit, folds and steps are left out and results cut, once a turn, and then the
-// window begins anew. What the user said, and pins, stay whole.
+// window begins anew. Pins, and what the user said last, stay whole; older words leave where
+// nothing else makes room for the least of the newest results.
 
 // levels are the levels of pressure behind the ledger.
 type levels struct{ fitting }
@@ -26,17 +27,46 @@ type levels struct{ fitting }
 // maxWeighedChars of a unit are compared with the goal.
 const maxWeighedChars = 4000
 
-// history returns the messages of a ledger's history in at most budget tokens.
+// history returns the messages of a ledger's history in at most budget tokens. Where the
+// newest results lose more than the least that is kept of them, what the user said before
+// leaves instead, if that helps.
 func (c levels) history(ctx context.Context, s *Material, d *Draft, budget int) ([]pairing.Item, error) {
+	items, err := c.pressed(ctx, s, d, budget)
+	over := errors.As(err, new(*history.OverflowError))
+	if err != nil && (!over || !c.ask.Window.TalkLeaves) {
+		return items, err
+	}
+	misses := c.Misses
+	for _, c.least = range []int{leastKept, leastShown} {
+		if err == nil && d.share >= c.least {
+			break
+		}
+		kept := &Draft{}
+		if shown, failed := c.pressed(ctx, s, kept, budget); failed == nil {
+			*d = *kept
+			return shown, nil
+		} else if !errors.As(failed, new(*history.OverflowError)) {
+			return nil, failed
+		}
+		c.Misses = misses
+	}
+	return items, err
+}
+
+// pressed is the history with as much pressure as it takes.
+func (c levels) pressed(ctx context.Context, s *Material, d *Draft, budget int) ([]pairing.Item, error) {
 	forced := (c.ask.Window.Forced || c.ask.Window.Evicting) && !s.pressedIn(c.ask.Turn)
 	items, err := c.behind(ctx, s, d, s.window, budget)
 	over := errors.As(err, new(*history.OverflowError))
 	had := s.pressedIn(c.ask.Turn)
-	if !forced && (!over || had && s.window.Level == window.Renewal) {
+	if !forced && (!over || had && s.window.Level == window.Renewal && c.least == 0) {
 		return items, err
 	}
 	p := &pressed{faded: &faded{shapes: shapes{presetReading: presetReading{calls: c.stage.calls, c: c.Folding}}, groups: s.Groups}, budget: budget, beside: max(c.ask.MaxTokens-budget, 0)}
 	units := s.units()
+	if c.least > 0 {
+		s.keepNewest(units)
+	}
 	size := p.budget + 1
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
 		size = overflow.Tokens
@@ -55,7 +85,8 @@ func (c levels) history(ctx context.Context, s *Material, d *Draft, budget int) 
 	}
 	state := s.window.Press(window.Renewal, units, snapshot.Goal)
 	for shorter := false; ; shorter = true {
-		state.Turn, state.Level, state.Sprint, state.Handoff, state.Memory = c.ask.Turn, window.Renewal, snapshot.Sprint, snapshot.Handoff(), c.ask.Window.Memory
+		state.Turn, state.Level, state.Sprint, state.Memory = c.ask.Turn, window.Renewal, snapshot.Sprint, c.ask.Window.Memory
+		state.Handoff = snapshot.Handoff() + leftOut(units, &state, c.reader)
 		if items, err = c.behind(ctx, s, d, state, budget-1); !errors.As(err, new(*history.OverflowError)) {
 			break
 		}
@@ -65,11 +96,16 @@ func (c levels) history(ctx context.Context, s *Material, d *Draft, budget int) 
 			break
 		}
 	}
-	if err != nil && c.ask.Window.TalkLeaves {
-		units = s.withoutTalk(units)
+	if err != nil && (c.ask.Window.TalkLeaves || c.least > 0) {
+		leaving := s.withoutTalk(units)
+		if c.least > 0 {
+			s.keepNewest(leaving)
+		}
 		for errors.As(err, new(*history.OverflowError)) {
 			before := state.Gone
-			state = state.Press(window.Reactive, units, snapshot.Goal)
+			if state = state.Press(window.Reactive, leaving, snapshot.Goal); slices.Equal(state.Gone, before) {
+				state = state.Bare(leaving)
+			}
 			if state.Level = window.Renewal; slices.Equal(state.Gone, before) {
 				break
 			}
@@ -128,6 +164,7 @@ func (s *Material) refsAt(position uint64) []string {
 
 // behind is a ledger's history as a state of levels shows it.
 func (c levels) behind(ctx context.Context, s *Material, d *Draft, state window.State, budget int) ([]pairing.Item, error) {
+	newest := s.newest()
 	shown, err := c.shownBy(s, &state)
 	if err != nil {
 		return nil, err
@@ -136,7 +173,7 @@ func (c levels) behind(ctx context.Context, s *Material, d *Draft, state window.
 	if err != nil {
 		return nil, err
 	}
-	v, shown, err := c.fitted(shown, c.given(ctx, shown, max(budget-sizeOf(items), 1)))
+	v, shown, share, err := c.fitted(shown, c.given(ctx, shown, max(budget-sizeOf(items), 1)))
 	if overflow, ok := errors.AsType[*history.OverflowError](err); ok {
 		own := *overflow // what the handoff takes is as much in the way
 		own.Tokens, own.Fixed = own.Tokens+sizeOf(items), own.Fixed+sizeOf(items)
@@ -145,7 +182,11 @@ func (c levels) behind(ctx context.Context, s *Material, d *Draft, state window.
 	if err != nil {
 		return nil, fmt.Errorf("assemble: %w", err)
 	}
+	if slices.ContainsFunc(s.Groups[newest:], func(g *pairing.Group) bool { return state.Gone.Has(g.First()) }) {
+		share = 0
+	}
 	d.take(v)
+	d.share = share
 	return append(items, shown.items(v)...), nil
 }
 

@@ -39,11 +39,14 @@ func (s *Material) withoutTalk(units []window.Unit) []window.Unit {
 	return out
 }
 
-// leftOut says what left the window, and how to read it. reader is what the prompt calls fs:read_file.
+// leftOut says what left the window, and how to read it, where some of it was said by somebody:
+// by the folds and the handoff nothing else leads to that. reader is what the prompt calls
+// fs:read_file.
 func leftOut(units []window.Unit, state *window.State, reader string) string {
-	n, first, last := 0, uint64(0), uint64(0)
+	n, first, last, said := 0, uint64(0), uint64(0), false
 	for i := range units {
 		if u := &units[i]; state.Gone.Has(u.Position) {
+			said = said || u.Kept
 			n += u.Messages
 			last = u.Position
 			if first == 0 {
@@ -51,7 +54,7 @@ func leftOut(units []window.Unit, state *window.State, reader string) string {
 			}
 		}
 	}
-	if n == 0 {
+	if !said {
 		return ""
 	}
 	return fmt.Sprintf("\nEarlier messages are left out, %d from %s to %s. Each can be read by its name: %s %s", n, session.MessageID(first), session.MessageID(last), reader, session.MessageID(last))

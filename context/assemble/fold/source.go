@@ -24,6 +24,9 @@ type Material struct {
 	folds   []history.Fold
 	Groups  []*pairing.Group
 	entries []history.Entry
+	// unseen is the position of the first of the newest results, once it was settled; 0 is none.
+	unseen  uint64
+	settled bool
 	// window is what levels of pressure did behind the ledger.
 	window window.State
 	// presented is what a preset sees of them, once it was asked for.
@@ -131,7 +134,7 @@ func weigh(tally *render.Tally, ledger *history.Ledger, g *pairing.Group, entrie
 // foldRead folds what was read so far, but for the newest turns; false where nothing can be
 // folded. A dry run stores none of it.
 func (c *Folding) foldRead(ctx context.Context, s *Material) (folded bool, err error) {
-	h := fitting{c}.given(ctx, s, 0)
+	h := fitting{Folding: c}.given(ctx, s, 0)
 	h.Now = true
 	v, err := c.ledger.Compact(h)
 	if c.Err != nil {
