@@ -30,9 +30,12 @@ const (
 	ctime  = word + ` ` + word + ` {1,2}\d{1,2} \d{2}:\d{2}:\d{2}(?: \p{L}{3,4})? \d{4}`
 	moment = `(?:(` + ctime + `|` + date + joint + hour + `|` + hour + `,? (?:on )?` + date + `)|` + date + `|` + hour + `)`
 
-	// present are words that say that a time is now.
-	present = `(?:(?:the )?(?:current|present|local|today'?s|todays|system|server|utc)(?: (?:local|utc|system|unix))? (?:date ?(?:and|&|/) ?time|date ?time|datetime|date|time|timestamp|day)(?: is)?(?: now)?` +
-		`|(?:current|now)_(?:date_?time|date|time|timestamp)|(?:(?:the )?time )?now(?: is)?|right now(?: it is)?|it is (?:now|currently)|today(?: is|'s)?|date ?(?:and|&|/) ?time|as of now|the (?:date|time) is(?: now)?` +
+	// whose and what are parts of present, which are words that say that a time is now.
+	whose   = `(?:the |your |our |my )(?:user['’]s )?`
+	what    = `(?:date ?(?:and|&|/) ?time|date ?time|datetime|date|time|timestamp|day)`
+	present = `(?:(?:` + whose + `)?(?:current|present|local|today['’]?s|system|server|utc)(?: (?:local|utc|system|unix))? ` + what + `(?: (?:today|now))?(?: is)?(?: now)?` +
+		`|(?:current|now)_(?:date_?time|date|time|timestamp)|(?:(?:the )?time )?now(?: is)?|right now(?: it is)?|it(?: is|['’]s) (?:now|currently)|today(?: is|['’]s)?|date ?(?:and|&|/) ?time|as of now` +
+		`|the (?:user['’]s )?(?:date|time)(?: (?:today|now))? is(?: now)?` +
 		`|heute(?: ist)?(?: der)?|jetzt(?: ist es)?|aktuelle[sr]? (?:datum(?: und uhrzeit)?|uhrzeit|zeit|zeitpunkt)|datum und uhrzeit|es ist jetzt` +
 		`|nous sommes le|aujourd['’]hui(?:,? (?:c['’]est |nous sommes )?le)?|(?:la )?date(?: et (?:l['’])?heure)? actuelles?|(?:l['’])?heure actuelle` +
 		`|hoy es|ahora|(?:la )?fecha(?: y hora)? actual(?: es)?|(?:la )?hora actual(?: es)?|fecha y hora` +
@@ -40,10 +43,11 @@ const (
 		`|(?:当前|现在|目前)(?:的)?(?:日期和时间|日期时间|时间|日期)?(?:是|为)?|今天(?:的日期)?(?:是)?|現在(?:の)?(?:日時|時刻|時間|日付)?は?|今日(?:の日付)?は|현재 ?(?:날짜와 시간|시간|시각|날짜|일시)(?:은|는)?|오늘은|сейчас|сегодня|текущ(?:ее время|ая дата)(?: и время)?)`
 	// dating are words that may date anything; only a whole line of them with a time of
 	// the day is taken.
-	dating = `(?:time ?stamp|date|time|local time|generated at|datum|fecha|data|zeit|uhrzeit|日期|时间|日時)`
-	tags   = `(?:current[_-]?)?(?:date[_-]?time|datetime|date|time|timestamp|now|today)`
+	dating = `(?:time ?stamp|date|time|local time|datum|fecha|data|zeit|uhrzeit|日期|时间|日時)`
+	tags   = `(?:(?:current|present|local|system|server|utc)[_-]?)?(?:date[_-]?time|datetime|date|time|timestamp|now|today)`
 	mark   = `[*_` + "`" + `]{0,3}`
-	colon  = mark + ` ?(?:[:：=]|->)?` + mark + ` ?`
+	// colon is what stands between the words and the time, behind a zone in brackets.
+	colon = `(?: ?[(\[]` + zone + `[)\]])?` + mark + ` ?(?:[:：=]|->)?` + mark + ` ?`
 )
 
 // The expressions are for text in lower case: that is much faster than leaving them to
@@ -52,7 +56,10 @@ var (
 	clockTag   = regexp.MustCompile(`<` + tags + `>\s*([^<>]{4,80}?)\s*</` + tags + `>[ \t]*\n?`)
 	clockWords = regexp.MustCompile(`^` + mark + `(` + present + colon + `)`)
 	clockTime  = regexp.MustCompile(`^` + moment)
-	clockLine  = regexp.MustCompile(`^[ \t]*(?:[-*#>]+ )?` + mark + `(?:` + dating + mark + ` ?[:：=]` + mark + ` ?)?[\[(]?`)
+	clockLine  = regexp.MustCompile(`^[ \t]*(?:[-*#>]+ )?` + mark + `(?:(?:` + dating + mark + ` ?[:：=]|generated (?:at|on) ?[:：=]?)` + mark + ` ?)?[\[(]?`)
+	clockAlone = regexp.MustCompile(`^` + mark + `(?:` + dating + mark + ` ?[:：=]` + mark + ` ?)?[\[(]?`)
+	clockAnd   = regexp.MustCompile(`^,? (?:and|und|et|y|e) `)
+	clockHead  = regexp.MustCompile(`^[ \t]*(?:[-*#>]+ )?` + mark + present + colon + `$`)
 	lineEnd    = regexp.MustCompile(`^[\])]?` + mark + `[.。]?[ \t]*$`)
 	inRegion   = regexp.MustCompile(region)
 )
@@ -80,19 +87,40 @@ func wordSet(s string) map[string]bool {
 }
 
 // timeAt is where a time ends that a text in lower case begins with, and whether it has a
-// date and a time of the day; 0 where it begins with none.
+// date and a time of the day; 0 where it begins with none. A word behind it that no time has
+// is not a part of it.
 func timeAt(lower string) (end int, timed bool) {
-	m := clockTime.FindStringSubmatchIndex(lower[:min(len(lower), maxClock)])
-	if m == nil {
-		return 0, false
-	}
-	text := inRegion.ReplaceAllString(lower[:m[1]], "")
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if !timeWords[w] {
+	for lower = lower[:min(len(lower), maxClock)]; ; {
+		m := clockTime.FindStringSubmatchIndex(lower)
+		if m == nil {
 			return 0, false
 		}
+		text := inRegion.ReplaceAllStringFunc(lower[:m[1]], func(s string) string { return strings.Repeat(" ", len(s)) })
+		other := otherWord(text)
+		if other < 0 {
+			return m[1], m[2] >= 0
+		}
+		lower = lower[:other]
 	}
-	return m[1], m[2] >= 0
+}
+
+// otherWord is where the first word of a text begins that no time has, or -1.
+func otherWord(text string) int {
+	for at := 0; at < len(text); {
+		begin := strings.IndexFunc(text[at:], unicode.IsLetter)
+		if begin < 0 {
+			break
+		}
+		begin += at
+		at = len(text)
+		if end := strings.IndexFunc(text[begin:], func(r rune) bool { return !unicode.IsLetter(r) }); end >= 0 {
+			at = begin + end
+		}
+		if !timeWords[text[begin:at]] {
+			return begin
+		}
+	}
+	return -1
 }
 
 // maxClock is how long a line is at most that is nothing but a time, in bytes.
@@ -101,7 +129,7 @@ const maxClock = 96
 // openers are the first words of what says that a time is now, and datings of what dates
 // anything. What is written without blanks is known by its beginning.
 var (
-	openers = wordSet(`the current present local today todays system server utc now time right it date as heute jetzt aktuelle aktueller
+	openers = wordSet(`the current present local today todays system server utc now time right it date as your our my heute jetzt aktuelle aktueller
 		aktuelles datum es nous aujourd la l heure hoy ahora fecha hora oggi adesso data ora hoje agora a сейчас сегодня текущее текущая`)
 	datings = wordSet(`timestamp time date local generated datum fecha data zeit uhrzeit 日期 时间 日時`)
 	starts  = strings.Fields(`当前 现在 目前 今天 現在 今日 현재 오늘은`)
@@ -126,10 +154,15 @@ func takeClocks(s string, found func(clock string)) string {
 	}
 	var out strings.Builder
 	first := true // nothing but blank lines stood before
+	last := ""    // the line before that is not blank
 	for line := range strings.Lines(s) {
 		text := strings.TrimRight(line, "\r\n")
+		before := last
+		if strings.TrimSpace(text) != "" {
+			last = text
+		}
 		if mayHoldClock(text) {
-			left := takeOfLine(text, first, found)
+			left := takeOfLine(text, first || introduces(before), found)
 			if left == "" {
 				continue
 			}
@@ -139,6 +172,15 @@ func takeClocks(s string, found func(clock string)) string {
 		out.WriteString(line)
 	}
 	return out.String()
+}
+
+// introduces reports whether a line, such as a heading, says that what follows is the time now.
+func introduces(line string) bool {
+	if line = strings.ToLower(strings.TrimSpace(line)); len(line) > maxClock || mayHoldClock(line) {
+		return false
+	}
+	bare := strings.TrimLeft(line, "-*#>_` ")
+	return (opensWith(bare, openers) || slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(bare, s) })) && clockHead.MatchString(line)
 }
 
 // takeTags takes out what stands in a tag that is named after the present.
@@ -181,38 +223,59 @@ func takeSaid(line, lower string, found func(clock string)) string {
 		if at < from || !sentenceBegins(line[from:at]) {
 			continue
 		}
-		bare := strings.TrimLeft(lower[at:], "*_`")
-		if !opensWith(bare, openers) && !slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(bare, s) }) {
+		c, ok := saidAt(line, lower, at)
+		if !ok {
 			continue
 		}
-		m := clockWords.FindStringSubmatchIndex(lower[at:])
-		if m == nil {
-			continue
-		}
-		begin := at + m[3]
-		size, _ := timeAt(lower[begin:])
-		stop := begin + size
-		stop += len(line[stop:]) - len(strings.TrimLeft(line[stop:], "*`"))
-		end, ok := sentenceEnd(line, stop)
-		if size == 0 || !ok {
-			continue
-		}
-		found(strings.NewReplacer("*", "", "`", "").Replace(line[at+m[2] : begin+size]))
+		found(strings.NewReplacer("*", "", "`", "").Replace(line[c.begin:c.till]))
 		before := line[from:at]
-		if open := strings.TrimRight(before, "(["); open != before && stop < len(line) && strings.ContainsRune(")]", rune(line[stop])) {
+		if open := strings.TrimRight(before, "(["); open != before && c.stop < len(line) && strings.ContainsRune(")]", rune(line[c.stop])) {
 			before = open
 		}
-		if end == len(line) && strings.Trim(before, " \t-*#>([") == "" && from == 0 {
+		if c.end == len(line) && strings.Trim(before, " \t-*#>([") == "" && from == 0 {
 			return ""
 		}
 		out.WriteString(before)
-		from = end
+		from = c.end
 	}
 	if from == 0 {
 		return line
 	}
 	out.WriteString(line[from:])
 	return strings.TrimRight(out.String(), " \t")
+}
+
+// clock is where a clock stands in a line: its words with its time, the end of their marks,
+// and the end of the sentence.
+type clock struct{ begin, till, stop, end int }
+
+// saidAt is the clock that a sentence at a place of a line is: words for the present with a
+// time, or behind another sentence a time alone that has a date and a time of the day.
+func saidAt(line, lower string, at int) (c clock, ok bool) {
+	bare := strings.TrimLeft(lower[at:], "*_`")
+	present := opensWith(bare, openers) || slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(bare, s) })
+	if m := clockWords.FindStringSubmatchIndex(lower[at:]); present && m != nil {
+		if size, _ := timeAt(lower[at+m[3]:]); size > 0 {
+			c, ok = closed(line, lower, at+m[2], at+m[3]+size)
+		}
+	}
+	before := strings.TrimRight(line[:at], " \t")
+	if ok || !strings.HasSuffix(before, ".") && !strings.HasSuffix(before, "。") || bare == "" || !isDigit(bare[0]) && !opensWith(bare, timeWords) && !opensWith(bare, datings) {
+		return c, ok
+	}
+	begin := at + len(clockAlone.FindString(lower[at:]))
+	if size, timed := timeAt(lower[begin:]); timed {
+		return closed(line, lower, at, begin+size)
+	}
+	return c, false
+}
+
+// closed is a clock from begin to till, if its sentence ends there.
+func closed(line, lower string, begin, till int) (c clock, ok bool) {
+	c = clock{begin: begin, till: till}
+	c.stop = len(line) - len(strings.TrimLeft(line[till:], "*`"))
+	c.end, ok = sentenceEnd(line, lower, c.stop)
+	return c, ok
 }
 
 // sentenceBegins reports whether a sentence may begin behind a text.
@@ -234,9 +297,13 @@ func sentenceBegins(before string) bool {
 }
 
 // sentenceEnd is where a sentence ends that has ended, but for its mark and blanks, at a
-// place; not ok where it goes on.
-func sentenceEnd(line string, at int) (end int, ok bool) {
+// place; not ok where it goes on with anything but another clock.
+func sentenceEnd(line, lower string, at int) (end int, ok bool) {
 	rest := line[at:]
+	if and := at + len(clockAnd.FindString(lower[at:])); and > at && clockWords.MatchString(lower[and:]) {
+		_, ok = saidAt(line, lower, and)
+		return and, ok
+	}
 	r, size := utf8.DecodeRuneInString(rest)
 	switch {
 	case rest == "":
@@ -248,6 +315,9 @@ func sentenceEnd(line string, at int) (end int, ok bool) {
 	case strings.ContainsRune("。！；，", r):
 	default:
 		trimmed := strings.TrimLeft(rest, " \t")
+		if next, _ := utf8.DecodeRuneInString(trimmed); line[at-1] == '.' && len(trimmed) < len(rest) && unicode.IsUpper(next) {
+			return len(line) - len(trimmed), true // the point of "p.m." is that of the sentence
+		}
 		return len(line), trimmed == ""
 	}
 	rest = strings.TrimLeft(rest[size:], " \t")

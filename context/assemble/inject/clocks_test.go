@@ -1,6 +1,7 @@
 package inject_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -75,6 +76,64 @@ func TestClocksLeaveCachedTexts(t *testing.T) {
 		stable.Text = text
 		if a := arrange(stable); a.Text(inject.System) != text || a.Text(inject.Runtime) != "" {
 			t.Errorf("%q: left %q, at the end %q", text, a.Text(inject.System), a.Text(inject.Runtime))
+		}
+	}
+}
+
+// amid are places in the middle of a text; %s stands for a sentence.
+var amid = []string{"You are careful.\n%s\nBe brief.", "You are careful. %s. Be brief.", "# Role\n\nYou are careful.\n\n- %s.\n\n# Rules\nBe brief."}
+
+// What time it is leaves the middle of a text as it leaves its beginning, in whatever order and
+// with whatever zone people say it.
+//
+// M02
+func TestClocksLeaveTheMiddle(t *testing.T) {
+	for _, said := range []string{
+		"Now: 2026-11-29T00:01:02Z", "Current time: 2:05 PM (UTC)", "Today is Sunday, November 29, 2026", "The current date is 29 November 2026", "Today's date: 29/11/2026",
+		"**Current date:** 2026-11-29", "It is now 14:05 on 29/11/2026", "Heute ist Sonntag, der 29. November 2026", "Nous sommes le dimanche 29 novembre 2026",
+		"2026-11-29T00:01:02+01:00", "Sun, 29 Nov 2026 00:01:02 +0100", "Sun Nov 29 00:01:02 UTC 2026", "11/29/2026, 12:01:02 AM", "29.11.2026 00:01", "Date: Sun, 29 Nov 2026 00:01:02 GMT",
+		"The current date and time is Sunday, November 29, 2026 at 2:05 PM", "The current time is 2:05 p.m", "The time now is 14:05", "The date today is 2026-11-29", "The user's local time is 14:05",
+		"Your local time is 14:05 CET", "Today’s date: November 29, 2026", "Today's date (UTC): 2026-11-29", "Current time (Europe/Berlin): 14:05", "Current Time [UTC]: 2026-11-29 14:05",
+		"The current time is 14:05 and the date is 2026-11-29", "Es ist jetzt 14:05 Uhr und heute ist Sonntag, der 29. November 2026", "It's currently 14:05",
+	} {
+		for _, place := range amid {
+			stable := at("stable", inject.System, inject.Stable, 50)
+			stable.Text = fmt.Sprintf(place, said)
+			a := arrange(stable)
+			if left, clock := a.Text(inject.System), a.Text(inject.Runtime); strings.ContainsAny(left, "0123456789") || !strings.HasPrefix(clock, "Timestamps: ") ||
+				!strings.HasPrefix(left, strings.Split(place, "You")[0]+"You are careful.") || !strings.HasSuffix(left, "Be brief.") {
+				t.Errorf("%q: left %q, at the end %q", stable.Text, left, clock)
+			}
+		}
+	}
+	for text, left := range map[string]string{
+		"Be brief.\n## Current time\n14:05:02\n\nBe kind.":                            "Be brief.\n## Current time\n\nBe kind.",
+		"Be brief.\n<system_time>2026-11-29 14:05</system_time>\nBe kind.":            "Be brief.\nBe kind.",
+		"Be brief.\n<env>\n  Today's date: 2026-11-29\n  OS: linux\n</env>\nBe kind.": "Be brief.\n<env>\n  OS: linux\n</env>\nBe kind.",
+		"Be brief.\nGenerated at 2026-11-29 14:05:02\nBe kind.":                       "Be brief.\nBe kind.",
+	} {
+		stable := at("stable", inject.System, inject.Stable, 50)
+		stable.Text = text
+		if a := arrange(stable); a.Text(inject.System) != left || a.Text(inject.Runtime) == "" {
+			t.Errorf("%q: left %q, want %q; at the end %q", text, a.Text(inject.System), left, a.Text(inject.Runtime))
+		}
+	}
+}
+
+// A sentence that only mentions a time stays, wherever it stands.
+func TestMentionedTimesStay(t *testing.T) {
+	for _, said := range []string{
+		"The firm was founded on 3 May 1999", "The firm was founded on 3 May 1999 at 14:00", "The war ended 2021-03-04", "The train leaves at 2026-11-29 14:05", "Your date is 2021-03-04",
+		"The current time is 2:05 p.m. in Rome", "The current law is of 2021-03-04", "At 14:05 and 15:05 the bell rings", "Open from 9:30 and until 17:30", "Present: 2021-03-04 and all others",
+		"The release of 2021-03-04 10:00 is final", "2021-03-04 10:00 was when it began", "The time is 14:05 and the bell rings", "As of 2021-03-04 10:00, nothing changed", "Monday 3 May 1999 at 10:00 and later",
+		"The next meeting is on November 29, 2026 at 2:05 PM", "Today the firm has 2026 people", "The answer is 2021-03-04", "Which is it? 2021-03-04 10:00",
+	} {
+		for _, place := range amid {
+			stable := at("stable", inject.System, inject.Stable, 50)
+			stable.Text = fmt.Sprintf(place, said)
+			if a := arrange(stable); a.Text(inject.System) != stable.Text || a.Text(inject.Runtime) != "" {
+				t.Errorf("%q: left %q, at the end %q", stable.Text, a.Text(inject.System), a.Text(inject.Runtime))
+			}
 		}
 	}
 }
