@@ -25,9 +25,6 @@ const (
 	// versions, and records that superseded long ones, cost more than others, and
 	// a commit that is too large would fail each time.
 	sweepBytes = 2 << 20
-	// sweepTime ends such a commit early in a store that reads slowly: what a record has
-	// besides is read one by one, all on one snapshot.
-	sweepTime = kv.SnapshotLife / 5
 	// sweepEntries bounds the entries of the list of what expires that are read
 	// at once.
 	sweepEntries = 1024
@@ -297,8 +294,9 @@ func (e *edit) each(ctx context.Context, ids []string, do func(i int, r *record.
 	return len(ids), nil
 }
 
-// full reports whether a commit has removed as much as one may.
-func (e *edit) full() bool { return e.removed > sweepBytes || time.Since(e.begun) > sweepTime }
+// full reports whether a commit has removed as much as one may, or reads slowly: what a record has
+// besides is read one by one, all on one snapshot.
+func (e *edit) full() bool { return e.removed > sweepBytes || time.Since(e.begun) > kv.ReadTime }
 
 // expired names a record that has expired, and the key that says so.
 type expired struct {

@@ -11,14 +11,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/relations"
 )
 
-const (
-	// maxVersionsBytes bounds the earlier versions that are exported of one record, the
-	// newest, so that record and versions can be imported in one commit.
-	maxVersionsBytes = 6 << 20
-	// exportTime ends a page of an export early: the versions and relations of its records are read
-	// one by one, all on one snapshot.
-	exportTime = kv.SnapshotLife / 5
-)
+// maxVersionsBytes bounds the earlier versions that are exported of one record, the
+// newest, so that record and versions can be imported in one commit.
+const maxVersionsBytes = 6 << 20
 
 // Export calls do with every record of a scope as a line (record.Line), in the order of
 // creation. It includes all tiers and superseded, archived and unreviewed records, but not
@@ -69,7 +64,7 @@ func (s *Store) exportPage(ctx context.Context, view kv.Snapshot, l listing) (li
 	}
 	size, begun := 0, time.Now()
 	for i, r := range page.Records {
-		if i > 0 && (size > maxPageBytes || time.Since(begun) > exportTime) {
+		if i > 0 && (size > maxPageBytes || time.Since(begun) > kv.ReadTime) {
 			return lines, l.token(reader.Place(page.Records[i-1].Document.Ordinal)), nil
 		}
 		added, err := s.exported(ctx, view, l.scope, r)

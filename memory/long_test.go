@@ -14,6 +14,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	"github.com/loom-bridge/loom-bridge/memory/relations"
 )
 
 // slowly runs do on an engine whose reads take so long that a snapshot lives for so many,
@@ -130,4 +131,29 @@ func TestDeletionsReadForLongerThanASnapshotLives(t *testing.T) {
 			})
 		})
 	}
+}
+
+// As many relations as a call takes are made, and ended, on one snapshot.
+func TestManyRelationsOnASlowEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := kvtest.Faulty(memkv.New(nil), kvtest.FailurePlan{})
+		r := MustRig(t, engine)
+		hub := r.MustSave(t, record.Record{Text: "the hub", Key: "hub"})
+		var all []relations.Relation
+		for n := range memory.MaxRelated {
+			leaf := r.MustSave(t, record.Record{Text: fmt.Sprintf("leaf %d", n), Key: fmt.Sprint("leaf-", n)})
+			all = append(all, relations.Relation{From: hub.ID, Name: "has", To: leaf.ID})
+		}
+		for _, end := range []bool{false, true} {
+			engine.Replan(kvtest.FailurePlan{Delay: kv.SnapshotLife / 64})
+			begun := time.Now()
+			n, err := r.Relate(t.Context(), agent, memory.Relating{Relations: all, End: end})
+			if engine.Replan(kvtest.FailurePlan{}); err != nil || n != len(all) {
+				t.Errorf("end %v: %d of %d: %v", end, n, len(all), err)
+			}
+			if took := time.Since(begun); took > kv.SnapshotLife {
+				t.Errorf("end %v: took %v, so a snapshot lived for too long", end, took)
+			}
+		}
+	})
 }

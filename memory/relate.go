@@ -94,6 +94,9 @@ func (r *relating) stage(ctx context.Context, e *edit) error {
 	if r.how.End {
 		change = e.unrelate
 	}
+	if err := e.readAhead(ctx, r.how.Relations); err != nil {
+		return err
+	}
 	for _, one := range r.how.Relations {
 		one.Time = r.now
 		done, err := change(ctx, one)
@@ -120,6 +123,21 @@ func (r *relating) content() [sha256.Size]byte {
 		b = wire.AppendItem(b, 3, one.To)
 	}
 	return sha256.Sum256(b)
+}
+
+// readAhead reads the records of relations, and the relations that stand, at once.
+func (e *edit) readAhead(ctx context.Context, all []relations.Relation) error {
+	known := make(map[string]bool)
+	var keys [][]byte
+	for _, r := range all {
+		for _, key := range [][]byte{record.Key(e.scope, r.From), record.Key(e.scope, r.To), relations.Key(e.scope, r)} {
+			if !known[string(key)] {
+				known[string(key)] = true
+				keys = append(keys, key)
+			}
+		}
+	}
+	return e.tx.ReadAhead(ctx, kv.Records, keys...)
 }
 
 // relate stages a relation, and reports whether it is new.
@@ -170,6 +188,9 @@ func (e *edit) markRelated(ctx context.Context, r record.Relation) (first bool, 
 // keepEnded stages relations of a record that have ended, which an import brings, those with
 // records that are there, and until when others of it are kept no longer.
 func (e *edit) keepEnded(ctx context.Context, id string, ended []relations.Relation, forgotten time.Time) error {
+	if err := e.readAhead(ctx, ended); err != nil {
+		return err
+	}
 	for _, r := range ended {
 		_, err := e.markRelated(ctx, r)
 		if errors.Is(err, ErrNotFound) {
@@ -241,6 +262,16 @@ func (e *edit) dropRelations(ctx context.Context, r *record.Record) error {
 
 // relateSaved stages the relations that saved records begin with.
 func (s *saving) relateSaved(ctx context.Context, e *edit) error {
+	var all []relations.Relation
+	for i := range s.drafts {
+		for _, r := range s.drafts[i].record.Relations {
+			r.From = e.result[i].ID
+			all = append(all, r)
+		}
+	}
+	if err := e.readAhead(ctx, all); err != nil {
+		return err
+	}
 	for i := range s.drafts {
 		for _, r := range s.drafts[i].record.Relations {
 			r.From, r.Time = e.result[i].ID, s.now

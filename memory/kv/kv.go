@@ -98,6 +98,10 @@ type Reader interface {
 // overwritten, or a connection, for each.
 const SnapshotLife = 5 * time.Second
 
+// ReadTime is how long a loop that reads one by one on a snapshot goes on before it stops early,
+// so that in an engine that reads slowly its last read ends well within SnapshotLife.
+const ReadTime = SnapshotLife / 5
+
 // Snapshot is a Reader whose answers do not change. It lives for a bounded time, by
 // default SnapshotLife: after that the engine has let go of what it held, without a
 // further call, and reading is ErrTooOld. Use View for what is surely shorter and

@@ -18,6 +18,8 @@ type Tx struct {
 	index  overlayIndex // of batch
 	// watched are the keys that Watch has read from base.
 	watched []Watch
+	// ahead is what ReadAhead has read from base.
+	ahead map[overlayKey][]byte
 }
 
 // Getter is what a Reader and a *Tx have in common.
@@ -29,7 +31,7 @@ type Getter interface {
 // Get returns one value for each key in the order asked; nil marks a missing
 // key. The caller owns the values.
 func (t *Tx) Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, error) {
-	if t.batch.Len() == 0 && t.staged.empty() {
+	if t.batch.Len() == 0 && t.staged.empty() && t.ahead == nil {
 		return t.base.Get(ctx, ks, keys...)
 	}
 	values := make([][]byte, len(keys))
@@ -38,6 +40,10 @@ func (t *Tx) Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, er
 	for i, key := range keys {
 		if v, ok := t.lookup(ks, key); ok {
 			values[i] = bytes.Clone(v.value)
+			continue
+		}
+		if v, ok := t.ahead[overlayKey{ks, string(key)}]; ok {
+			values[i] = bytes.Clone(v)
 			continue
 		}
 		missing, places = append(missing, key), append(places, i)
@@ -53,6 +59,25 @@ func (t *Tx) Get(ctx context.Context, ks Keyspace, keys ...[]byte) ([][]byte, er
 		values[place] = found[i]
 	}
 	return values, nil
+}
+
+// ReadAhead reads at once what later calls of Get ask for one by one, and keeps it until the
+// staging ends: on an engine that reads slowly a snapshot does not outlive many reads.
+func (t *Tx) ReadAhead(ctx context.Context, ks Keyspace, keys ...[]byte) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := t.base.Get(ctx, ks, keys...)
+	if err != nil {
+		return err
+	}
+	if t.ahead == nil {
+		t.ahead = make(map[overlayKey][]byte, len(keys))
+	}
+	for i, key := range keys {
+		t.ahead[overlayKey{ks, string(key)}] = values[i]
+	}
+	return nil
 }
 
 // Grow makes room for so many changes more.

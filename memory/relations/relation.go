@@ -63,6 +63,12 @@ func Find(ctx context.Context, from kv.Getter, scope kv.Scope, r Relation) (Rela
 	return r, err == nil, err
 }
 
+// Key is the key that a relation is found by.
+func Key(scope kv.Scope, r Relation) []byte {
+	key, _ := keysOf(scope, r)
+	return key
+}
+
 // Counts has how many relations go out from and come to the records of one commit, so that
 // each is counted once. It is to be cleared where relations are dropped.
 type Counts map[counted]int
