@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/status"
@@ -37,30 +38,34 @@ type recording struct {
 
 // begin adds memory to a request, and begins to record it; nil where there is neither.
 func (h *Handler) begin(r *http.Request, x *exchange) *recording {
-	if h.record == nil || x.dialect == foreign {
+	remember, record := !off(r, "memory"), !off(r, "record")
+	if h.record == nil || x.dialect == foreign || !remember && !record {
 		return nil
 	}
 	ctx := who(r.Context(), r.Header.Values(web.CredentialHeader))
 	rec := &recording{h: h, dialect: x.dialect, ctx: context.WithoutCancel(ctx)}
 	id, _ := auth.Of(ctx)
 	p := place{id.Tenant(), cmp.Or(r.Header.Get(auth.AgentKey), Agent)}
-	t, err := x.dialect.parse(x.body)
-	if err == nil && !off(r, "memory") {
-		x.body, rec.records = h.memory.add(ctx, p, x.dialect, t, x.body)
+	body := x.body
+	read := sync.OnceValues(func() (*talk, error) { return x.dialect.parse(body) })
+	if remember {
+		if t, err := read(); err == nil {
+			x.body, rec.records = h.memory.add(ctx, p, x.dialect, t, body)
+		}
 	}
-	if off(r, "record") {
+	if !record {
 		return rec
 	}
 	rec.done = make(chan struct{})
-	if err != nil {
-		rec.request = recorded{err: err}
-		close(rec.done)
-		return rec
-	}
-	go func() {
+	go func() { // beside the request
 		defer close(rec.done)
 		ctx, cancel := context.WithTimeout(rec.ctx, recordTime)
 		defer cancel()
+		t, err := read()
+		if err != nil {
+			rec.request = recorded{err: err}
+			return
+		}
 		rec.request = h.record.request(ctx, p, r.Header.Get(auth.SessionKey), t)
 	}()
 	return rec
