@@ -10,10 +10,12 @@
 
 The store keeps the contract of `langgraph.store.base.BaseStore` as LangGraph's own
 `InMemoryStore` does, and needs no index to search by words; the checkpointer keeps that of
-`BaseCheckpointSaver`. Install both with `pip install "loombridge[langgraph]"`.
+`BaseCheckpointSaver`, and `copy_checkpoints` brings it what another one has. Install both with
+`pip install "loombridge[langgraph]"`.
 """
 
 try:
+    from loombridge.langgraph._copying import Copied, acopy_checkpoints, copy_checkpoints
     from loombridge.langgraph._saver import LoomBridgeSaver
     from loombridge.langgraph._store import LoomBridgeStore
 except ModuleNotFoundError as err:
@@ -23,4 +25,4 @@ except ModuleNotFoundError as err:
         'loombridge.langgraph needs LangGraph\'s stores: pip install "loombridge[langgraph]"'
     ) from err
 
-__all__ = ["LoomBridgeSaver", "LoomBridgeStore"]
+__all__ = ["Copied", "LoomBridgeSaver", "LoomBridgeStore", "acopy_checkpoints", "copy_checkpoints"]
