@@ -397,6 +397,10 @@ func (t *transferring) take(ctx context.Context, e *edit, pins *pinRoom, i int) 
 	if err := pins.take(r); err != nil {
 		return err
 	}
+	replaced, err := t.supersede(ctx, e, r)
+	if err != nil {
+		return err
+	}
 	if r.Key != "" && !one.keyGone {
 		if err := t.name(ctx, e, r); err != nil {
 			return err
@@ -407,7 +411,7 @@ func (t *transferring) take(ctx context.Context, e *edit, pins *pinRoom, i int) 
 		e.tx.Put(kv.Records, record.VersionKey(t.scope, r.ID, v.Version), record.Encode(v))
 		e.versions++
 	}
-	e.add(write{record: r}, t.encoded[i], 0)
+	e.add(write{record: r}, t.encoded[i], replaced)
 	t.changed = true
 	delete(t.before, string(record.Key(t.scope, r.ID)))
 	t.counts.Saved++
@@ -455,6 +459,21 @@ func (t *transferring) staged(ctx context.Context, e *edit, id string) (*record.
 	}
 	r, _, err := e.read(ctx, id)
 	return r, err
+}
+
+// supersede lets a record of the memory that r replaces know by whom, and returns its ordinal; zero
+// where there is none, or where another has replaced it, the caller may not change it, or r waits
+// for review: it stays as it is then.
+func (t *transferring) supersede(ctx context.Context, e *edit, r *record.Record) (uint32, error) {
+	if r.Supersedes == "" || r.SupersededBy != "" || r.Review.Hides() {
+		return 0, nil
+	}
+	old, stored, err := e.read(ctx, r.Supersedes)
+	if err != nil || old == nil || old.SupersededBy != "" || old.ExpiredAt(t.now) || e.may(old) != nil {
+		return 0, err
+	}
+	e.tx.Put(kv.Records, record.Key(t.scope, old.ID), record.AppendSuperseded(stored, r.ID, t.now))
+	return old.Document.Ordinal, nil
 }
 
 // name gives the record its key, unless another one has it.

@@ -3,12 +3,14 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/writer"
 )
@@ -221,5 +223,50 @@ func TestImportVouchesForNothing(t *testing.T) {
 	}
 	if r, err := s.Get(t.Context(), alice, "i1"); err != nil || !r.Vouched() {
 		t.Errorf("approved, it is %+v, %v", r, err)
+	}
+}
+
+// An imported record replaces the one that it supersedes, takes its key, and is found alone; deleted, it
+// leaves the other one as it was. One that instructs, or that has been replaced, is replaced by no import.
+func TestImportReplaces(t *testing.T) {
+	s := instructed(t, &memory.Options{Instructing: []string{"skill"}})
+	save := func(r record.Record) record.Record {
+		saved, err := s.Save(t.Context(), alice, r, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return saved
+	}
+	old := save(record.Record{Text: "The rose in the yard is red", Key: "rose"})
+	rule := save(record.Record{Text: "Always ask the gardener first", Kind: "skill"})
+	in, err := s.Import(t.Context(), alice, memory.ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		`{"id":"i1","text":"The rose in the yard is white","key":"rose","supersedes":"` + old.ID + `"}`,
+		`{"id":"i2","text":"Never ask the gardener","supersedes":"` + rule.ID + `"}`,
+	} {
+		if err := in.Take(t.Context(), []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if done, err := in.End(t.Context()); err != nil || done.Saved != 2 {
+		t.Fatalf("%+v, %v", done, err)
+	}
+	for id, by := range map[string]string{old.ID: "i1", rule.ID: ""} {
+		if r, err := s.Get(t.Context(), alice, id); err != nil || r.SupersededBy != by {
+			t.Errorf("%s is superseded by %q, want %q (%v)", id, r.SupersededBy, by, err)
+		}
+	}
+	found, err := s.Query(t.Context(), alice, question.Question{Text: "the rose in the yard", Limit: 5})
+	if err != nil || len(found.Hits) == 0 || found.Hits[0].Record.ID != "i1" || slices.ContainsFunc(found.Hits, func(h memory.Hit) bool { return h.Record.ID == old.ID }) {
+		t.Errorf("found %+v, %v", found.Hits, err)
+	}
+	if _, err := s.Delete(t.Context(), alice, memory.Deletion{ID: "i1"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Get(t.Context(), alice, old.ID); err != nil || r.SupersededBy != "" {
+		t.Errorf("after the deletion it is superseded by %q, %v", r.SupersededBy, err)
 	}
 }

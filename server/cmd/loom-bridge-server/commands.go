@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -29,6 +30,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/progress"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/scopes"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/stores"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/syncs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/transfers"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/views"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/workspaces"
@@ -372,6 +374,38 @@ func viewOptions(s *shim, flags func() *pflag.FlagSet, stdout, stderr io.Writer)
 // importCommand brings conversations and memories of other programs to a server that runs.
 func importCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	return transferCommand(transfers.Foreign, "lines", env, stdout, stderr)
+}
+
+// syncCommand keeps a memory of a server in step with that of another one, or with a folder.
+func syncCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
+	s, line := &shim{env: env}, progress.New(stderr)
+	var command *cobra.Command
+	command = syncs.Command(syncs.Options{
+		Out: stdout, Told: line.Clear, Progress: func(n int) { line.Show("%d records", n) },
+		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, string, error) {
+			ctx, conn, err := s.connect(ctx, func() (Config, error) { return loadConfig(command.Flags(), env.get) })
+			return ctx, conn, s.config.Addr, err
+		},
+		DialOther: func(ctx context.Context, addr, authority string) (context.Context, *grpc.ClientConn, error) {
+			other := &shim{env: environment{vars: map[string]string{envToken: env.get(syncs.EnvToken)}}, authority: authority, config: NewConfig()}
+			other.config.Addr = addr
+			if _, _, err := splitAddr(addr); err != nil {
+				return nil, nil, &ConfigError{"with", addr, err.Error()}
+			}
+			return other.greet(ctx, "")
+		},
+		StateDir: func() (string, error) {
+			if dir := env.get("XDG_STATE_HOME"); dir != "" {
+				return filepath.Join(dir, "loom-bridge"), nil
+			}
+			if home := env.get("HOME"); home != "" {
+				return filepath.Join(home, ".local", "state", "loom-bridge"), nil
+			}
+			return "", errors.New("is required where HOME is not set")
+		},
+	})
+	s.ask(command.Flags())
+	return command
 }
 
 func transferCommand(of func(transfers.Options) *cobra.Command, what string, env environment, stdout, stderr io.Writer) *cobra.Command {

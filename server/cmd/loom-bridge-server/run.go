@@ -82,7 +82,7 @@ func runWith(ctx context.Context, args []string, env environment, stdout, stderr
 	root.Flags().AddFlagSet(configFlags())
 	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout, stderr),
 		exportCommand(env.get, stdout, stderr), doctorCommand(env.get, stdout), auditCommand(env.get, stdout), mcpCommand(env, stdout, stderr), localCommand(env, stdout, stderr),
-		hookCommand(env, stdout, stderr), approvalsCommand(env, stdout), importCommand(env, stdout, stderr), recordsCommand(env, stdout, stderr), sessionsCommand(env, stdout, stderr), scopesCommand(env, stdout), backupCommand(env, stdout, stderr),
+		hookCommand(env, stdout, stderr), approvalsCommand(env, stdout), importCommand(env, stdout, stderr), recordsCommand(env, stdout, stderr), sessionsCommand(env, stdout, stderr), syncCommand(env, stdout, stderr), scopesCommand(env, stdout), backupCommand(env, stdout, stderr),
 		eraseCommand(env.get, stdout), moves.Command(moves.Options{Refuse: refuse, Held: nameHolder, Out: stdout, Progress: stderr}), workspaceCommand(env, stdout), healthCommand(env, stdout))
 	root.AddCommand(viewCommands(env, stdout, stderr)...)
 	addHelp(root)

@@ -146,6 +146,11 @@ func (s *shim) connect(ctx context.Context, load func() (Config, error)) (_ cont
 		}
 		looked = fmt.Sprintf(", and none serves the data directory %s", absolute(s.config.DataDir))
 	}
+	return s.greet(ctx, looked)
+}
+
+// greet connects to the server of s.config; looked says where another one was looked for.
+func (s *shim) greet(ctx context.Context, looked string) (context.Context, *grpc.ClientConn, error) {
 	conn, err := s.dial()
 	if err != nil {
 		return nil, nil, err

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -19,10 +20,7 @@ const recordID = "loom_id"
 
 // kept is what a note says in front of a record's text, in this order, and how a line of an
 // export has it. Vectors, versions and relations are not of it.
-var kept = []struct {
-	name, field string
-	form        form
-}{
+var kept = []keptField{
 	{recordID, "id", word},
 	{"kind", "kind", word},
 	{"key", "key", word},
@@ -37,6 +35,11 @@ var kept = []struct {
 	{"pinned", "pinned", value},
 	{"tags", "tags", words},
 	{"metadata", "metadata", value},
+}
+
+type keptField struct {
+	name, field string
+	form        form
 }
 
 // form is how a value stands in front of a note: as a text, a time, texts, or other JSON.
@@ -73,6 +76,43 @@ func WriteNote(r record.Record) (name string, text []byte, err error) {
 	first, _, _ := strings.Cut(strings.TrimLeft(r.Text, "# \n"), "\n")
 	sum := sha256.Sum256([]byte(r.ID))
 	return fmt.Sprintf("%s/%s-%s.md", fileName(r.Kind), fileName(first), hex.EncodeToString(sum[:8])), b.Bytes(), nil
+}
+
+// ReadNote is the line of an export that a note is; one that names no record is that of another id.
+func ReadNote(text []byte, otherwise string) (line []byte, err error) {
+	n, err := (&file{from: bytes.NewReader(text)}).note()
+	if err != nil {
+		return nil, err
+	}
+	if n.first(recordID) == "" {
+		n.front[recordID] = []string{otherwise}
+	}
+	return n.record()
+}
+
+// KeepFront adds to a note what stands in front of another one and is not of a record: names of
+// other programs, with the lines that belong to them.
+func KeepFront(note, before []byte) []byte {
+	rest, ok := bytes.CutPrefix(before, []byte("---\n"))
+	head, _, ends := bytes.Cut(rest, []byte("\n---\n"))
+	if !ok || !ends {
+		return note
+	}
+	var others []string
+	other := false
+	for l := range strings.SplitSeq(string(head), "\n") {
+		if name, _, named := strings.Cut(l, ":"); named && !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "-") {
+			other = !slices.ContainsFunc(kept, func(k keptField) bool { return strings.EqualFold(k.name, strings.TrimSpace(name)) })
+		}
+		if other {
+			others = append(others, l)
+		}
+	}
+	own, body, _ := bytes.Cut(note, []byte("\n---\n"))
+	if len(others) == 0 {
+		return note
+	}
+	return []byte(string(own) + "\n" + strings.Join(others, "\n") + "\n---\n" + string(body))
 }
 
 // fileName is a text as the name of a file on any system.
