@@ -24,6 +24,8 @@ const (
 	Agent = "proxy"
 	// maxKnown bounds the conversations that are remembered; of others the log is read.
 	maxKnown = 4096
+	// maxMarks bounds the messages of all of these together, 32 bytes each.
+	maxMarks = 1 << 20
 	// maxItems bounds the items of a conversation that is recorded.
 	maxItems = 20_000
 	// maxSame bounds the sessions that are looked through for one that begins with the same
@@ -45,9 +47,11 @@ type conversation struct {
 	mu    sync.Mutex
 	marks []mark // guarded by mu
 	chain mark   // guarded by mu; of all marks in order
-	// The mu of the recorder guards these: when it was used last, and its key in byFirst.
-	used  int64
-	first string
+	// The mu of the recorder guards these: when it was used last, its key in byFirst, and how
+	// many of its marks count in the recorder's.
+	used    int64
+	first   string
+	counted int
 }
 
 // hold notes what the log has.
@@ -67,6 +71,7 @@ type recorder struct {
 
 	mu      sync.Mutex
 	clock   int64                      // guarded by mu
+	marks   int                        // guarded by mu; of all that are known
 	byName  map[string]*conversation   // guarded by mu; by place and session: all that are known
 	byFirst map[string][]*conversation // guarded by mu; by place and first mark
 	byID    map[string]*conversation   // guarded by mu; by place and the id of an answer of Responses
@@ -230,24 +235,24 @@ func (r *recorder) longest(p place, items []item) (best *conversation) {
 	return best
 }
 
-// keep remembers a conversation, in place of the one that was used longest ago. Its lock is held,
+// keep remembers a conversation, in place of those that were used longest ago. Its lock is held,
 // or nobody else knows it.
 func (r *recorder) keep(c *conversation, marks []mark) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clock++
 	c.used = r.clock
-	if r.byName[c.place.key(c.session)] != c {
-		if len(r.byName) >= maxKnown {
-			oldest := c
-			for _, k := range r.byName {
-				if k.used < oldest.used {
-					oldest = k
-				}
+	r.byName[c.place.key(c.session)] = c
+	r.marks += len(marks) - c.counted
+	c.counted = len(marks)
+	for len(r.byName) > 1 && (len(r.byName) > maxKnown || r.marks > maxMarks) {
+		oldest := c
+		for _, k := range r.byName {
+			if k.used < oldest.used {
+				oldest = k
 			}
-			r.drop(oldest)
 		}
-		r.byName[c.place.key(c.session)] = c
+		r.drop(oldest)
 	}
 	if len(marks) == 0 || c.first != "" {
 		return
@@ -261,6 +266,8 @@ func (r *recorder) drop(c *conversation) {
 	if key := c.place.key(c.session); r.byName[key] == c {
 		delete(r.byName, key)
 	}
+	r.marks -= c.counted
+	c.counted = 0
 	if left := slices.DeleteFunc(r.byFirst[c.first], func(k *conversation) bool { return k == c }); len(left) > 0 {
 		r.byFirst[c.first] = left
 	} else {
