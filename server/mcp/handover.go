@@ -29,22 +29,39 @@ const (
 // Handover is a session as one text within the budget of a request, to go on with it
 // elsewhere; empty if nothing is recorded in it. It changes nothing: a fold that is due
 // waits for the one who makes prompts of the session. Where the session can't be folded into
-// the budget, the text has what fits: the request that began it and its newest entries, long
-// ones shortened, with marks for what is left out.
+// the budget, or only without the request that began it, the text has what fits: that request and
+// the newest entries, long ones shortened, with marks for what is left out.
 func Handover(ctx context.Context, prompts loombridgev1.PromptServiceClient, sessions loombridgev1.SessionServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
 	ask.WithoutTools, ask.DryRun = true, true
 	prompt, err := prompts.Assemble(ctx, ask)
-	if overflows(err) && ask.GetMaxTokens() > 0 {
-		return newest(ctx, sessions, ask)
-	}
-	if err != nil {
+	if err != nil && (!overflows(err) || ask.GetMaxTokens() == 0) {
 		return "", err
 	}
 	var text strings.Builder
 	for _, m := range prompt.GetMessages() {
 		writeMessage(&text, m)
 	}
-	return text.String(), nil
+	if err == nil && (text.Len() == 0 || ask.GetMaxTokens() == 0) {
+		return text.String(), nil
+	}
+	began, failed := sessions.ListConversation(convert.AskText(ctx), &loombridgev1.ListConversationRequest{
+		AgentId: ask.GetAgentId(), SessionId: ask.GetSessionId(), PageSize: 1,
+	})
+	if failed != nil {
+		return "", failed
+	}
+	if err == nil && begins(text.String(), began.GetEntries()) {
+		return text.String(), nil
+	}
+	return newest(ctx, sessions, ask, began.GetEntries())
+}
+
+// begins reports whether a text has what a person said in the first entry.
+func begins(text string, oldest []*loombridgev1.ConversationEntry) bool {
+	return !slices.ContainsFunc(oldest, func(e *loombridgev1.ConversationEntry) bool {
+		m := e.GetMessage()
+		return m.GetRole() == loombridgev1.Role_ROLE_USER && !strings.Contains(text, m.GetContent())
+	})
 }
 
 // overflows reports whether a prompt does not fit its budget.
@@ -56,23 +73,19 @@ func overflows(err error) bool {
 	})
 }
 
-// newest is as much of a session as fits, the newest entries first.
-func newest(ctx context.Context, sessions loombridgev1.SessionServiceClient, ask *loombridgev1.AssembleRequest) (string, error) {
+// newest is as much of a session as fits: its oldest entry, and then the newest first.
+func newest(ctx context.Context, sessions loombridgev1.SessionServiceClient, ask *loombridgev1.AssembleRequest, oldest []*loombridgev1.ConversationEntry) (string, error) {
 	ctx = convert.AskText(ctx)
 	room := int(ask.GetMaxTokens()) * bytesPerToken
-	list := &loombridgev1.ListConversationRequest{
-		AgentId: ask.GetAgentId(), SessionId: ask.GetSessionId(), PageSize: 1,
-	}
-	oldest, err := sessions.ListConversation(ctx, list)
-	if err != nil {
-		return "", err
-	}
 	first, from := "", int64(0)
-	for _, e := range oldest.GetEntries() {
+	for _, e := range oldest {
 		first, from = shortened(entryText(e), room/shareOfFirst), e.GetPosition()
 	}
 	room -= len(first)
-	list.Order, list.PageSize = loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST, entriesOfPage
+	list := &loombridgev1.ListConversationRequest{
+		AgentId: ask.GetAgentId(), SessionId: ask.GetSessionId(), PageSize: entriesOfPage,
+		Order: loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST,
+	}
 	var entries []string
 	for full := false; !full; {
 		page, err := sessions.ListConversation(ctx, list)
