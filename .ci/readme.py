@@ -91,40 +91,23 @@ def read(page: str) -> str:
     return (ROOT / page).read_text(encoding="utf-8")
 
 
+def said(*argv: str) -> str:
+    """Return what a command prints."""
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def help_of(*command: str) -> str:
+    """Return the help of a command and of all those below it."""
+    own = said(*command, "--help")
+    _, _, listed = own.partition("Commands:\n")
+    below = [line.split()[0] for line in listed.partition("\n\n")[0].splitlines()]
+    return own + "".join(help_of(*command, name) for name in below if name != "help")
+
+
 def missing(server: str) -> list[str]:
     """Return what the pages name and is not there: flags, files, targets."""
     text = "\n".join(map(read, PAGES))
-    helped = "".join(
-        subprocess.run(
-            [server, *args], capture_output=True, text=True, timeout=60, check=True
-        ).stdout
-        for args in (
-            ["help", "all"],
-            ["local", "--help"],
-            ["export", "--help"],
-            ["audit", "verify", "--help"],
-            ["approvals", "watch", "--help"],
-            ["prompt", "show", "--help"],
-            ["import", "--help"],
-            ["memory", "--help"],
-            ["memory", "search", "--help"],
-            ["records", "--help"],
-            ["records", "export", "--help"],
-            ["records", "import", "--help"],
-            ["records", "watch", "--help"],
-            ["doctor", "--help"],
-            ["scopes", "--help"],
-            ["sessions", "export", "--help"],
-            ["workspace", "move", "--help"],
-            ["erase", "--help"],
-            ["erase", "verify", "--help"],
-            ["migrate", "--help"],
-            ["mcp", "--help"],
-            ["mcp", "install", "--help"],
-            ["backup", "--help"],
-            ["--help"],
-        )
-    )
+    helped = said(server, "help", "all") + help_of(server)
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+(?![\w…-])", text)) - FOREIGN_FLAGS
     known = set(re.findall(r"--[a-z][a-z0-9-]+", helped)) | {"--data"}
     found = [f"flag {flag}" for flag in sorted(flags - known)]
