@@ -171,8 +171,12 @@ func (f *Fold) cover(spans []Span) {
 
 // Live returns the folds that stand in a prompt, in the order of their places: the folds
 // that no later, denser fold replaces. The argument is in the order in which they were made
-// and stays as it is.
+// and stays as it is; where all of it stands in that order, too, it is the answer. Both are
+// for reading only.
 func Live(folds []Fold) []Fold {
+	if standInOrder(folds) {
+		return slices.Clip(folds)
+	}
 	order := make([]*Fold, 0, len(folds))
 	for i := range folds {
 		f := &folds[i]
@@ -190,6 +194,17 @@ func Live(folds []Fold) []Fold {
 		live[i] = *f
 	}
 	return live
+}
+
+// standInOrder reports whether each fold stands behind the one before. Then none stands for
+// another, which would stand at its place or before.
+func standInOrder(folds []Fold) bool {
+	for i := 1; i < len(folds); i++ {
+		if folds[i].first() <= folds[i-1].first() {
+			return false
+		}
+	}
+	return true
 }
 
 // last is the last position that it stands for.

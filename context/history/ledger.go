@@ -177,11 +177,20 @@ type ShownItem struct {
 	Tokens, Original int
 }
 
+// Position is its place in the log.
+func (it *ShownItem) Position() uint64 {
+	if it.Fold != nil {
+		return it.Fold.first()
+	}
+	return it.Entry.Position
+}
+
 // View is a history as a prompt shows it. It belongs to the caller; the entries are the
 // given ones.
 type View struct {
-	// Items are in order.
+	// Items are in order, Folds the folds among them.
 	Items []ShownItem
+	Folds []Fold
 	// Tokens is the size of them all, Original what they would take with nothing
 	// folded, and every line shown again that is only referred to.
 	Tokens, Original int
@@ -227,7 +236,7 @@ func (l *Ledger) Compact(h History) (View, error) {
 	}
 	lighten(p.made)
 	return View{
-		Items: p.items, Tokens: p.total, Original: p.original, Made: p.made,
+		Items: p.items, Folds: p.live, Tokens: p.total, Original: p.original, Made: p.made,
 		SummaryProblem: p.summaryProblem(), Decision: p.decision,
 	}, nil
 }

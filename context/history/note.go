@@ -100,7 +100,7 @@ func (l *Ledger) Conclude(h History, s Subtask) (View, error) {
 		return View{}, fmt.Errorf("history: conclude: %w", err)
 	}
 	lighten(p.made)
-	return View{Items: p.items, Tokens: p.total, Original: p.original, Made: p.made, Decision: p.decision}, nil
+	return View{Items: p.items, Folds: p.live, Tokens: p.total, Original: p.original, Made: p.made, Decision: p.decision}, nil
 }
 
 func (p *pass) conclude(s Subtask) error {

@@ -25,9 +25,8 @@ const (
 	MaxMarks = 64
 )
 
-// Folds is what stands in a session's prompts in place of entries. It belongs to
-// the receiver, but for the spans and references of its folds: these are shared,
-// and for reading only.
+// Folds is what stands in a session's prompts in place of entries. Its folds are shared, and
+// for reading only.
 type Folds struct {
 	// Live are the folds that stand there, in the order in which they were made:
 	// without undone folds, and without folds that a later, denser one replaces.

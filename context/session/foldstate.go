@@ -185,11 +185,11 @@ func (c cachedFolds) with(numbers []uint64, read []history.Fold) []history.Fold 
 	return all
 }
 
-// live returns the folds of some numbers, in a slice that is the caller's.
+// live returns the folds of some numbers, for reading only.
 func (l *Log) live(ctx context.Context, j journal, numbers []uint64) ([]history.Fold, error) {
 	cached := l.folds.of(j)
 	if slices.Equal(numbers, cached.numbers) {
-		return slices.Clone(cached.folds), nil
+		return slices.Clip(cached.folds), nil
 	}
 	// What a state names is never changed or deleted, so that this needs no
 	// snapshot.
@@ -199,5 +199,5 @@ func (l *Log) live(ctx context.Context, j journal, numbers []uint64) ([]history.
 	}
 	folds := cached.with(numbers, read)
 	l.folds.keep(j, numbers, folds)
-	return slices.Clone(folds), nil
+	return slices.Clip(folds), nil
 }

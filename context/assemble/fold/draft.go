@@ -1,8 +1,10 @@
 package fold
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
 	"github.com/loom-bridge/loom-bridge/context/history"
@@ -78,27 +80,22 @@ func draftOf(v history.View) *Draft {
 
 // take notes what a ledger did.
 func (d *Draft) take(v history.View) {
-	d.Folds = nil
 	d.Saved = v.Original - v.Tokens
-	for i := range v.Items {
-		if f := v.Items[i].Fold; f != nil {
-			d.Folds = append(d.Folds, *f)
-		}
-	}
-	d.Made, d.Batch = v.Made, batchOf(v)
+	d.Folds, d.Made, d.Batch = v.Folds, v.Made, batchOf(v)
 }
 
-// items returns the messages of a view.
-func (s *Material) items(v history.View) []pairing.Item {
-	outputs := make(map[uint64]string, len(v.Items))
-	for i := range v.Items {
-		if e := v.Items[i].Entry; e != nil {
-			outputs[e.Position] = v.Items[i].Output
+// items returns the messages of a view, behind those before it.
+func (s *Material) items(before []pairing.Item, v history.View) []pairing.Item {
+	shown := func(position uint64) string {
+		at, found := slices.BinarySearchFunc(v.Items, position, func(it history.ShownItem, p uint64) int { return cmp.Compare(it.Position(), p) })
+		if !found {
+			return ""
 		}
+		return v.Items[at].Output
 	}
-	shown := func(position uint64) string { return outputs[position] }
 	groups := s.Groups
-	var out []pairing.Item
+	// A step is two messages.
+	out := append(make([]pairing.Item, 0, len(before)+2*len(v.Items)-len(v.Folds)), before...)
 	given := uint64(0)
 	for i := range v.Items {
 		it := &v.Items[i]

@@ -187,7 +187,7 @@ func (c levels) behind(ctx context.Context, s *Material, d *Draft, state window.
 	}
 	d.take(v)
 	d.share = share
-	return append(items, shown.items(v)...), nil
+	return shown.items(items, v), nil
 }
 
 // shownBy is what a state of levels leaves of a source.

@@ -101,16 +101,21 @@ func (c *Folding) enterAll(s *Material) error {
 
 // recounted returns folds with their sizes for the model of this prompt.
 func (c *Folding) recounted(folds []history.Fold) []history.Fold {
-	folds = slices.Clone(folds)
-	last := c.last
+	own := folds
 	for i := range folds {
-		size, known := last.Size(c.Model, i, folds[i].Text)
+		size, known := c.last.Size(c.Model, i, folds[i].Text)
 		if !known {
 			size = c.Text(folds[i].Text) + c.options.MessageTokens
 		}
-		folds[i].Tokens = size
+		if size == folds[i].Tokens {
+			continue
+		}
+		if &own[0] == &folds[0] {
+			own = slices.Clone(folds)
+		}
+		own[i].Tokens = size
 	}
-	return folds
+	return own
 }
 
 // weigh sets the overhead of a group's entries beyond their texts, so that the sizes add up

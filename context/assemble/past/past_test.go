@@ -234,6 +234,42 @@ func TestOldPromptsGo(t *testing.T) {
 	wantGone(t, err, "the prompt before prompt")
 }
 
+// What a sweep left that was interrupted, the next one after a start removes.
+func TestInterruptedSweep(t *testing.T) {
+	o := mustOpen(t)
+	n := 0
+	save := func(prompts int) {
+		for range prompts {
+			n++
+			o.save(t, fmt.Sprint("id", n), uint64(n), own("goal", fmt.Sprint("goal ", n)))
+		}
+	}
+	save(1)
+	var first []kv.Pair
+	for pair, err := range o.engine.Scan(t.Context(), kv.Log, kv.Prefix(scope.Key('p'))) {
+		must(t, err)
+		first = append(first, pair)
+	}
+	left := func() bool {
+		values, err := o.engine.Get(t.Context(), kv.Log, first[0].Key)
+		must(t, err)
+		return values[0] != nil
+	}
+	for save(past.MaxPrompts); left(); save(1) {
+		if n > 2*past.MaxPrompts {
+			t.Fatal("the first prompt stays")
+		}
+	}
+	must(t, o.writer.Do(t.Context(), kv.Request{Blind: []kv.Ref{{Keyspace: kv.Log, Scope: scope}}, Stage: func(_ context.Context, tx *kv.Tx) error {
+		tx.Put(kv.Log, first[0].Key, first[0].Value)
+		return nil
+	}}))
+	o.restart()
+	if save(past.MaxPrompts); left() {
+		t.Errorf("what was left is stored behind %d prompts", n)
+	}
+}
+
 // What was taken out of the log, or of the records, is named.
 func TestGoneIsNamed(t *testing.T) {
 	o := mustOpen(t)

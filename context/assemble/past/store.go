@@ -85,6 +85,8 @@ type kept struct {
 	last        uint64
 	generations []generation
 	texts       map[hash]bool // of the last generation
+	// clean says that this process has removed what was stored before the generations.
+	clean bool
 }
 
 // New returns a store on an engine and the writer that writes to it. Both stay the
@@ -115,7 +117,7 @@ func (s *Store) Save(ctx context.Context, scope kv.Scope, sessionID string, p Ke
 		Lazy: true,
 	})
 	if err == nil && len(b.ended) > 0 {
-		err = s.sweep(ctx, at, b.ended, b.kept)
+		err = s.sweep(ctx, at, &b)
 	}
 	if err != nil {
 		s.forget(at)
@@ -142,9 +144,11 @@ type batch struct {
 	texts      map[hash]bool
 	puts       []kv.Pair
 	bytes      int
-	// ended are generations that go, kept the first prompt that stays.
+	// ended are generations that go, kept the first prompt that stays; clean says that nothing
+	// is stored before them.
 	ended []generation
 	kept  uint64
+	clean bool
 }
 
 // stage makes the record.
@@ -167,6 +171,7 @@ func (s *Store) stage(ctx context.Context, at place, b *batch, p *Kept, messages
 	}
 	g.bytes += b.bytes
 	b.ended, b.kept = k.end()
+	b.clean, k.clean = k.clean, k.clean || len(b.ended) > 0
 	b.put(stateKey(at.scope, at.session), encodeState(k.generations))
 	return nil
 }
@@ -239,15 +244,17 @@ func (k *kept) end() (ended []generation, first uint64) {
 	return ended, k.generations[0].first
 }
 
-// sweep deletes the records before a number, and the texts of generations.
-func (s *Store) sweep(ctx context.Context, at place, ended []generation, first uint64) error {
-	ranges := []kv.Range{{Start: recordPrefix(at.scope, at.session), End: recordKey(at.scope, at.session, first)}}
-	// Older texts than the last removed record's are deleted, too: an interrupted sweep may
-	// have left them.
-	ranges = append(ranges, kv.Range{
-		Start: textPrefix(at.scope, at.session), End: generationPrefix(at.scope, at.session, ended[len(ended)-1].number+1),
-	})
-	for _, r := range ranges {
+// sweep deletes the records of generations, and their texts.
+func (s *Store) sweep(ctx context.Context, at place, b *batch) error {
+	first, last := b.ended[0], b.ended[len(b.ended)-1]
+	records := kv.Range{Start: recordKey(at.scope, at.session, first.first), End: recordKey(at.scope, at.session, b.kept)}
+	texts := kv.Range{Start: generationPrefix(at.scope, at.session, first.number), End: generationPrefix(at.scope, at.session, last.number+1)}
+	if !b.clean {
+		// An interrupted sweep may have left older ones. Looking for them each time would
+		// read over all keys that were deleted before.
+		records.Start, texts.Start = recordPrefix(at.scope, at.session), textPrefix(at.scope, at.session)
+	}
+	for _, r := range []kv.Range{records, texts} {
 		for more := true; more; {
 			var err error
 			if more, err = s.delete(ctx, at, r); err != nil {
