@@ -275,18 +275,26 @@ func (l *Log) Before(ctx context.Context, scope kv.Scope, sessionID string, posi
 			return
 		}
 		defer r.keep(nil)
-		at := r.last
-		for ; at > r.gone; at-- {
-			e, known := r.known.at(at)
-			if !known {
-				break
+		for at := r.last; at > r.gone; at-- {
+			if e, known := r.known.at(at); known {
+				if !yield(e, nil) {
+					return
+				}
+				continue
 			}
-			if !yield(e, nil) {
+			// A few that are new are fetched by key.
+			first := at
+			for ; first > r.gone && !r.knows(first); first-- {
+				if at-first >= shortStretch {
+					all(l.entries(ctx, scope, sessionID, at+1, true, r.known), yield)
+					return
+				}
+				r.wanted = append(r.wanted, first)
+			}
+			if !r.fetch(ctx, yield) {
 				return
 			}
-		}
-		if at > r.gone {
-			all(l.entries(ctx, scope, sessionID, at+1, true, r.known), yield)
+			at = first + 1
 		}
 	}
 }

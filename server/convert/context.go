@@ -34,25 +34,23 @@ func Messages(in []*loombridgev1.Message) []session.Message {
 }
 
 func messagesOf(in []session.Message) []*loombridgev1.Message {
-	out := make([]*loombridgev1.Message, len(in))
-	for i, m := range in {
-		out[i] = messageOf(m)
+	out, all := make([]*loombridgev1.Message, len(in)), make([]loombridgev1.Message, len(in))
+	for i := range in {
+		out[i] = &all[i]
+		writeMessage(out[i], &in[i])
 	}
 	return out
 }
 
-// messageOf writes a message as a model gets it.
-func messageOf(m session.Message) *loombridgev1.Message {
-	out := &loombridgev1.Message{
-		Role: loombridgev1.Role(m.Role), Content: utf8Text(m.Content), BlocksJson: string(m.BlocksJSON),
-		Name: m.Name, ToolCallId: m.ToolCallID, ExtraJson: string(m.ExtraJSON),
-	}
+// writeMessage writes a message as a model gets it.
+func writeMessage(out *loombridgev1.Message, m *session.Message) {
+	out.Role, out.Content, out.BlocksJson = loombridgev1.Role(m.Role), utf8Text(m.Content), string(m.BlocksJSON)
+	out.Name, out.ToolCallId, out.ExtraJson = m.Name, m.ToolCallID, string(m.ExtraJSON)
 	for _, call := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, &loombridgev1.ModelToolCall{
 			Id: call.ID, Name: call.Name, ArgumentsJson: utf8Text(call.Arguments), ExtraJson: call.Extra,
 		})
 	}
-	return out
 }
 
 // Step writes a step of the log that stands at a position.

@@ -68,7 +68,8 @@ func conversationEntry(item conversation.Entry, asText bool) *loombridgev1.Conve
 	case item.Step != nil:
 		out.Entry = &loombridgev1.ConversationEntry_Step{Step: Step(*item.Step, item.Position, asText)}
 	default:
-		message := messageOf(*item.Message)
+		message := new(loombridgev1.Message)
+		writeMessage(message, item.Message)
 		message.Pinned, message.Observation = item.Message.Pinned, item.Message.Observation
 		out.Entry = &loombridgev1.ConversationEntry_Message{Message: message}
 	}

@@ -79,12 +79,11 @@ func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 }
 
 func foldsOf(folds []history.Fold) []*loombridgev1.FoldInfo {
-	out := make([]*loombridgev1.FoldInfo, len(folds))
+	out, all := make([]*loombridgev1.FoldInfo, len(folds)), make([]loombridgev1.FoldInfo, len(folds))
 	for i := range folds {
 		f := &folds[i]
-		out[i] = &loombridgev1.FoldInfo{
-			Refs: session.RefRuns(f.Refs), Tokens: Int32(f.Tokens), BeforeTokens: Int32(cmp.Or(f.Original, f.Before)),
-		}
+		out[i] = &all[i]
+		out[i].Refs, out[i].Tokens, out[i].BeforeTokens = session.RefRuns(f.Refs), Int32(f.Tokens), Int32(cmp.Or(f.Original, f.Before))
 	}
 	return out
 }

@@ -20,7 +20,7 @@ type Prompt struct {
 	// Messages are the prompt in provider.Neutral.
 	Messages []session.Message
 	// ToolsJSON is in provider.Neutral a canonical JSON array of objects with
-	// description, name and parameters.
+	// description, name and parameters. Prompts share it: it is for reading only.
 	ToolsJSON []byte
 	// OpenAIChatJSON is in OpenAIChat one JSON object with tools, unless there
 	// are none, and messages.

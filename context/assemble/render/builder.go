@@ -236,7 +236,7 @@ func (b *Builder) Finish(marks []provider.Mark) (Written, error) {
 		return p, nil
 	}
 	if b.job.Format == provider.Neutral {
-		p.Messages, p.ToolsJSON = b.Messages, slices.Clone(b.Tools.JSON)
+		p.Messages, p.ToolsJSON = b.Messages, b.Tools.JSON
 		return p, nil
 	}
 	var set []byte
