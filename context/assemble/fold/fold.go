@@ -48,6 +48,8 @@ type Stage struct {
 	// parts are the inputs of line presets for groups, units of message presets.
 	parts *cache.Cache[partKey, history.Chunk]
 	units *cache.Cache[partKey, fadedUnit]
+	// entered are the groups that the last prompts of the ledger had, by tenant.
+	entered *cache.Fair[string, enteredKey, []entered]
 }
 
 // New returns a stage that keeps folds in journal. reference is how a result says where its
@@ -58,6 +60,7 @@ func New(journal Journal, reference step.ReferenceStyle, reducer *step.Reducer, 
 		journal: journal, reference: reference, templates: templates, memo: history.NewMemo(0),
 		calls: &calls{reducer, cache.New[[sha256.Size]byte, step.Step](maxReduced)},
 		parts: cache.New[partKey, history.Chunk](maxParts), units: cache.New[partKey, fadedUnit](maxParts),
+		entered: cache.NewFair[string, enteredKey, []entered](maxEnteredBytes),
 	}
 }
 
@@ -66,6 +69,7 @@ func (s *Stage) Forget(match func(kv.Scope) bool) {
 	of := func(p partKey) bool { return match(p.scope) }
 	s.parts.DeleteFunc(of)
 	s.units.DeleteFunc(of)
+	s.entered.DeleteAll(func(k enteredKey) bool { return match(k.scope) })
 }
 
 // Preset returns a preset by its name, with the lines of the stage.

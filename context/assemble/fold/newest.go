@@ -205,12 +205,6 @@ func madeByBudget(r history.Reason) history.Reason {
 	return r
 }
 
-// entered is a group with its entries.
-type entered struct {
-	*pairing.Group
-	entries []history.Entry
-}
-
 // withShares is a group that stays, and of whose results none takes more than a share.
 func (c fitting) withShares(g *pairing.Group, share int, sizes *[]int) (entered, error) {
 	fit := func(e *history.Entry) func(text string) string {

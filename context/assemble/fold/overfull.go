@@ -212,7 +212,8 @@ func (c levels) shownBy(s *Material, state *window.State) (*Material, error) {
 		}
 		out.Groups = append(out.Groups, g)
 	}
-	return &out, c.enterAll(&out)
+	_, err := c.enterAll(&out)
+	return &out, err
 }
 
 // cutResults is a group with shorter results.

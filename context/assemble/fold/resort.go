@@ -107,8 +107,8 @@ func (c *Folding) CutNewest(s *Material, over int) (bool, error) {
 		if c.Policy == session.PolicyPreset {
 			return true, nil
 		}
-		s.entries = nil
-		return true, c.enterAll(s)
+		_, err := c.enterAll(s)
+		return true, err
 	}
 	return false, nil
 }

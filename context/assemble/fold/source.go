@@ -74,29 +74,15 @@ func (c *Folding) readUpTo(ctx context.Context, state session.Folds, limit int) 
 			return nil, fmt.Errorf("assemble: %w", err)
 		}
 	}
-	if err := c.enterAll(s); err != nil {
+	all, err := c.enterAll(s)
+	if err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("assemble: read history: %w", err)
 	}
+	c.keep(all)
 	return s, c.Err
-}
-
-// enterAll makes entries of the groups of a Source.
-func (c *Folding) enterAll(s *Material) error {
-	for _, g := range s.Groups {
-		entries := pairing.EntriesOf(g)
-		pairing.Show(g, entries, c.stage.reference, c.reader)
-		if err := weigh(c.Tally, c.ledger, g, entries); err != nil {
-			return err
-		}
-		if c.Err != nil {
-			return c.Err
-		}
-		s.entries = append(s.entries, entries...)
-	}
-	return nil
 }
 
 // recounted returns folds with their sizes for the model of this prompt.

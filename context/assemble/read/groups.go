@@ -98,14 +98,10 @@ type volume struct{ all, fixed int }
 // add adds an entry. What is certainly too much ends the reading: what does not
 // fold, or everything together.
 func (v *volume) add(e session.Entry, maxBytes int) error {
-	if e.Step != nil {
-		v.all += stepBytes(e.Step)
-	} else {
-		n := render.TextBytes(*e.Message)
-		v.all += n
-		if e.Message.Role.Stays() && !e.Message.Observation {
-			v.fixed += n
-		}
+	n := Bytes(e)
+	v.all += n
+	if e.Step == nil && e.Message.Role.Stays() && !e.Message.Observation {
+		v.fixed += n
 	}
 	switch {
 	case maxBytes > 0 && v.fixed > maxBytes:
@@ -120,6 +116,14 @@ func (v *volume) add(e session.Entry, maxBytes int) error {
 		}
 	}
 	return nil
+}
+
+// Bytes is how much text an entry has.
+func Bytes(e session.Entry) int {
+	if e.Step != nil {
+		return stepBytes(e.Step)
+	}
+	return render.TextBytes(*e.Message)
 }
 
 // stepBytes is the text of a step that is held in memory.

@@ -54,6 +54,20 @@ func (f *Fair[O, K, V]) Put(owner O, key K, value V, weight int) {
 func (f *Fair[O, K, V]) DeleteFunc(owner O, match func(K) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.drop(owner, match)
+}
+
+// DeleteAll drops the entries of all owners of the keys that match.
+func (f *Fair[O, K, V]) DeleteAll(match func(K) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for owner := range f.owners {
+		f.drop(owner, match)
+	}
+}
+
+// drop is DeleteFunc with the lock held.
+func (f *Fair[O, K, V]) drop(owner O, match func(K) bool) {
 	own := f.owners[owner]
 	if own == nil {
 		return
