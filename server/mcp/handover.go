@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -66,11 +65,7 @@ func begins(text string, oldest []*loombridgev1.ConversationEntry) bool {
 
 // overflows reports whether a prompt does not fit its budget.
 func overflows(err error) bool {
-	of := status.Convert(err)
-	return of.Code() == codes.FailedPrecondition && slices.ContainsFunc(of.Details(), func(detail any) bool {
-		info, ok := detail.(*errdetails.ErrorInfo)
-		return ok && info.GetReason() == "CONTEXT_OVERFLOW"
-	})
+	return status.Code(err) == codes.FailedPrecondition && convert.Reason(err) == "CONTEXT_OVERFLOW"
 }
 
 // newest is as much of a session as fits: its oldest entry, and then the newest first.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -26,6 +26,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/convert"
 )
 
 // What one tenant at full tilt does.
@@ -171,13 +172,7 @@ func (f *flood) count(ctx context.Context, kind string, err error) {
 
 // reasonOf is the reason of an error of a call, or its status code.
 func reasonOf(err error) string {
-	s := status.Convert(err)
-	for _, d := range s.Details() {
-		if info, ok := d.(*errdetails.ErrorInfo); ok {
-			return info.GetReason()
-		}
-	}
-	return s.Code().String()
+	return cmp.Or(convert.Reason(err), status.Code(err).String())
 }
 
 func (f *flood) calls(ctx context.Context) error {

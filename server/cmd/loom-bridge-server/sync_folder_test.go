@@ -143,6 +143,31 @@ func TestSyncFolderHostile(t *testing.T) {
 	}
 }
 
+// A folder that lost all of its few notes, as one that is not mounted, deletes nothing unasked; the
+// last note of one may go.
+func TestSyncFolderGone(t *testing.T) {
+	t.Parallel()
+	s, dir := mustFolder(t)
+	for i := range 3 {
+		syncSave(t, s.here, &loombridgev1.MemorySaveRequest{Text: fmt.Sprintf("note %d", i)})
+	}
+	s.mustSync("3 there")
+	for _, path := range inFolder(t, dir) {
+		must(t, os.Remove(path))
+	}
+	if said, err := s.sync(); err == nil || !strings.Contains(err.Error(), "3 of 3 records in step are gone in the folder") {
+		t.Errorf("sync said %q, %v", said, err)
+	}
+	if n := len(syncHeld(t, s.here)); n != 3 {
+		t.Errorf("%d records are left", n)
+	}
+	s.mustSync("3 deleted", "--allow-deletions")
+	syncSave(t, s.here, &loombridgev1.MemorySaveRequest{Text: "the last one"})
+	s.mustSync("1 there")
+	must(t, os.Remove(inFolder(t, dir)["the last one"]))
+	s.mustSync("1 deleted")
+}
+
 // A sync that stays follows the files, too.
 func TestSyncFolderWatch(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ type changes struct {
 	at string
 	// whole: the entries are all records there are, but for those held, which can't be read now.
 	whole bool
-	held  []string
+	held  map[string]bool
 	// more: there are others.
 	more bool
 }
@@ -186,11 +186,8 @@ func recordOf(r *loombridgev1.Record) record.Record {
 	return out
 }
 
-// maxTags is that of a record.
-const (
-	conflictTag = "sync-conflict"
-	maxTags     = 64
-)
+// conflictTag is on the copy that a conflict leaves.
+const conflictTag = "sync-conflict"
 
 // conflictCopy is the content of a conflict that did not stay, as an archived record beside the one that
 // did. The same content has the same copy however often it is made.
@@ -199,7 +196,7 @@ func conflictCopy(e entry) record.Record {
 	sum := sha256.Sum256([]byte(e.id + "\x00" + e.hash))
 	r.ID, r.Key, r.Supersedes, r.SupersededBy, r.Version = "conflict-"+hex.EncodeToString(sum[:16]), "", "", "", 1
 	r.Archived, r.ArchiveTime, r.Pinned, r.Review = true, time.Time{}, false, 0
-	if len(r.Tags) < maxTags && !slices.Contains(r.Tags, conflictTag) {
+	if len(r.Tags) < record.MaxTags && !slices.Contains(r.Tags, conflictTag) {
 		r.Tags = append(slices.Clone(r.Tags), conflictTag)
 		slices.Sort(r.Tags)
 	}

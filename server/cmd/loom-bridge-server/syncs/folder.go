@@ -116,7 +116,7 @@ func digest(text []byte) string {
 }
 
 func (n *notes) changes(_ context.Context, _ string, _ int, unchanged func(id, hash string) bool) (changes, error) {
-	found := changes{at: "read", whole: true}
+	found := changes{at: "read", whole: true, held: make(map[string]bool)}
 	before, err := n.look()
 	if err != nil {
 		return found, err
@@ -135,7 +135,7 @@ func (n *notes) changes(_ context.Context, _ string, _ int, unchanged func(id, h
 			n.tell(tale{Event: "left alone", ID: known[path], Text: fmt.Sprintf("%s: %s", path, why)})
 		}
 		if alone[path] = why; known[path] != "" {
-			found.held = append(found.held, known[path])
+			found.held[known[path]] = true
 		}
 	}
 	err = fs.WalkDir(n.root.FS(), ".", func(path string, d fs.DirEntry, err error) error {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,10 +70,8 @@ func (e *GuardError) Error() string {
 	return fmt.Sprintf("%d of %d records in step are gone %s; is it the right one, and whole? Nothing was changed: --allow-deletions deletes them on the other side, too", e.Gone, e.Known, e.Side)
 }
 
-// sight is what both sides have of a record that may have changed.
-type sight struct {
-	here, there *entry // nil: not read in this round
-}
+// sight is what both sides have of a record that may have changed; nil: not read in this round.
+type sight [2]*entry
 
 // round does what changed on either side since the last one; more says that there is more to do.
 func (s *session) round(ctx context.Context) (more bool, err error) {
@@ -110,11 +107,7 @@ func (s *session) sights(found [2]changes) (seen map[string]sight, order []strin
 		if !ok {
 			order = append(order, e.id)
 		}
-		if i == 0 {
-			one.here = e
-		} else {
-			one.there = e
-		}
+		one[i] = e
 		seen[e.id] = one
 	}
 	for i := range found {
@@ -127,10 +120,7 @@ func (s *session) sights(found [2]changes) (seen map[string]sight, order []strin
 			continue
 		}
 		for id := range s.state.pairs {
-			if slices.Contains(found[i].held, id) {
-				continue
-			}
-			if one := seen[id]; i == 0 && one.here == nil || i == 1 && one.there == nil {
+			if !found[i].held[id] && seen[id][i] == nil {
 				put(i, &entry{id: id})
 			}
 		}
@@ -144,7 +134,8 @@ func (s *session) sights(found [2]changes) (seen map[string]sight, order []strin
 	return seen, order
 }
 
-// guard refuses to go on where more than half of what is known is gone on one side.
+// guard refuses to go on where more than half of what is known is gone on one side, or all of it,
+// as of a folder that is not mounted.
 func (s *session) guard(seen map[string]sight) error {
 	if s.deletions {
 		return nil
@@ -153,13 +144,13 @@ func (s *session) guard(seen map[string]sight) error {
 		gone := 0
 		for id, one := range seen {
 			p := s.state.pairs[id]
-			e := [2]*entry{one.here, one.there}[i]
-			if p != nil && e != nil && e.state == absent && !p.expired(s.now()) {
+			if p != nil && one[i] != nil && one[i].state == absent && !p.expired(s.now()) {
 				gone++
 			}
 		}
-		if gone >= guardedFrom && 2*gone > len(s.state.pairs) {
-			return &GuardError{of.name(), gone, len(s.state.pairs)}
+		all := len(s.state.pairs)
+		if gone >= guardedFrom && 2*gone > all || gone > 1 && gone == all {
+			return &GuardError{of.name(), gone, all}
 		}
 	}
 	return nil
@@ -239,7 +230,7 @@ func (s *session) later(id string, known *pair) error {
 // again says so, as it is now.
 func (s *session) look(ctx context.Context, id string, known *pair, seen sight, again bool) (here, there entry, err error) {
 	for i, of := range []side{s.here, s.there} {
-		e := [2]*entry{seen.here, seen.there}[i]
+		e := seen[i]
 		switch {
 		case e != nil && !again:
 		case again || s.dry && known == nil:
@@ -359,11 +350,10 @@ func (s *session) sameKey(ctx context.Context, from, to side, e, holder entry) (
 		}
 		return got, err
 	}
-	// The loser goes where it can't take the key; the winner takes it by replacing the loser.
-	first, second := func() (entry, error) { return bring(to, mine) }, func() (entry, error) { return bring(from, theirs) }
-	got, err := first()
+	// The loser is brought as one that can't take the key; the winner takes it by replacing the loser.
+	got, err := bring(to, mine)
 	if err == nil {
-		_, err = second()
+		_, err = bring(from, theirs)
 	}
 	if _, ok := errors.AsType[*keyTakenError](err); ok {
 		return got, &refusedError{fmt.Sprintf("record %q has the key %q, too, and neither may replace the other", holder.id, e.record.Key)}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -77,19 +76,9 @@ func (c carrying) NewStream(ctx context.Context, d *grpc.StreamDesc, method stri
 
 func (s *server) name() string { return s.called }
 
-// reasonOf is the reason of a server's error, without its prefix.
-func reasonOf(err error) string {
-	for _, detail := range status.Convert(err).Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok {
-			return strings.TrimPrefix(info.GetReason(), "ERROR_REASON_")
-		}
-	}
-	return ""
-}
-
 // judge sorts the error of a change: what the record is the reason of, and what ends the round.
 func judge(err error) error {
-	switch reasonOf(err) {
+	switch convert.Reason(err) {
 	case "RECORD_EXISTS", "RECORD_NOT_FOUND", "VERSION_CONFLICT":
 		return errMoved
 	case "OVERLOADED":
@@ -111,7 +100,7 @@ const maxRoundBytes = 16 << 20
 
 func (s *server) changes(ctx context.Context, after string, most int, unchanged func(id, hash string) bool) (changes, error) {
 	found, err := s.read(ctx, after, most, unchanged)
-	if reasonOf(err) == "POSITION_GONE" {
+	if convert.Reason(err) == "POSITION_GONE" {
 		return s.read(ctx, "", 0, unchanged)
 	}
 	return found, err
@@ -219,7 +208,7 @@ func (s *server) narrow(ctx context.Context, all []entry) error {
 func (s *server) fetch(ctx context.Context, ask *loombridgev1.GetRecordRequest) (entry, error) {
 	ask.AgentId, ask.UserId, ask.SpaceId, ask.Peek = s.owner.Agent, s.owner.User, s.owner.Space, true
 	r, err := s.memory.GetRecord(ctx, ask)
-	if reasonOf(err) == "RECORD_NOT_FOUND" {
+	if convert.Reason(err) == "RECORD_NOT_FOUND" {
 		return entry{id: ask.GetId()}, nil
 	}
 	if err != nil {
@@ -263,7 +252,7 @@ func (s *server) create(ctx context.Context, r record.Record) (entry, error) {
 
 // taken says whether the id of a record or its key is the one that is taken.
 func (s *server) taken(ctx context.Context, r record.Record, err error) error {
-	if reasonOf(err) != "RECORD_EXISTS" || r.Key == "" {
+	if convert.Reason(err) != "RECORD_EXISTS" || r.Key == "" {
 		return judge(err)
 	}
 	switch there, got := s.get(ctx, r.ID); {
@@ -370,7 +359,7 @@ func (s *server) remove(ctx context.Context, was entry) error {
 	_, err := s.memory.DeleteRecords(ctx, &loombridgev1.DeleteRecordsRequest{
 		AgentId: s.owner.Agent, UserId: s.owner.User, SpaceId: s.owner.Space, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: was.id}, ExpectedVersion: &version,
 	})
-	if err == nil || reasonOf(err) == "RECORD_NOT_FOUND" {
+	if err == nil || convert.Reason(err) == "RECORD_NOT_FOUND" {
 		return nil
 	}
 	return judge(err)
@@ -386,7 +375,7 @@ func (s *server) await(ctx context.Context, after string) error {
 	for {
 		change, err := stream.Recv()
 		switch {
-		case reasonOf(err) == "POSITION_GONE":
+		case convert.Reason(err) == "POSITION_GONE":
 			return nil
 		case err != nil || !change.GetCaughtUp():
 			return err
