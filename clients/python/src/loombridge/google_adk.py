@@ -66,13 +66,8 @@ TEXT_BYTES = 256 << 10
 _Values = dict[str, Any]
 
 
-class LoomBridgeSessionService(_loops.Adapter, BaseSessionService):
-    """A `BaseSessionService` of ADK; close it, or use it in an `async with` block.
-
-    Any event loop may use it, and several processes the same sessions. An event and the states
-    that it changes are one commit; of two writers at the same time, the second adds to what the
-    first has left. An event has at most 256 KiB of JSON, as has each state.
-    """
+class _Service(_loops.Adapter):
+    """What both services are made of."""
 
     def __init__(
         self,
@@ -86,10 +81,19 @@ class LoomBridgeSessionService(_loops.Adapter, BaseSessionService):
         Args:
             server: `host:port` or `unix:/path`; default: the environment variable
                 LOOM_BRIDGE_ADDR, or else 127.0.0.1:50051. Or a client, which stays open.
-            agent_id: whose memory the sessions are in; default `google-adk`, or the client's.
+            agent_id: the agent that remembers; default `google-adk`, or the client's.
             **connection: `token`, `tls` and `timeout`, as of `loombridge.connect`.
         """
         self._open(server, agent_id, AGENT, connection)
+
+
+class LoomBridgeSessionService(_Service, BaseSessionService):
+    """A `BaseSessionService` of ADK; close it, or use it in an `async with` block.
+
+    Any event loop may use it, and several processes the same sessions. An event and the states
+    that it changes are one commit; of two writers at the same time, the second adds to what the
+    first has left. An event has at most 256 KiB of JSON, as has each state.
+    """
 
     async def create_session(
         self,
@@ -235,29 +239,12 @@ class LoomBridgeSessionService(_loops.Adapter, BaseSessionService):
         return added
 
 
-class LoomBridgeMemoryService(_loops.Adapter, BaseMemoryService):
+class LoomBridgeMemoryService(_Service, BaseMemoryService):
     """A `BaseMemoryService` of ADK; close it, or use it in an `async with` block.
 
     A user's memories are in that user's memory, which all agents share, and belong to the app.
     Only words are remembered. Any event loop may use it.
     """
-
-    def __init__(
-        self,
-        server: _client.Client | str | None = None,
-        *,
-        agent_id: str | None = None,
-        **connection: Unpack[_loops.Connection],
-    ) -> None:
-        """Keep the settings; the first call connects.
-
-        Args:
-            server: `host:port` or `unix:/path`; default: the environment variable
-                LOOM_BRIDGE_ADDR, or else 127.0.0.1:50051. Or a client, which stays open.
-            agent_id: the agent that remembers; default `google-adk`, or the client's.
-            **connection: `token`, `tls` and `timeout`, as of `loombridge.connect`.
-        """
-        self._open(server, agent_id, AGENT, connection)
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Remember the events of a session that are not remembered yet."""
