@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 )
 
 // wireBytes is the buffer of a connection within the process, as a socket has one.
@@ -24,6 +26,7 @@ const wireBytes = 256 << 10
 type Within struct {
 	listener *bufconn.Listener
 	limits   Limits
+	erasures *live.Worker
 
 	mu    sync.Mutex // guards the fields below
 	lines []*line
@@ -39,10 +42,13 @@ var _ grpc.ClientConnInterface = (*Within)(nil)
 
 // Within serves callers of this process until Shutdown. Close what it returns.
 func (s *Server) Within() *Within {
-	w := &Within{listener: bufconn.Listen(wireBytes), limits: s.limits}
+	w := &Within{listener: bufconn.Listen(wireBytes), limits: s.limits, erasures: s.services.Erasures}
 	go func() { _ = s.Serve(withinListener{w.listener}) }() // a listener within the process fails only when it is closed
 	return w
 }
+
+// OnErase has a function called with each erasure, which forgets what answers of the server said.
+func (w *Within) OnErase(forget func()) { w.erasures.OnForget(forget) }
 
 // Invoke makes a unary call.
 func (w *Within) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {

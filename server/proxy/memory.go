@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -33,7 +34,9 @@ const (
 // has cached of a conversation stays the same. It is safe for concurrent use.
 type memories struct {
 	prompts loombridgev1.PromptServiceClient
-	kept    *cache.Cache[mark, remembered] // by the conversation up to the message
+	// kept is by the conversation up to the message. Another one takes its place to forget, so
+	// that what was asked before is not kept after.
+	kept atomic.Pointer[cache.Cache[mark, remembered]]
 }
 
 // remembered is what memory has for a message; empty for nothing.
@@ -43,8 +46,12 @@ type remembered struct {
 }
 
 func newMemories(within grpc.ClientConnInterface) *memories {
-	return &memories{prompts: loombridgev1.NewPromptServiceClient(within), kept: cache.New[mark, remembered](keptBytes)}
+	m := &memories{prompts: loombridgev1.NewPromptServiceClient(within)}
+	m.forget()
+	return m
 }
+
+func (m *memories) forget() { m.kept.Store(cache.New[mark, remembered](keptBytes)) }
 
 // memorySettings are those of prompts that are made of memory alone.
 var memorySettings = &loombridgev1.PromptSettings{
@@ -57,6 +64,7 @@ var memorySettings = &loombridgev1.PromptSettings{
 // add returns the body of a request with what memory has for its user's messages, and how many
 // records it says for the newest of them.
 func (m *memories) add(ctx context.Context, p place, d dialect, t *talk, body []byte) (out []byte, records int) {
+	kept := m.kept.Load()
 	var asked []int
 	chain := mark(sha256.Sum256([]byte(p.key(t.previous))))
 	chains := make([]mark, len(t.items))
@@ -69,11 +77,11 @@ func (m *memories) add(ctx context.Context, p place, d dialect, t *talk, body []
 	}
 	// From the end, so that what stands before stays where it is.
 	for n, i := range slices.Backward(asked) {
-		found, known := m.kept.Get(chains[i])
+		found, known := kept.Get(chains[i])
 		if newest := n == len(asked)-1; newest && !known {
 			var err error
 			if found, err = m.find(ctx, p, t.model, saidBy(t.items[i].message)); err == nil {
-				m.kept.Put(chains[i], found, len(found.text)+keptBeside)
+				kept.Put(chains[i], found, len(found.text)+keptBeside)
 			}
 		}
 		if found.text == "" {

@@ -108,6 +108,14 @@ func New(opts Options) *Handler {
 // Close closes the connections to upstreams. Requests under way are cut off.
 func (h *Handler) Close() error { return h.ways.close() }
 
+// Forget drops what memory said for earlier messages: of a subject that was erased, no later
+// request says anything.
+func (h *Handler) Forget() {
+	if h.memory != nil {
+		h.memory.forget()
+	}
+}
+
 // ServeHTTP sends a request on. Its body has been read (package web).
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), Prefix), "/")

@@ -404,6 +404,12 @@ func (w *Worker) forget(ctx context.Context, j *job) error {
 	w.Memory.Forget(j.scope)
 	w.Log.Forget(j.scope.Tenant, match)
 	w.Prompts.Forget(match)
+	w.mu.Lock()
+	others := slices.Clone(w.others)
+	w.mu.Unlock()
+	for _, forget := range others {
+		forget()
+	}
 	return w.Children.Erased(ctx, j.scope)
 }
 

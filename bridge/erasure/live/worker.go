@@ -128,6 +128,15 @@ type Worker struct {
 	mu     sync.Mutex // guards the fields below
 	closed bool
 	job    *job // nil: nothing is being erased
+	others []func()
+}
+
+// OnForget has a function called whenever a subject is to be forgotten, for what keeps in memory
+// what prompts have shown, and knows of no scope.
+func (w *Worker) OnForget(forget func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.others = append(w.others, forget)
 }
 
 // job is an erasure that runs.

@@ -493,7 +493,7 @@ async def test_memory_stands_behind_what_the_user_says(
     binary: Path, script: Script, path: str
 ) -> None:
     async with proxied(binary, script.url) as (srv, url):
-        script.answers = [(200, EVENTS, ANSWER) for _ in range(9)]
+        script.answers = [(200, EVENTS, ANSWER) for _ in range(11)]
         me = {"Loom-Agent-Id": "me"}
         question, thanks = "Which fruit is best?", "And where may pears grow?"
         kind = "input_text" if path == PATHS[2] else "text"
@@ -524,3 +524,10 @@ async def test_memory_stands_behind_what_the_user_says(
             assert not any("user_memory" in each for each in told)
         await post(url + path, asks(path, f"{question} 4"))
         assert b"user_memory" not in script.requests[-1][1], "another agent's memory"
+        # What is erased stands in no request any more, nor where it stood before.
+        async with loombridge.connect(srv.address, agent_id="me") as ctx:
+            await ctx.admin.erase(agent_id="me")
+        for said in (f"{question} 2", [{"type": kind, "text": f"{question} 3"}]):
+            body = asks(path, said, "Pears.", thanks)
+            await post(url + path, body, **me)
+            assert script.requests[-1][1] == body

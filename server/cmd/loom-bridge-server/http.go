@@ -111,6 +111,7 @@ func (c *Config) openHTTP(within *server.Within, gate *egress.Gate, o server.Opt
 	c.handleMCP(f, within, o)
 	if models := c.openProxy(within, gate, o); models != nil {
 		opened.add(models.Close)
+		within.OnErase(models.Forget)
 		f.Handle(proxy.Prefix, web.Programs, models)
 	}
 	return face{f, listener}, nil
