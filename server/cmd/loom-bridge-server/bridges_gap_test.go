@@ -100,7 +100,7 @@ func TestGapOfAgentThatHasMoved(t *testing.T) {
 	l.hears(t, "one")
 	stored("news\x10\x01") // it was sent the first event of the topic
 
-	must(t, a.command.Process.Signal(syscall.SIGSTOP))
+	a.StandStill(t)
 	emit("two")
 	leaveB := l.MustListen(t, b)
 	l.hears(t, "one", "two")

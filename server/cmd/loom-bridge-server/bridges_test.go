@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -67,6 +68,21 @@ func (a *apart) Kill(tb testing.TB) {
 	_ = a.command.Wait() // it was killed
 }
 
+// StandStill stops it, and waits until none of its threads runs: a signal stops one that is under
+// way only when another one has taken the signal.
+func (a *apart) StandStill(tb testing.TB) {
+	tb.Helper()
+	must(tb, a.command.Process.Signal(syscall.SIGSTOP))
+	waitUntil(tb, "all threads stand still", func() bool {
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", a.command.Process.Pid))
+		must(tb, err)
+		return len(threads) > 0 && !slices.ContainsFunc(threads, func(of string) bool {
+			stat, err := os.ReadFile(of)
+			return err == nil && !strings.HasPrefix(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " T")
+		})
+	})
+}
+
 // bridges are those that a server lists.
 func (p *process) bridges(tb testing.TB) []*loombridgev1.BridgeStatus {
 	tb.Helper()
@@ -120,7 +136,7 @@ func TestBridgesShareStore(t *testing.T) {
 	}
 
 	// One stands still for longer than its lease, then goes on.
-	must(t, c.command.Process.Signal(syscall.SIGSTOP))
+	c.StandStill(t)
 	a.listed(t, "a", "b")
 	must(t, c.command.Process.Signal(syscall.SIGCONT))
 	a.listed(t, "a", "b", "c")
@@ -152,7 +168,7 @@ func TestFencedBridgeWritesNothingSoak(t *testing.T) {
 	store := postgresPlace(t, pgtest.Address(t))
 	a, b := MustBridge(t, store, "a"), MustBridgeApart(t, store, "b")
 	a.listed(t, "a", "b")
-	must(t, b.command.Process.Signal(syscall.SIGSTOP))
+	b.StandStill(t)
 	// These wait in the kernel until it goes on; then its registration is gone.
 	const calls = 16
 	failures := make(chan error, calls)

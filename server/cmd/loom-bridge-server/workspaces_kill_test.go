@@ -126,7 +126,7 @@ func TestWorkspaceOwnerIsKilledUnderCallSoak(t *testing.T) {
 func TestWorkspaceOwnerStandsStillSoak(t *testing.T) {
 	t.Parallel()
 	r := mustRoute(t)
-	must(t, r.owner.command.Process.Signal(syscall.SIGSTOP))
+	r.owner.StandStill(t)
 	began := time.Now()
 	limited, unlimited := make(chan error, 1), make(chan error, 1)
 	const limit = time.Second
@@ -157,7 +157,7 @@ func TestWorkspaceOwnerStandsStillSoak(t *testing.T) {
 		t.Errorf("what had ended before ran %d times, the other %d", first, second)
 	}
 
-	must(t, r.owner.command.Process.Signal(syscall.SIGSTOP))
+	r.owner.StandStill(t)
 	r.other.listed(t, "other")
 	if _, err := r.run(t.Context(), "r3", "echo ran >> r3"); reasonOf(err) != "WORKSPACE_AWAY" {
 		t.Errorf("it was taken for dead: %v %s", err, reasonOf(err))
