@@ -6,6 +6,8 @@
 package conduct
 
 import (
+	"sync"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -36,9 +38,7 @@ var loom = map[string]loombridgev1.Effect{
 }
 
 // all are the methods by their full names, with a slash in front.
-var all = read()
-
-func read() map[string]*loombridgev1.Conduct {
+var all = sync.OnceValue(func() map[string]*loombridgev1.Conduct {
 	found := make(map[string]*loombridgev1.Conduct)
 	protoregistry.GlobalFiles.RangeFilesByPackage(native, func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
@@ -56,11 +56,11 @@ func read() map[string]*loombridgev1.Conduct {
 		found[method] = &loombridgev1.Conduct{Effect: effect}
 	}
 	return found
-}
+})
 
 // Of is the conduct of a method, by its full name with a slash in front; that of one that
 // does nothing, for what is in none of the two APIs. It is not to be changed.
-func Of(method string) *loombridgev1.Conduct { return all[method] }
+func Of(method string) *loombridgev1.Conduct { return all()[method] }
 
 // Changes reports whether a call of a method does anything but read.
 func Changes(method string) bool {

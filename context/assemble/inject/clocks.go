@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -53,16 +54,22 @@ const (
 // The expressions are for text in lower case: that is much faster than leaving them to
 // ignore it.
 var (
-	clockTag   = regexp.MustCompile(`<` + tags + `>\s*([^<>]{4,80}?)\s*</` + tags + `>[ \t]*\n?`)
-	clockWords = regexp.MustCompile(`^` + mark + `(` + present + colon + `)`)
-	clockTime  = regexp.MustCompile(`^` + moment)
-	clockLine  = regexp.MustCompile(`^[ \t]*(?:[-*#>]+ )?` + mark + `(?:(?:` + dating + mark + ` ?[:：=]|generated (?:at|on) ?[:：=]?)` + mark + ` ?)?[\[(]?`)
-	clockAlone = regexp.MustCompile(`^` + mark + `(?:` + dating + mark + ` ?[:：=]` + mark + ` ?)?[\[(]?`)
-	clockAnd   = regexp.MustCompile(`^,? (?:and|und|et|y|e) `)
-	clockHead  = regexp.MustCompile(`^[ \t]*(?:[-*#>]+ )?` + mark + present + colon + `$`)
-	lineEnd    = regexp.MustCompile(`^[\])]?` + mark + `[.。]?[ \t]*$`)
-	inRegion   = regexp.MustCompile(region)
+	clockTag   = atFirstUse(`<` + tags + `>\s*([^<>]{4,80}?)\s*</` + tags + `>[ \t]*\n?`)
+	clockWords = atFirstUse(`^` + mark + `(` + present + colon + `)`)
+	clockTime  = atFirstUse(`^` + moment)
+	clockLine  = atFirstUse(`^[ \t]*(?:[-*#>]+ )?` + mark + `(?:(?:` + dating + mark + ` ?[:：=]|generated (?:at|on) ?[:：=]?)` + mark + ` ?)?[\[(]?`)
+	clockAlone = atFirstUse(`^` + mark + `(?:` + dating + mark + ` ?[:：=]` + mark + ` ?)?[\[(]?`)
+	clockAnd   = atFirstUse(`^,? (?:and|und|et|y|e) `)
+	clockHead  = atFirstUse(`^[ \t]*(?:[-*#>]+ )?` + mark + present + colon + `$`)
+	lineEnd    = atFirstUse(`^[\])]?` + mark + `[.。]?[ \t]*$`)
+	inRegion   = atFirstUse(region)
 )
+
+// atFirstUse compiles an expression when it is first asked for: these together would be a
+// tenth of what every start of the program takes, and most prompts hold no clock.
+func atFirstUse(expression string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
 
 // timeWords are all words that a time may have.
 var timeWords = wordSet(`
@@ -91,11 +98,11 @@ func wordSet(s string) map[string]bool {
 // is not a part of it.
 func timeAt(lower string) (end int, timed bool) {
 	for lower = lower[:min(len(lower), maxClock)]; ; {
-		m := clockTime.FindStringSubmatchIndex(lower)
+		m := clockTime().FindStringSubmatchIndex(lower)
 		if m == nil {
 			return 0, false
 		}
-		text := inRegion.ReplaceAllStringFunc(lower[:m[1]], func(s string) string { return strings.Repeat(" ", len(s)) })
+		text := inRegion().ReplaceAllStringFunc(lower[:m[1]], func(s string) string { return strings.Repeat(" ", len(s)) })
 		other := otherWord(text)
 		if other < 0 {
 			return m[1], m[2] >= 0
@@ -180,14 +187,14 @@ func introduces(line string) bool {
 		return false
 	}
 	bare := strings.TrimLeft(line, "-*#>_` ")
-	return (opensWith(bare, openers) || slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(bare, s) })) && clockHead.MatchString(line)
+	return (opensWith(bare, openers) || slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(bare, s) })) && clockHead().MatchString(line)
 }
 
 // takeTags takes out what stands in a tag that is named after the present.
 func takeTags(s, lower string, found func(clock string)) string {
 	var out strings.Builder
 	from := 0
-	for _, m := range clockTag.FindAllStringSubmatchIndex(lower, -1) {
+	for _, m := range clockTag().FindAllStringSubmatchIndex(lower, -1) {
 		if end, _ := timeAt(lower[m[2]:m[3]]); end < m[3]-m[2] {
 			continue
 		}
@@ -205,9 +212,9 @@ func takeOfLine(line string, first bool, found func(clock string)) string {
 		return line
 	}
 	if bare := strings.TrimLeft(lower, " \t-*#>[(_`"); len(line) <= maxClock && bare != "" && (isDigit(bare[0]) || opensWith(bare, timeWords) || opensWith(bare, datings)) {
-		begin := len(clockLine.FindString(lower))
+		begin := len(clockLine().FindString(lower))
 		end, timed := timeAt(lower[begin:])
-		if end > 0 && (timed || first && !strings.Contains(lower[:begin], "time")) && lineEnd.MatchString(lower[begin+end:]) {
+		if end > 0 && (timed || first && !strings.Contains(lower[:begin], "time")) && lineEnd().MatchString(lower[begin+end:]) {
 			found(strings.Trim(line[:begin+end], " \t-*#>_`[("))
 			return ""
 		}
@@ -254,7 +261,7 @@ type clock struct{ begin, till, stop, end int }
 func saidAt(line, lower string, at int) (c clock, ok bool) {
 	bare := strings.TrimLeft(lower[at:], "*_`")
 	present := opensWith(bare, openers) || slices.ContainsFunc(starts, func(s string) bool { return strings.HasPrefix(bare, s) })
-	if m := clockWords.FindStringSubmatchIndex(lower[at:]); present && m != nil {
+	if m := clockWords().FindStringSubmatchIndex(lower[at:]); present && m != nil {
 		if size, _ := timeAt(lower[at+m[3]:]); size > 0 {
 			c, ok = closed(line, lower, at+m[2], at+m[3]+size)
 		}
@@ -263,7 +270,7 @@ func saidAt(line, lower string, at int) (c clock, ok bool) {
 	if ok || !strings.HasSuffix(before, ".") && !strings.HasSuffix(before, "。") || bare == "" || !isDigit(bare[0]) && !opensWith(bare, timeWords) && !opensWith(bare, datings) {
 		return c, ok
 	}
-	begin := at + len(clockAlone.FindString(lower[at:]))
+	begin := at + len(clockAlone().FindString(lower[at:]))
 	if size, timed := timeAt(lower[begin:]); timed {
 		return closed(line, lower, at, begin+size)
 	}
@@ -300,7 +307,7 @@ func sentenceBegins(before string) bool {
 // place; not ok where it goes on with anything but another clock.
 func sentenceEnd(line, lower string, at int) (end int, ok bool) {
 	rest := line[at:]
-	if and := at + len(clockAnd.FindString(lower[at:])); and > at && clockWords.MatchString(lower[and:]) {
+	if and := at + len(clockAnd().FindString(lower[at:])); and > at && clockWords().MatchString(lower[and:]) {
 		_, ok = saidAt(line, lower, and)
 		return and, ok
 	}

@@ -140,10 +140,7 @@ func (o offline) checks(stdout, stderr io.Writer) checks.Options {
 
 // take adds settings to the flags of a command.
 func take(flags *pflag.FlagSet, names ...string) {
-	all := configFlags()
-	for _, name := range names {
-		flags.AddFlag(all.Lookup(name))
-	}
+	flags.AddFlagSet(configFlags(names...))
 }
 
 // ask adds the flags of a command that asks a server.

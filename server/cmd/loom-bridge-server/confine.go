@@ -109,11 +109,7 @@ func doctorCommand(getenv func(string) string, stdout io.Writer) *cobra.Command 
 		Short: "Tell which tier of the sandbox works here, its gaps, what can be done in it, the profiles and MCP servers",
 		Args:  cobra.NoArgs,
 	}
-	all := configFlags()
-	cmd.Flags().AddFlag(all.Lookup(keyConfig))
-	for _, name := range []string{keyStore, "sandbox-tier", "mcp-servers", "workspace", "embedder", "embedder-url", "embedder-model", "shell-allow"} {
-		cmd.Flags().AddFlag(all.Lookup(name))
-	}
+	take(cmd.Flags(), keyConfig, keyStore, "sandbox-tier", "mcp-servers", "workspace", "embedder", "embedder-url", "embedder-model", "shell-allow")
 	jobs := cmd.Flags().Bool("jobs", true, "run everyday jobs in the tier that is used, and report which work")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := loadConfig(cmd.Flags(), getenv)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/pflag"
@@ -45,8 +46,27 @@ func (v *rawValue) Set(text string) error {
 func (v *rawValue) String() string { return v.text }
 func (v *rawValue) Type() string   { return v.unit }
 
-// configFlags returns a flag for every setting, with its default.
-func configFlags() *pflag.FlagSet {
+// configFlags returns a flag for each of these settings, or for every setting, with its
+// default.
+func configFlags(names ...string) *pflag.FlagSet {
+	f := pflag.NewFlagSet("settings", pflag.ContinueOnError)
+	f.SortFlags = false
+	add := func(of *pflag.Flag) {
+		flag, value := *of, *of.Value.(*rawValue)
+		flag.Value = &value
+		f.AddFlag(&flag)
+	}
+	for _, name := range names {
+		add(defaultFlags().Lookup(name))
+	}
+	if len(names) == 0 {
+		defaultFlags().VisitAll(add)
+	}
+	return f
+}
+
+// defaultFlags are the flags of all settings, made once for all commands; none is ever set.
+var defaultFlags = sync.OnceValue(func() *pflag.FlagSet {
 	c := NewConfig()
 	f := pflag.NewFlagSet("settings", pflag.ContinueOnError)
 	f.SortFlags = false
@@ -57,7 +77,7 @@ func configFlags() *pflag.FlagSet {
 		}
 	}
 	return f
-}
+})
 
 // loadConfig reads the settings of the command whose flags are given: a flag is
 // stronger than the environment, which is stronger than the file, which is
