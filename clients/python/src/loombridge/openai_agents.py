@@ -9,12 +9,8 @@ What was said is found by `memory_query` of the same agent, too. Install it with
 `pip install "loombridge[openai-agents]"`.
 """
 
-import json
-import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Unpack
 
 try:
     from agents import SessionSettings, TResponseInputItem
@@ -27,29 +23,15 @@ except ModuleNotFoundError as err:
         'pip install "loombridge[openai-agents]"'
     ) from err
 
-from typing import Unpack
-
-from loombridge import _client, _errors, _loops, _records, _values
+from loombridge import _client, _errors, _items, _loops, _values
 
 __all__ = ["LoomBridgeSession"]
 
 AGENT = "openai-agents"
 """The default owner of the records."""
 
-KIND = "openai.item"
-"""The kind of an item's record."""
-
-PLACE = "openai"
-"""The member of a record's metadata that says more of it."""
-
-NO_WORDS = "-"
-"""The text of a record that holds no item."""
-
-TEXT_BYTES = 256 << 10
-"""Bytes of a text that a server takes; a longer item lies in several records."""
-
-NAMED = 60
-"""Records that one filter names; it may have 4 KiB."""
+ITEMS = _items.Items(kind="openai.item", place="openai")
+"""How the items are kept."""
 
 
 class LoomBridgeSession(_loops.Adapter, SessionABC):
@@ -96,30 +78,24 @@ class LoomBridgeSession(_loops.Adapter, SessionABC):
             limit = self.session_settings.limit
         if limit is not None and limit <= 0:
             return []
-        history = await self._loop.acall(lambda ctx: _history(ctx, self.session_id, limit))
-        return [each.item for each in history.items]
+        history = await self._loop.acall(lambda ctx: ITEMS.read(ctx, self.session_id, limit))
+        return [each.value for each in history.items]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add items behind the others."""
-        drafts = [draft for item in items for draft in _drafts(self.session_id, item, {})]
-
-        async def add(ctx: _client.Client) -> None:
-            if drafts:
-                await ctx.memory.save_many(drafts)
-
-        await self._loop.acall(add)
+        await self._loop.acall(lambda ctx: ITEMS.add(ctx, self.session_id, items))
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Take the newest item out and return it; None: there is none."""
 
         async def pop(ctx: _client.Client) -> TResponseInputItem | None:
-            while newest := (await _history(ctx, self.session_id, 1)).items:
+            while newest := (await ITEMS.read(ctx, self.session_id, 1)).items:
                 first, *others = newest[0].ids
                 # Whoever deletes its first record has it; another may have been faster.
                 with suppress(_errors.RecordNotFoundError):
                     await ctx.memory.delete(id=first)
-                    await _forget(ctx, others)
-                    return newest[0].item
+                    await _items.forget(ctx, others)
+                    return newest[0].value
             return None
 
         return await self._loop.acall(pop)
@@ -129,138 +105,6 @@ class LoomBridgeSession(_loops.Adapter, SessionABC):
         await self._atomic_replace_items([])
 
     async def _atomic_replace_items(self, items: list[TResponseInputItem]) -> bool:
-        """Put items in the place of those that are there; what the SDK's compaction calls.
-
-        One commit adds the new items and a mark that says up to where they replace the old
-        ones, which are deleted afterwards.
-        """
-
-        async def replace(ctx: _client.Client) -> bool:
-            history = await _history(ctx, self.session_id)
-            if history.newest is None and not items:
-                return True
-            batch = {"batch": uuid.uuid4().hex}
-            drafts = [draft for item in items for draft in _drafts(self.session_id, item, batch)]
-            mark = {**batch, "through": history.newest}
-            saved = await ctx.memory.save_many([*drafts, _draft(self.session_id, NO_WORDS, mark)])
-            # The newest goes when the others have gone: it says where the old ones end.
-            await _forget(ctx, history.others)
-            await _forget(ctx, [history.newest] if history.newest else [])
-            await _forget(ctx, [] if items else [saved[-1].id])
-            return True
-
-        return await self._loop.acall(replace)
-
-
-@dataclass
-class _Item:
-    """An item that is read, from its last record to its first."""
-
-    ids: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
-
-    def take(self, record: _records.Record) -> int:
-        """Put a record before the others; return how many it has."""
-        self.ids.insert(0, record.id)
-        self.texts.insert(0, record.text)
-        return len(self.ids)
-
-    @property
-    def item(self) -> TResponseInputItem:
-        return json.loads("".join(self.texts))
-
-
-@dataclass
-class _History:
-    """What a session holds."""
-
-    items: list[_Item] = field(default_factory=list)
-    """The items, in order."""
-    newest: str | None = None
-    """The id of the newest record."""
-    others: list[str] = field(default_factory=list)
-    """The ids of the records before it that were read, the oldest first."""
-
-
-async def _history(ctx: _client.Client, session_id: str, limit: int | None = None) -> _History:
-    """Return what a session holds, or no more than the newest items of it."""
-    found = _History()
-    behind: list[_Item] = []
-    """The items that were added after the newest replacement, the newest first."""
-    inside: list[_Item] = []
-    """Those that it put there."""
-    mark: Mapping[str, Any] = {}
-    """What it says."""
-    begun: dict[str, _Item] = {}
-    """Items of several records, of which some were read."""
-    replaced = False
-    async for record in _records_of(ctx, session_id, limit):
-        if found.newest is None:
-            found.newest = record.id
-        else:
-            found.others.insert(0, record.id)
-        replaced = replaced or record.id == mark.get("through")
-        about = _about(record)
-        if "through" in about:
-            mark = mark or about
-        elif not replaced and about.get("batch") in (None, mark.get("batch")):
-            name, parts = about.get("item", (record.id, 1))
-            item = begun.setdefault(name, _Item())
-            if item.take(record) == parts:
-                (inside if "batch" in about else behind).append(item)
-        if len(behind) == limit:
-            break
-    items = [*behind, *inside][:limit]
-    found.items = items[::-1]
-    return found
-
-
-async def _records_of(
-    ctx: _client.Client, session_id: str, limit: int | None
-) -> AsyncIterator[_records.Record]:
-    listing = ctx.memory.list(
-        filter=f'session_id = {json.dumps(session_id)} AND kind = "{KIND}"',
-        newest_first=True,
-        page_size=None if limit is None else min(limit, 500),
-    )
-    async for record in listing:
-        yield record
-
-
-def _about(record: _records.Record) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", record.metadata.get(PLACE, {}))
-
-
-def _drafts(
-    session_id: str, item: TResponseInputItem, about: Mapping[str, Any]
-) -> Sequence[_records.RecordDraft]:
-    """Return the records that an item becomes: more than one, if it is long."""
-    text = json.dumps(item, ensure_ascii=False)
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        # Half of a pair of surrogates, which JSON can say by an escape alone.
-        text = json.dumps(item)
-        size = len(text)
-    if size <= TEXT_BYTES:
-        return [_draft(session_id, text, about)]
-    most = TEXT_BYTES // 4  # No character has more bytes.
-    texts = [text[start : start + most] for start in range(0, len(text), most)]
-    about = {**about, "item": [uuid.uuid4().hex, len(texts)]}
-    return [_draft(session_id, each, about) for each in texts]
-
-
-def _draft(session_id: str, text: str, about: Mapping[str, Any]) -> _records.RecordDraft:
-    return _records.RecordDraft(
-        text=text,
-        kind=KIND,
-        session_id=session_id,
-        metadata={PLACE: about} if about else None,
-    )
-
-
-async def _forget(ctx: _client.Client, ids: Sequence[str]) -> None:
-    """Delete records, those before first."""
-    for start in range(0, len(ids), NAMED):
-        named = (f'id = "{each}"' for each in ids[start : start + NAMED])
-        await ctx.memory.delete_matching(" OR ".join(named))
+        """Put items in the place of those that are there; what the SDK's compaction calls."""
+        await self._loop.acall(lambda ctx: ITEMS.replace(ctx, self.session_id, items))
+        return True
