@@ -315,6 +315,30 @@ func TestExclusive(t *testing.T) {
 	}
 }
 
+// A store that an earlier version wrote is opened, and from then on refused by that version.
+func TestOpenRaisesTheFormat(t *testing.T) {
+	address := pgtest.Address(t)
+	older := pgtest.Schema(t, address)
+	admin := connect(t, address)
+	defer admin.Close(context.Background())
+	for _, before := range []string{"4", "3", strconv.Itoa(kv.Format)} {
+		db, err := pgkv.Open(t.Context(), address, &pgkv.Options{Schema: older})
+		if err != nil {
+			t.Fatalf("after format %s: %v", before, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var after int
+		if err := admin.QueryRow(t.Context(), `SELECT value::int FROM `+older+`.meta WHERE name = 'format'`).Scan(&after); err != nil || after != kv.Format {
+			t.Errorf("format %d, want %d: %v", after, kv.Format, err)
+		}
+		if _, err := admin.Exec(t.Context(), `UPDATE `+older+`.meta SET value = $1 WHERE name = 'format'`, before); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	address := pgtest.Address(t)
 	newer := pgtest.Schema(t, address)

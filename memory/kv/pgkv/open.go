@@ -286,6 +286,9 @@ func (db *DB) migrate(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		made, err := tx.Exec(ctx, `INSERT INTO meta VALUES ('format', $1), ('epoch', '0') ON CONFLICT DO NOTHING`, strconv.Itoa(kv.Format))
+		if err == nil { // a store of an earlier version is from now on of this one
+			_, err = tx.Exec(ctx, `UPDATE meta SET value = $1 WHERE name = 'format' AND value::int < $2`, strconv.Itoa(kv.Format), kv.Format)
+		}
 		if err == nil && db.options.Fill != "" && made.RowsAffected() > 0 { // otherwise another process was faster
 			_, err = tx.Exec(ctx, `INSERT INTO meta VALUES ($1, $2)`, stateRow, stateFilling+strconv.Quote(db.options.Fill))
 		}

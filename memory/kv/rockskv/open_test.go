@@ -17,7 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/barerocks"
 )
 
-const readyMarker = "loom-bridge store\nformat 4\n"
+const readyMarker = "loom-bridge store\nformat 5\n"
 
 func mustWrite(tb testing.TB, dir, name, text string) {
 	tb.Helper()
@@ -198,7 +198,7 @@ func TestOpenMarker(t *testing.T) {
 		want       error
 		words      []string
 	}{
-		{"newer", "loom-bridge store\nformat 5\n", kv.ErrNewer, []string{"format 5", "reads 4"}},
+		{"newer", "loom-bridge store\nformat 6\n", kv.ErrNewer, []string{"format 6", "reads 5"}},
 		{"newer with unknown lines", "loom-bridge store\nformat 17\nshards 4\n", kv.ErrNewer, []string{"format 17"}},
 		{"empty", "", kv.ErrDamaged, []string{"LOOM-FORMAT"}},
 		{"other text", "hello\n", kv.ErrDamaged, nil},

@@ -2,11 +2,13 @@ package main
 
 import (
 	"archive/zip"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
@@ -20,7 +22,8 @@ func TestStoresOfEarlierVersions(t *testing.T) {
 		t.Fatalf("there are only %v", found)
 	}
 	for _, name := range found {
-		t.Run(strings.TrimSuffix(filepath.Base(name), ".zip"), func(t *testing.T) {
+		version := strings.TrimSuffix(filepath.Base(name), ".zip")
+		t.Run(version, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			archive, err := zip.OpenReader(name)
@@ -39,6 +42,7 @@ func TestStoresOfEarlierVersions(t *testing.T) {
 					}
 				}
 			}
+			before := formatOf(t, dir)
 			compare("before")
 
 			p := MustRun(t, dir)
@@ -56,6 +60,20 @@ func TestStoresOfEarlierVersions(t *testing.T) {
 
 			delete(told, "steps.jsonl") // it has one more
 			compare("after")
+			// A program refuses a higher format. Only releases may share one.
+			if after := formatOf(t, dir); after != kv.Format || before == kv.Format && !strings.Contains(version, ".") {
+				t.Errorf("format %d, and was %d", after, before)
+			}
 		})
 	}
+}
+
+// formatOf is the number in the marker of a directory's store.
+func formatOf(t *testing.T, dir string) (number int) {
+	t.Helper()
+	marker, err := os.ReadFile(filepath.Join(dir, "store", "LOOM-FORMAT"))
+	must(t, err)
+	_, err = fmt.Sscanf(string(marker), "loom-bridge store\nformat %d\n", &number)
+	must(t, err)
+	return number
 }
