@@ -142,16 +142,17 @@ build-bench: install-deps ## Build bin/loom-bridge-bench
 	$(GO) build -buildvcs=false -tags embedhelper -o $(BENCH) ./server/cmd/loom-bridge-bench
 
 # grocksdb_no_link keeps grocksdb from naming the shared libraries itself. The linker's map
-# tells a release what was linked in. Nothing in the binary tells builds of a commit apart.
+# tells a release what was linked in. Nothing in the binary tells builds of a commit apart. The
+# C library would load more of itself to look up hosts and users: Go does that alone.
 .PHONY: build-static
-build-static: install-deps $(MODEL) ## The same with RocksDB linked in: the binary needs only the C library
+build-static: install-deps $(MODEL) ## The same with all linked in: the binary needs no library, and runs on any Linux
 	$(BUILD_HELPER)
 	$(call STATIC,$(SERVER))
 
 define STATIC
-CGO_LDFLAGS='-Wl,-Bstatic -lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lstdc++ -Wl,-Bdynamic -lm -static-libgcc' \
-  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper \
-  -ldflags '-s -w -buildid= -X main.version=$(VERSION) -extldflags=-Wl,-Map=$(CURDIR)/$(1).map' \
+CGO_LDFLAGS='-lrocksdb -lsnappy -llz4 -lzstd -lz -lbz2 -lstdc++ -lm' \
+  $(GO) build -buildvcs=false -tags grocksdb_no_link,embedhelper,netgo,osusergo \
+  -ldflags '-s -w -buildid= -X main.version=$(VERSION) -extldflags "-static -Wl,-Map=$(CURDIR)/$(1).map"' \
   -o $(1) ./server/cmd/loom-bridge-server
 endef
 
@@ -208,7 +209,6 @@ release-arm64: $(MODEL) ts-build $(NFPM_STAMP) ## Add to dist/ what runs on arm6
 release-arm64: export BUILD_ARM64 = $(call STATIC,$(ARM64))
 
 .PHONY: release-test
-release-test: export ARM64_ROOT := $(ARM64_ROOT)
 release-test: py-sync ## Install dist/ on new roots by each road and time it, arm64 by qemu-user; AGAIN=FOLDER also builds it there anew
 	$(VENV)/bin/python -B .ci/release_test.py $(DIST) $(AGAIN)
 

@@ -44,7 +44,7 @@ def write(folder: Path, binary: Path, beside: list[Path]) -> list[Path]:
         sys.exit(f"clients/typescript has version {version}, clients/python {wheel.version()}")
     if not (CLIENT / "build/index.js").exists():
         sys.exit("clients/typescript is not built: run make ts-build")
-    cpu = wheel.platform(binary).split("_", 3)[3]
+    cpu = wheel.machine(binary)
     client["optionalDependencies"] = {f"@loom-bridge/linux-{one}": version for one in CPUS.values()}
     del client["devDependencies"]
     kept = [file for part in client["files"] for file in CLIENT.glob(f"{part}/**/*")]
@@ -56,7 +56,6 @@ def write(folder: Path, binary: Path, beside: list[Path]) -> list[Path]:
         "license": "Apache-2.0",
         "os": ["linux"],
         "cpu": [CPUS[cpu]],
-        "libc": ["glibc"],
     }
     folder.mkdir(parents=True, exist_ok=True)
     return [

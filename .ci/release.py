@@ -135,8 +135,7 @@ def main(
     """Write everything."""
     folder, binary, beside = Path(target), Path(server), Path(weights)
     folder.mkdir(parents=True, exist_ok=True)
-    _, major, minor, machine = wheel.platform(binary).split("_", 3)
-    arch, when = ARCH[machine], epoch()
+    arch, when = ARCH[wheel.machine(binary)], epoch()
     made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
     root = Path(os.environ.get("LINKED_IN", "/"))
     parts = sbom.modules(binary) + sbom.bundled(ROOT)
@@ -159,7 +158,7 @@ def main(
 
         npm.write(folder, binary, [beside, notice])
 
-        variables = {"VERSION": version, "ARCH": arch, "LIBC": f"{major}.{minor}"}
+        variables = {"VERSION": version, "ARCH": arch}
         packages(folder, variables | {"SOURCE_DATE_EPOCH": str(when)}, files | about)
 
         if root == Path("/"):
@@ -178,7 +177,7 @@ def main(
     if key:
         sign(listing, key, Path(signers))
     print(listing.read_text(), end="")
-    print("Signed." if key else "Not signed: name a key by SIGN_KEY=FILE.", end=" ")
+    print("Signed." if key else "NOT SIGNED: only SIGN_KEY=FILE gives users something to check by.")
     print(f"This was for Linux on {arch}; for macOS and Windows nothing is built.")
 
 

@@ -17,13 +17,13 @@ BUILD_HOST = "debian-12"
 
 @dataclass(frozen=True)
 class Part:
-    """A thing that was linked in, or that the binary needs when it starts."""
+    """A thing that was linked in, or lies beside."""
 
     name: str
     version: str
     purl: str
     linked: str
-    """How: "go", "static", "dynamic", "bundled" by the console, or "beside" the binary."""
+    """How: "go", "static", "bundled" by the console, or "beside" the binary."""
     files: tuple[str, ...]
     licences: tuple[Path, ...]
     """Files with its licence."""
@@ -67,23 +67,21 @@ def libraries(link_map: Path, arch: str, root: Path) -> list[Part]:
     """Return the packages of the Debian in a root whose files the linker took there."""
     text = link_map.read_text(errors="replace")
     members = text.partition("\nDiscarded input sections")[0].partition("\nMemory Configuration")[0]
-    static = set(re.findall(r"^(/\S+\.a)\(", members, re.MULTILINE))
-    static |= set(re.findall(r"^LOAD (/\S+/crt\w+\.o)$", text, re.MULTILINE))
-    dynamic = set(re.findall(r"^LOAD (/\S+/lib[cm]\.so\.\d+)$", text, re.MULTILINE))
+    linked = set(re.findall(r"^(/\S+\.a)\(", members, re.MULTILINE))
+    linked |= set(re.findall(r"^LOAD (/\S+/crt\w+\.o)$", text, re.MULTILINE))
     query = ("dpkg-query", f"--root={root}")
-    packages: dict[tuple[str, str], set[str]] = {}
-    for how, files in (("static", static), ("dynamic", dynamic)):
-        for file in files:
-            owner = said(*query, "--search", owned(file)).partition(": ")[0].partition(",")[0]
-            packages.setdefault((owner, how), set()).add(os.path.basename(file))
+    packages: dict[str, set[str]] = {}
+    for file in linked:
+        owner = said(*query, "--search", owned(file)).partition(": ")[0].partition(",")[0]
+        packages.setdefault(owner, set()).add(os.path.basename(file))
     parts: list[Part] = []
-    for (owner, how), files in sorted(packages.items()):
+    for owner, files in sorted(packages.items()):
         form = "${source:Package}\t${Version}\t${binary:Package}"
         source, version, name = said(*query, "--show", "-f", form, owner).split("\t")
         name = name.partition(":")[0]
         purl = f"pkg:deb/debian/{quote(name)}@{quote(version)}?arch={arch}&distro={BUILD_HOST}"
         licence = root / "usr/share/doc" / name / "copyright"
-        parts.append(Part(source, version, purl, how, tuple(sorted(files)), (licence,)))
+        parts.append(Part(source, version, purl, "static", tuple(sorted(files)), (licence,)))
     return parts
 
 

@@ -1,8 +1,8 @@
 """Writes the wheel that brings the server to `pip install loombridge[server]`.
 
 The wheel has the binary of `make build-static` with the model of embeddings beside it, and
-commands of that name. Two runs over the same files give the same bytes. The platform in its
-name is the oldest C library that has what the binary needs.
+commands of that name. Two runs over the same files give the same bytes. The binary needs no
+library, so its platforms are every Linux of its machine that pip knows.
 
 Usage: wheel.py FOLDER BINARY FILE...
 """
@@ -21,6 +21,8 @@ NAME = "loombridge_server"
 PROGRAM, ORDINARY = 0o100755, 0o100644
 MACHINES = {62: "x86_64", 183: "aarch64"}
 """By their numbers in ELF's header."""
+PLATFORMS = ("manylinux_2_17", "musllinux_1_1")
+"""The oldest ones with glibc and with musl that pip of Python 3.11 installs for."""
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 MODULE = '''"""The Loom Bridge server as a package."""
@@ -53,23 +55,17 @@ def version() -> str:
     return project["version"]
 
 
-def platform(binary: Path) -> str:
-    """Return the platform of a binary, by the newest symbol of the C library that it needs.
+def machine(binary: Path) -> str:
+    """Return the machine of a binary.
 
     Raises:
-        SystemExit: it needs another library, which a wheel must not take from the system.
+        SystemExit: it needs a library, which a package must not take from the system.
     """
-    dump = ["objdump", "--private-headers", "--dynamic-syms", str(binary)]
+    dump = ["objdump", "--private-headers", str(binary)]
     said = subprocess.run(dump, stdout=subprocess.PIPE, text=True, check=True).stdout
-    foreign = set(re.findall(r"NEEDED +(\S+)", said)) - {"libc.so.6", "libm.so.6"}
-    foreign = {name for name in foreign if not name.startswith("ld-linux")}
-    if foreign:
-        sys.exit(f"{binary} needs {', '.join(sorted(foreign))}: build it by `make build-static`")
-    major, minor = max(
-        (int(major), int(minor)) for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", said)
-    )
-    machine = MACHINES[int.from_bytes(binary.read_bytes()[18:20], "little")]
-    return f"manylinux_{major}_{minor}_{machine}"
+    if foreign := re.findall(r"NEEDED +(\S+)", said):
+        sys.exit(f"{binary} needs {', '.join(foreign)}: build it by `make build-static`")
+    return MACHINES[int.from_bytes(binary.read_bytes()[18:20], "little")]
 
 
 def digest(data: bytes) -> str:
@@ -79,7 +75,8 @@ def digest(data: bytes) -> str:
 
 def write(folder: Path, binary: Path, beside: list[Path]) -> Path:
     """Write the wheel, and return its path."""
-    number, tag = version(), f"py3-none-{platform(binary)}"
+    number, of = version(), machine(binary)
+    platforms = [f"{name}_{of}" for name in PLATFORMS]
     about = f"{NAME}-{number}.dist-info"
     metadata = (
         "Metadata-Version: 2.4\n"
@@ -90,7 +87,8 @@ def write(folder: Path, binary: Path, beside: list[Path]) -> Path:
         "License-File: LICENSE\n"
         "Requires-Python: >=3.11\n"
     )
-    wheel = f"Wheel-Version: 1.0\nGenerator: loom-bridge\nRoot-Is-Purelib: false\nTag: {tag}\n"
+    wheel = "Wheel-Version: 1.0\nGenerator: loom-bridge\nRoot-Is-Purelib: false\n"
+    wheel += "".join(f"Tag: py3-none-{name}\n" for name in platforms)
     files = [(f"{NAME}/__init__.py", MODULE.encode(), ORDINARY)]
     files += [(f"{NAME}/{binary.name}", binary.read_bytes(), PROGRAM)]
     files += [(f"{NAME}/{file.name}", file.read_bytes(), ORDINARY) for file in beside]
@@ -104,7 +102,7 @@ def write(folder: Path, binary: Path, beside: list[Path]) -> Path:
     lines = "".join(f"{name},{digest(data)},{len(data)}\n" for name, data, _ in files)
     files.append((record, f"{lines}{record},,\n".encode(), ORDINARY))
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{NAME}-{number}-{tag}.whl"
+    path = folder / f"{NAME}-{number}-py3-none-{'.'.join(platforms)}.whl"
     with zipfile.ZipFile(path, "w") as archive:
         for name, data, mode in files:
             entry = zipfile.ZipInfo(name, EPOCH)
