@@ -415,6 +415,7 @@ check-generate: py-sync ## Check that the generated code is what the protos and 
 requirements: ## Compare .ci/requirements.tsv with the tests that name its ids, and test what runs tests
 	@$(PYTHON) -B .ci/requirements_test.py --quiet
 	@$(PYTHON) -B .ci/gotest_test.py --quiet
+	@$(PYTHON) -B .ci/releasable_test.py --quiet
 	@$(PYTHON) -B .ci/requirements.py
 
 .PHONY: docs
