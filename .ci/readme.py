@@ -65,7 +65,7 @@ FOREIGN = {
 }
 
 # Flags in the pages that belong to other programs.
-FOREIGN_FLAGS = {"--model-id", "--find-links", "--now"}
+FOREIGN_FLAGS = {"--model-id", "--find-links", "--now", "--ignore-missing"}
 
 
 def blocks(language: str) -> list[str]:
