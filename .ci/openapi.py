@@ -74,7 +74,8 @@ INFO = {
     "description": "The calls of loombridge.v1 as JSON over HTTP: all but Attach, UploadStep and "
     "Import, which take several messages from the client. A field may be written in lowerCamelCase "
     "or as in the protos; one that does not exist is refused. Integers of 64 bits come as text. "
-    "An id in a path is percent-encoded. A stream is lines of JSON, or with `Accept: "
+    "As everywhere in protobuf's JSON, null is the same as nothing, and a value of an enum may be "
+    "its number. An id in a path is percent-encoded. A stream is lines of JSON, or with `Accept: "
     "text/event-stream` server-sent events, which `Last-Event-ID` resumes where they have ids.",
 }
 HEADERS = {
@@ -207,6 +208,12 @@ class Description:
         schema["additionalProperties"] = False
         schema["properties"] = {f.json_name: self.field(name, f) for f in declared.field}
 
+    def needs(self, owner: str, field: Any) -> bool:
+        """Report whether a request is refused without a field; agent_id may come as a header."""
+        comment = self.protos.comments.get(f"{owner}.{field.name}", "")
+        needed = re.search(r"\bRequired(\.|, (at most|1 ))", comment)
+        return field.name != "agent_id" and needed is not None
+
     def parameters(self, owner: str, path: str, body: bool) -> Iterator[Schema]:
         """Yield the parameters of a call."""
         for field in self.protos.types[owner].field:
@@ -220,8 +227,9 @@ class Description:
                 "description": schema.pop("description", ""),
             }
             if inside:
-                parameter["required"] = True
                 schema["minLength"] = 1
+            if inside or self.needs(owner, field):
+                parameter["required"] = True
             ours = field.type == Field.TYPE_MESSAGE and field.type_name not in KNOWN
             if ours and "items" in schema:
                 schema["items"] = {
@@ -271,6 +279,10 @@ class Description:
         }
         if body:
             self.add(method.input_type)
+            fields = self.protos.types[method.input_type].field
+            inside = [f for f in fields if f"{{{f.name}}}" not in path]
+            if needed := [f.json_name for f in inside if self.needs(method.input_type, f)]:
+                self.schemas[short(method.input_type)]["required"] = needed
             schema = {"$ref": f"#/components/schemas/{short(method.input_type)}"}
             operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
         error = {"$ref": "#/components/responses/Error"}

@@ -2,12 +2,16 @@
 
 import asyncio
 import json
+import os
+import signal
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import fill
+import pytest
 from playwright.async_api import (
     Browser,
+    Error,
     Locator,
     Request,
     Route,
@@ -275,33 +279,76 @@ async def test_lost_connection(browser: Browser) -> None:
 
 
 async def test_token(browser: Browser, tmp_path: Path) -> None:
-    """A server with credentials shows nothing without a token, and the page keeps none."""
+    """A server with credentials shows nothing without a token, of which scripts see nothing.
+
+    What stands for it in the browser serves all tabs, outlives a page and the server, and ends
+    with the token, or for all tabs when a person signs out.
+    """
     credentials = tmp_path / "credentials.toml"
     token = "console-test-token-0123456789abcdef"  # noqa: S105  of this test alone
     credentials.write_text(CREDENTIALS.format(token))
     credentials.chmod(0o600)
     port = free_port()
     args = ["--http-addr", f"127.0.0.1:{port}", "--credentials", str(credentials)]
-    async with testing.server(args=args):
+    async with testing.server(args=args) as server:
         context = await browser.new_context()
         seen = Seen(await context.new_page(), f"http://127.0.0.1:{port}")
         page = await seen.open("a")
+        empty = page.get_by_text("There is nothing yet")
+
+        async def sign_in(given: str) -> None:
+            await page.get_by_label("token").fill(given)
+            await page.get_by_role("button", name="go on").click()
+
         await expect(page.get_by_text("asks who you are")).to_be_visible()
-        await page.get_by_label("token").fill("wrong")
-        await page.get_by_role("button", name="go on").click()
-        await expect(page.get_by_text("does not take this token")).to_be_visible()
-        await page.get_by_label("token").fill(token)
-        await page.get_by_role("button", name="go on").click()
-        await expect(page.get_by_role("heading", name="Agents")).to_be_visible()
-        await expect(page.get_by_text("There is nothing yet")).to_be_visible()
         other = Seen(await context.new_page(), seen.base)
         await other.open("a")
-        await expect(other.page.get_by_text("There is nothing yet")).to_be_visible()
-        await other.is_sound()
-        await other.page.close()
-        kept = await page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]")
-        assert kept == ["", 0, 0]
+        await sign_in("wrong")
+        await expect(page.get_by_text("does not take this token")).to_be_visible()
+        await sign_in(token)
+        await expect(page.get_by_role("heading", name="Agents")).to_be_visible()
+        for tab in (page, other.page):
+            await expect(tab.get_by_text("There is nothing yet")).to_be_visible()
+        kept = "[document.cookie, JSON.stringify(sessionStorage), JSON.stringify(localStorage)]"
+        cookies, session, local = await page.evaluate(kept)
+        assert (cookies, session) == ("", "{}")
+        assert token not in local
+        (cookie,) = await context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
         await page.reload()
-        await expect(page.get_by_label("token")).to_be_visible()
+        await expect(empty).to_be_visible()
+        await server.kill9()
+        await expect(page.get_by_role("status")).to_contain_text("does not answer")
+        await server.start()
+        await expect(page.get_by_role("status")).to_have_text("live")
+        await expect(empty).to_be_visible()
+
+        # A page of another port of this machine, to which the browser sends the cookie, too.
+        stranger = await context.new_page()
+        await stranger.route("http://127.0.0.1:1/**", lambda r: r.fulfill(body="<p>"))
+        await stranger.goto("http://127.0.0.1:1/")
+        call = f"fetch('{seen.base}/v1/status', {{credentials: 'include'"
+        for options in ("", ", mode: 'no-cors'", ", headers: {'Loom-Key': 'x'}"):
+            with pytest.raises(Error, match="Failed to fetch"):
+                await stranger.evaluate(call + options + "})")
+        await stranger.close()
+
+        await page.get_by_role("button", name="sign out").click()
+        for tab in (page, other.page):
+            await expect(tab.get_by_text("You are signed out")).to_be_visible()
+        assert await context.cookies() == []
+        assert (await page.evaluate(kept))[2] == "{}"
+        await sign_in(token)
+        await expect(empty).to_be_visible()
+
+        credentials.write_text(CREDENTIALS.format(token[::-1]))
+        os.kill(server.pid, signal.SIGHUP)
+        while await page.get_by_label("token").count() == 0:
+            await page.reload()  # it may have been sooner than the server
+            await expect(empty.or_(page.get_by_label("token"))).to_be_visible()
+        await expect(page.get_by_text("the time of your token is over")).to_be_visible()
+        await expect(other.page.get_by_text("signed out")).to_be_visible()
+        assert await context.cookies() == []
         await seen.is_sound()
+        await other.is_sound()
         await context.close()

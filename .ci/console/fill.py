@@ -143,6 +143,20 @@ async def provide(ctx: loombridge.Client) -> None:
     await ctx.context.assemble(system="You begin anew.")
 
 
+async def branch(ctx: loombridge.Client) -> None:
+    """Fold, take it back, and leave the session in two ways."""
+    for n in range(6):
+        await ctx.context.record_step("market:candles", {"day": n}, output=f"{n}, closed\n" * 200)
+    await ctx.context.assemble()
+    await ctx.context.compact()
+    await ctx.context.assemble()
+    await ctx.context.undo()
+    await ctx.context.assemble()
+    await ctx.spawn("twin", goal="Go on with Ether.", fork=True)
+    await ctx.spawn("helper", goal="Look at the news.")
+    await ctx.context.assemble()
+
+
 async def work(ctx: loombridge.Client) -> None:
     """Call tools of the server, and emit events."""
     await ctx.tool("fs:write_file", {"path": "notes.md", "content": f"# Notes\n{PAYLOADS[0]}\n"})
@@ -162,6 +176,8 @@ async def fill(address: str, rounds: int = 14, fillers: int = 40) -> None:
         await work(ctx)
     async with loombridge.connect(address, agent_id=AGENT, session_id="forms") as ctx:
         await provide(ctx)
+    async with loombridge.connect(address, agent_id=AGENT, session_id="branches") as ctx:
+        await branch(ctx)
     async with loombridge.connect(address, agent_id=PAYLOADS[0], session_id=PAYLOADS[1]) as ctx:
         await ctx.memory.save_many({"text": text.replace("\x00", "")} for text in payloads())
         for text in PAYLOADS:

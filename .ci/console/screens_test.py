@@ -248,9 +248,24 @@ async def test_renewals(seen: Seen) -> None:
     assert renewals == [0, 0, 0, 0, 1]
     page = await seen.open("a/analyst/s/forms")
     stack = page.locator(".stack")
-    await expect(stack).to_contain_text("1 renewals of the window")
+    await expect(stack).to_contain_text("1 renewal of the window")
     await expect(stack.locator(".column").last.locator(".renewed")).to_have_count(1)
     await expect(stack.locator(".renewed")).to_have_count(1)
+
+
+async def test_branches(seen: Seen) -> None:
+    """What was undone, and who left a session, stand at the prompts where it was."""
+    page = await seen.open("a/analyst/s/branches")
+    stack = page.locator(".stack")
+    columns = stack.locator(".column")
+    await expect(columns).to_have_count(4)
+    await expect(stack).to_contain_text("1 undo of folds")
+    await expect(stack).to_contain_text("2 children, of which 1 fork")
+    for mark in (".undomark", ".forkmark"):
+        await expect(stack.locator(mark)).to_have_count(1)
+        await expect(columns.nth(2).locator(mark)).to_have_count(1)
+    await stack.get_by_role("link", name="twin").click()
+    await expect(page.get_by_role("heading", name="of twin")).to_be_visible()
 
 
 async def test_spaces(seen: Seen) -> None:
@@ -330,6 +345,15 @@ async def test_house(seen: Seen) -> None:
         row = held.get_by_role("row").filter(has=page.get_by_role("cell", name=name, exact=True))
         await expect(row).to_contain_text(scope["records"])
     await expect(page.get_by_text("makes no backups")).to_be_visible()
+    settings = ask(seen.base, "/settings")["settings"]
+    given = [s for s in settings if s["by"] != "default"]
+    rows = page.get_by_role("region", name="Settings").get_by_role("row")
+    await expect(rows).to_have_count(1 + len(given))
+    address = rows.filter(has=page.get_by_role("cell", name="http-addr", exact=True))
+    await expect(address).to_contain_text(seen.base.removeprefix("http://"))
+    await expect(address).to_contain_text("flag --http-addr")
+    await page.get_by_role("button", name="that have their defaults").click()
+    await expect(rows).to_have_count(1 + len(settings))
 
     metrics = fetch(urllib.request.Request(seen.base + "/metrics"))  # noqa: S310  loopback
     table = page.get_by_role("region", name="Latencies")

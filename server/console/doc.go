@@ -3,5 +3,5 @@
 // They are files: a program for browsers that is made of src by .ci/console/build.py, and
 // gets all that it shows from the calls over HTTP (package rest). The files need no
 // credential and hold no data. A server with credentials has the page ask for a token, which
-// it keeps in the memory of the tab alone: a cookie would go to every port of the machine.
+// it trades for a cookie (package web).
 package console

@@ -66,7 +66,7 @@ func ChildAgent(c *children.Child) *loombridgev1.ChildAgent {
 			Steps: new(int64(l.Steps)), TokensPerStep: new(int64(l.StepTokens)), Files: new(int64(l.Files)), Bytes: new(l.Bytes),
 			Timeout: durationpb.New(l.Timeout),
 		},
-		Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING,
+		Status: loombridgev1.ChildStatus_CHILD_STATUS_RUNNING, SpawnTime: Timestamp(c.Time), Fork: c.Fork != "",
 	}
 	if r := c.Result; r != nil {
 		out.Status = loombridgev1.ChildStatus_CHILD_STATUS_FAILED

@@ -107,7 +107,7 @@ func FoundInPrompts(f *assemble.Found) *loombridgev1.FindInPromptsResponse {
 		sent := &loombridgev1.SentPrompt{
 			PromptId: p.ID, Number: int64(p.Number), LastPosition: int64(p.Position), Model: p.Model, Tokens: Int32(p.Tokens), Parts: make(map[string]int32, len(p.Sizes)),
 			ExpectedCachedTokens: Int32(figures.Cached), Cost: figures.Cost, AppendOnlyCost: figures.AppendOnlyCost,
-			FoldBatch: int64(figures.Batch), Renewals: Int32(figures.Renewals),
+			FoldBatch: int64(figures.Batch), Renewals: Int32(figures.Renewals), UndonePosition: int64(figures.Undone),
 		}
 		if !figures.Time.IsZero() {
 			sent.CreateTime = timestamppb.New(figures.Time)

@@ -9,4 +9,7 @@
 // Pages of other sites reach nothing: the Host must be an address, localhost or a name that
 // was configured, so that no name that somebody else made lead here counts, and what a browser
 // sends from another origin is refused. There is no CORS.
+//
+// A page of the face signs in with a token: [Face.SignIn] gives it a cookie, which counts together
+// with the header KeyHeader for Callers and Operators, for as long as the token does.
 package web

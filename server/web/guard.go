@@ -103,8 +103,12 @@ func (f *Face) guarded(w http.ResponseWriter, r *http.Request, who Audience, nex
 	if who == Programs {
 		credential, most = CredentialHeader, MaxProgramBytes
 	}
+	signedIn := (who == Callers || who == Operators) && bySignIn(r)
 	id, err := f.authenticate(r.Header.Values(credential))
 	if err != nil {
+		if signedIn { // the cookie ends with its token
+			f.setCookie(w, r, "", -1)
+		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="loom-bridge"`)
 		RefuseError(w, r, err)
 		return

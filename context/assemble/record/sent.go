@@ -40,9 +40,10 @@ type Figures struct {
 	Cost           float64 `json:"cost,omitempty"`
 	AppendOnlyCost float64 `json:"append_only,omitempty"`
 	// Batch is the stored batch of folds that was made for it, Renewals how often the window
-	// had been renewed.
+	// had been renewed, Undone where the log ended when folds were last undone.
 	Batch    uint64 `json:"folded,omitempty"`
 	Renewals int    `json:"-"`
+	Undone   uint64 `json:"undone,omitempty"`
 }
 
 func figuresOf(r *Receipt, made time.Time) Figures {
@@ -68,7 +69,9 @@ func (a *Recorder) record(ctx context.Context, m *Made, p *Prompt, asked asked, 
 		return
 	}
 	user := m.UserID
-	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user}, Policy: m.Policy, Layout: m.Layout, account: accountFor(&p.Receipt), Asked: asked, Planned: planned, Figures: figuresOf(&p.Receipt, m.Time), Shown: p.Marks})
+	figures := figuresOf(&p.Receipt, m.Time)
+	figures.Undone = m.Source.State.Since
+	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user}, Policy: m.Policy, Layout: m.Layout, account: accountFor(&p.Receipt), Asked: asked, Planned: planned, Figures: figures, Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}

@@ -110,6 +110,9 @@ type Config struct {
 	Sandbox                       Sandbox
 	Web                           Web
 	Limits                        server.Limits
+
+	// sources say of settings by name where they come from, but of defaults.
+	sources map[string]source
 }
 
 // Sessions is how long short-term memory of sessions lasts in which nothing happens.

@@ -92,23 +92,13 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if err != nil {
 		return Config{}, err
 	}
+	c.sources = map[string]source{}
 	for _, s := range c.settings() {
-		value, given := fromFile[s.name]
-		if level := strings.ToLower(getenv(rustLog)); s.name == keyLogLevel && checkLevel(level) == nil {
-			value, given = level, true
-		}
-		if text := fromLoom(s.name, getenv); text != "" {
-			value, given = text, true
-		}
-		if text := getenv(envName(s.name)); text != "" {
-			value, given = text, true
-		}
-		if flag := flags.Lookup(s.name); flag != nil && flag.Changed {
-			value, given = flag.Value.String(), true
-		}
-		if !given {
+		value, from := sourced(s.name, path, fromFile, flags, getenv)
+		if from.by == "" {
 			continue
 		}
+		c.sources[s.name] = from
 		if err := s.to.Set(value); err != nil {
 			if s.name == keyStore { // it may hold a password
 				value = stores.Hide(value)

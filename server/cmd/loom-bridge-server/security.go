@@ -33,11 +33,16 @@ func security(config Config) (*auth.Credentials, *auth.TLS, error) {
 // secrets are the keys and passwords among the settings.
 func (c Config) secrets() *secret.Set {
 	s := new(secret.Set)
-	s.Put("", "secrets of the settings", map[string]string{
+	s.Put("", "secrets of the settings", c.secretValues())
+	return s
+}
+
+// secretValues are the secrets by what has them.
+func (c Config) secretValues() map[string]string {
+	return map[string]string{
 		"search-key": c.Web.Search.Key, "llm-key": c.Web.Model.Key, "embedder-key": c.Embedder.APIKey, "proxy": c.Web.SearchProxy, "store": c.Store.Password(),
 		"knowledge-endpoint": c.KnowledgeEndpoint,
-	})
-	return s
+	}
 }
 
 // reloadOnHangup reads credentials and certificates again whenever the process gets

@@ -202,16 +202,6 @@ var loomNames = map[string][]string{
 // proxyNames are the variables that name a proxy, the strongest first.
 var proxyNames = []string{"HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"}
 
-// fromLoom is the value of a setting that a variable of loom.v1's core has; empty for none.
-func fromLoom(setting string, getenv func(string) string) string {
-	for _, name := range loomNames[setting] {
-		if value := getenv(name); value != "" {
-			return value
-		}
-	}
-	return ""
-}
-
 // readLoom takes what variables of loom.v1's core say and no setting does.
 func (w *Web) readLoom(getenv func(string) string) error {
 	for _, name := range slices.Backward(proxyNames) {

@@ -31,28 +31,58 @@ export const answered = signal(0);
 export const asking = signal(0);
 /** How often the server came back: what is shown is loaded anew. */
 export const returns = signal(0);
-/** Why the server wants a token, if it does. It is in the memory of the open tabs alone. */
+/** Why the server wants a token, if it does. */
 export const locked = signal("");
 /** The calls whose answers are on the screen. */
 export const shown = signal<Call[]>([]);
 
-let token = "";
-/** Whether the server has taken the token. */
-let taken = false;
+/** What opens the cookie that stands for a token, and says that there is one: all tabs of this
+ * server have it, and nobody else. The browser may keep neither. */
+const kept = "key";
+export const opener = signal(stored());
 
-export function unlock(given: string): void {
-  token = given.trim();
-  taken = false;
+function stored(): string {
+  try {
+    return localStorage.getItem(kept) ?? "";
+  } catch {
+    return "";
+  }
+}
+
+function keep(next: string): void {
+  opener.value = next;
+  try {
+    if (next) localStorage.setItem(kept, next);
+    else localStorage.removeItem(kept);
+  } catch {} // this tab alone has it
+}
+
+// Another tab has signed in or out.
+addEventListener("storage", (e) => {
+  if (e.key !== null && e.key !== kept) return;
+  opener.value = stored();
+  locked.value = opener.value ? "" : locked.value || "You are signed out.";
+  if (opener.value) returns.value++;
+});
+
+/** Trades a token for a cookie, of which no script sees anything. */
+export async function signIn(token: string): Promise<void> {
+  const answer = await fetch("/sign-in", { method: "POST", headers: { Authorization: "Bearer " + token.trim() } }).catch(() => undefined);
+  if (!answer?.ok) {
+    locked.value = !answer ? "The server does not answer." : answer.status === 401 ? "The server does not take this token, or its time is over." : ((await answer.json().catch(() => ({}))) as Status).message ?? `HTTP ${answer.status}.`;
+    return;
+  }
+  keep(((await answer.json()) as { key: string }).key);
   locked.value = "";
   returns.value++;
 }
 
-/** The open tabs of this server, of which one that has a token gives it to those without. */
-const tabs = new BroadcastChannel("token");
-tabs.onmessage = ({ data }: MessageEvent<string>) => {
-  if (!data && taken && !locked.value) tabs.postMessage(token);
-  else if (data && data !== token && locked.value) unlock(data);
-};
+/** Gives the cookie back, for all tabs. */
+export async function signOut(): Promise<void> {
+  const answer = await fetch("/sign-in", { method: "DELETE" }).catch(() => undefined);
+  keep("");
+  locked.value = answer?.ok ? "You are signed out." : "You are signed out here; the server did not answer.";
+}
 
 /** Path encodes ids as parts of a path. */
 export function at(strings: TemplateStringsArray, ...ids: string[]): string {
@@ -74,7 +104,7 @@ export function curl(call: Call): string {
   const quote = (text: string) => "'" + text.replaceAll("'", `'\\''`) + "'";
   let line = "curl ";
   if (call.method !== "GET") line += `-X ${call.method} `;
-  if (token) line += `-H "Authorization: Bearer $TOKEN" `;
+  if (opener.value) line += `-H "Authorization: Bearer $TOKEN" `;
   line += quote(location.origin + url(call));
   if (call.body) line += ` -H 'Content-Type: application/json' -d ${quote(JSON.stringify(call.body))}`;
   return line;
@@ -82,7 +112,7 @@ export function curl(call: Call): string {
 
 function send(call: Call, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = {};
-  if (token) headers.Authorization = "Bearer " + token;
+  if (opener.value) headers["Loom-Key"] = opener.value;
   if (call.body) headers["Content-Type"] = "application/json";
   const init: RequestInit = { method: call.method, headers };
   if (signal) init.signal = signal;
@@ -99,29 +129,27 @@ interface Status {
   details?: { reason?: string }[];
 }
 
-/** Why a call failed that was made with a token. */
+/** Why a call failed that was made with a key. */
 function refused(status: number, said: Status, by: string): Failure {
-  if (status === 401 && by === token) {
-    locked.value = token ? "The server does not take this token, or its time is over." : "This server asks who you are.";
-    tabs.postMessage("");
+  const now = stored();
+  if (status === 401 && now && now !== by) {
+    opener.value = now; // another tab has signed in anew
+    returns.value++;
+  } else if (status === 401 && by === opener.value) {
+    locked.value ||= by ? "You were signed out: the time of your token is over." : "This server asks who you are.";
+    keep("");
   }
   return new Failure(status, said.message ?? `HTTP ${status}`, said.details?.find((d) => d.reason)?.reason);
 }
 
 async function open(call: Call, signal?: AbortSignal): Promise<Response> {
-  const by = token;
+  const by = opener.value;
   const answer = await send(call, signal).catch((err) => {
     throw signal?.aborted ? err : gone();
   });
   if (lost.value) back();
   answered.value = Date.now();
-  if (answer.ok) {
-    if (by === token) {
-      if (by && !taken) tabs.postMessage(by);
-      taken = !!by;
-    }
-    return answer;
-  }
+  if (answer.ok) return answer;
   throw refused(answer.status, await answer.json().catch(() => ({})), by);
 }
 
@@ -144,7 +172,7 @@ export const askText = (call: Call, signal?: AbortSignal): Promise<string> => re
 
 /** Makes a call whose answer is a stream, and hands over each message. */
 export async function listen<T>(call: Call, signal: AbortSignal, each: (message: T) => void): Promise<void> {
-  const by = token;
+  const by = opener.value;
   const reader = (await open(call, signal)).body!.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (let rest = ""; ; ) {
@@ -343,8 +371,8 @@ export function useStream<T, S>(make: () => Call, about: unknown[], none: S, add
     setProblem(undefined);
     // What comes is drawn together, ten times a second at most.
     const timer = setInterval(flush, 100);
-    // Tabs with another token see other things.
-    const name = call.path + JSON.stringify(about) + token;
+    // Who signs in anew may see other things.
+    const name = call.path + JSON.stringify(about) + opener.value;
     const others = new BroadcastChannel(name);
     const tell = (told: Told<T, S>) => others.postMessage(told);
     others.onmessage = ({ data }: MessageEvent<Told<T, S>>) => {

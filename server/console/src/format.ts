@@ -6,6 +6,9 @@ const grouped = new Intl.NumberFormat("en-US");
 /** A number whole, with its thousands apart. */
 export const count = (n: number | string | undefined): string => grouped.format(Number(n ?? 0));
 
+/** The word for so many things: one, or several. */
+export const plural = (n: number, one: string, several = one + "s"): string => (n === 1 ? one : several);
+
 /** A number in few digits: 12.4k. */
 export function brief(n: number): string {
   const [value, unit] = n >= 1e9 ? [n / 1e9, "G"] : n >= 1e6 ? [n / 1e6, "M"] : n >= 1e4 ? [n / 1e3, "k"] : [n, ""];

@@ -1,7 +1,7 @@
 // The frame around every room: rail, jump field, help, and what is asked before anything is shown.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { answered, asking, curl, locked, lost, shown, unlock, useAll } from "./api";
+import { answered, asking, curl, locked, lost, opener, shown, signIn, signOut, useAll } from "./api";
 import { agent, go, path, to } from "./route";
 import { count, utc } from "./format";
 import { Asking, Line, List, More, Shown, editing } from "./parts";
@@ -44,6 +44,11 @@ function Rail() {
       <a class="docs" href="/docs">
         API
       </a>
+      {opener.value && (
+        <button class="out" onClick={signOut}>
+          sign out
+        </button>
+      )}
     </nav>
   );
 }
@@ -159,11 +164,11 @@ function Lock() {
   return (
     <main class="lock">
       <h1>Loom Bridge</h1>
-      <p>{locked.value} Give a token of its credentials file. It stays in the memory of the open tabs of this page, and is gone with the last of them.</p>
+      <p>{locked.value} Give a token of its credentials file. This browser gets a cookie for it, which ends with the token, when you sign out, and with the browser.</p>
       <form
         onSubmit={(e) => {
           e.preventDefault();
-          unlock(token);
+          void signIn(token);
         }}
       >
         <label class="field">

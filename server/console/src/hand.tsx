@@ -291,10 +291,10 @@ function Gantt({ rows, more }: { rows: Audit[]; more: (() => void) | undefined }
               </span>
               <span class="w5 cut name hide">{r.agentId}</span>
               <span class="w7 cut mono">{r.tool}</span>
-              <span class="grow cut muted hide">{r.argumentsJson}</span>
+              <span class="grow cut muted hide" title={r.argumentsJson}>{r.argumentsJson}</span>
               <span class={"w5 cut " + (good(r.outcome) ? "muted" : "failed")}>{words(r.outcome, "AUDIT_OUTCOME")}</span>
               <span class="w5 n">{lasting(r.duration)}</span>
-              <span class="w7 hide">
+              <span class="w6 hide">
                 <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
                   <rect class="ground" width="100" height="8" />
                   <rect class={good(r.outcome) ? "k-accent" : "k-failed"} x={Math.min(98.5, (100 * (begin(r) - from)) / span)} width={Math.max(1.5, (100000 * seconds(r)) / span)} height="8" />

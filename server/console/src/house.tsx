@@ -41,6 +41,7 @@ export function House() {
       <Backups />
       <Disk />
       <Blobs />
+      <Settings />
     </>
   );
 }
@@ -299,6 +300,67 @@ function Blobs() {
         <b>{count(usage.count)}</b> results of <b>{bytes(usage.bytes)}</b>
         {usage.maxBytes && `, at most ${bytes(usage.maxBytes)}`}
       </p>
+    </section>
+  );
+}
+
+interface Setting {
+  name: string;
+  group: string;
+  help: string;
+  value: string;
+  by: string;
+  from?: string;
+}
+
+/** What the server was set to, and by what; secrets do not leave it. */
+function Settings() {
+  const [all, setAll] = useState(false);
+  const found = useCall<{ settings: Setting[] }>({ method: "GET", path: "/settings" });
+  if (found.error?.status === 403) return null; // they are for who runs the server
+  return (
+    <section>
+      <h2>Settings in force</h2>
+      <Shown from={found}>
+        {({ settings }) => {
+          const given = settings.filter((s) => s.by !== "default");
+          const rows = all ? settings : given;
+          return (
+            <>
+              {rows.length > 0 && (
+                <div class="scroll" tabIndex={0} role="region" aria-label="Settings">
+                  <table class="settings">
+                    <thead>
+                      <tr>
+                        <th>setting</th>
+                        <th>value</th>
+                        <th>given by</th>
+                        <th class="hide">what it does</th>
+                      </tr>
+                    </thead>
+                    <tbody>
+                      {rows.map((s) => (
+                        <tr key={s.name}>
+                          <td class="mono">{s.name}</td>
+                          <td class="name">{s.value || "–"}</td>
+                          <td class={s.by === "default" ? "muted" : ""}>
+                            {s.by} <span class="mono muted">{s.from}</span>
+                          </td>
+                          <td class="muted hide">{s.help}</td>
+                        </tr>
+                      ))}
+                    </tbody>
+                  </table>
+                </div>
+              )}
+              <p class="again">
+                {!given.length && !all && <span>Nothing was set.</span>}
+                <button onClick={() => setAll(!all)}>{all ? "show only what was set" : `show the ${count(settings.length - given.length)} that have their defaults`}</button>
+              </p>
+            </>
+          );
+        }}
+      </Shown>
     </section>
   );
 }

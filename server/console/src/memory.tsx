@@ -323,8 +323,8 @@ function Hits({ agent, q }: { agent: string; q: string }) {
                     <a class="grow cut" href={to(["a", agent, "m", h.record.id], ownerQuery())} onClick={(e) => e.stopPropagation()}>
                       {h.record.text || h.passages?.map((p) => p.text).join(" … ")}
                     </a>
-                    <span class="w5 muted cut">{h.through ? `through ${h.through.name}` : h.record.kind}</span>
-                    <span class="w5 n muted">
+                    <span class="w5 muted cut hide">{h.through ? `through ${h.through.name}` : h.record.kind}</span>
+                    <span class="w5 n muted hide">
                       <Time at={h.record.createTime} />
                     </span>
                   </>
@@ -375,7 +375,7 @@ function Details({ agent, hit }: { agent: string; hit: Hit }) {
                 <i class={"s-" + (partOf[s.name] ?? "weight")} /> {s.name}
               </td>
               <td class="n">{(s.raw ?? 0).toFixed(3)}</td>
-              <td class="n">{(100 * (s.share ?? 0)).toFixed(1)} %</td>
+              <td class="n">{(100 * (s.share ?? 0)).toFixed(1).replace("-", "\u2212")} %</td>
             </tr>
           ))}
         </tbody>
@@ -498,7 +498,7 @@ function Pages({ agent, rows, more }: { agent: string; rows: Rec[]; more: (() =>
           <span class="w5 n muted">
             <Time at={r.createTime} />
           </span>
-          <span class="w5 muted cut">{r.kind}</span>
+          <span class="w5 muted cut hide">{r.kind}</span>
           <a class="grow cut" href={address(r)} onClick={(e) => e.stopPropagation()}>
             {r.text}
           </a>

@@ -1,7 +1,7 @@
 // Sessions: what was said and done, and every prompt that was sent.
 import { useEffect, useState } from "preact/hooks";
 import { at, type Call, curl, useAll, useCall, usePages } from "./api";
-import { brief, count, kinds, sectionKind, words } from "./format";
+import { brief, count, kinds, plural, sectionKind, words } from "./format";
 import { Choice, Empty, Field, List, More, Shown, Time } from "./parts";
 import { go, query, set, to } from "./route";
 import { StepResult, type Step } from "./step";
@@ -19,7 +19,15 @@ export interface Sent {
   appendOnlyCost?: number;
   foldBatch?: string;
   renewals?: number;
+  undonePosition?: string;
   places?: { section: string; messageIndex?: number; ref?: string; batch?: string }[];
+}
+
+interface Child {
+  childId: string;
+  sessionId?: string;
+  spawnTime?: string;
+  fork?: boolean;
 }
 
 interface Found {
@@ -124,6 +132,7 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
   const { sent, chosen, choose } = props;
   const most = Math.max(...sent.map((p) => p.tokens ?? 0), 1);
   const height = 150;
+  const strip = 22; // above the columns, for marks
   const width = Math.max(2, Math.min(28, 1000 / sent.length));
   const last = sent.at(-1)!;
   const seen = sent.find((p) => Number(p.number) === chosen) ?? last;
@@ -131,6 +140,17 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
   const first = Number(sent[0]!.number);
   const folds = sent.filter((p) => Number(p.foldBatch) > 0).length;
   const renewed = (i: number) => i > 0 && (sent[i]!.renewals ?? 0) > (sent[i - 1]!.renewals ?? 0);
+  const undone = (i: number) => i > 0 && Number(sent[i]!.undonePosition ?? 0) > Number(sent[i - 1]!.undonePosition ?? 0);
+  const undos = sent.filter((_, i) => undone(i)).length;
+  const renewals = sent.filter((_, i) => renewed(i)).length;
+  const spawned = useCall<{ children?: Child[] }>({ method: "GET", path: "/v1/children:wait", query: { agent_id: props.agent, session_id: props.session } }, 10).data?.children ?? [];
+  const forks = spawned.filter((c) => c.fork).length;
+  /** The children that were spawned behind a prompt and before the next one. */
+  const behind = new Map<number, Child[]>();
+  for (const child of spawned) {
+    const i = Math.max(0, sent.findLastIndex((p) => Date.parse(p.createTime ?? "") <= Date.parse(child.spawnTime ?? "")));
+    behind.set(i, [...(behind.get(i) ?? []), child]);
+  }
   return (
     <section class="stack">
       <p class="figures">
@@ -143,7 +163,7 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
           <span>{brief(Math.round(most / 2))}</span>
           <span>0</span>
         </div>
-        <svg viewBox={`0 0 ${sent.length * width} ${height}`} width={sent.length * width} height={height} preserveAspectRatio="none" role="img" aria-label={`Tokens of ${sent.length} prompts by section`}>
+        <svg viewBox={`0 ${-strip} ${sent.length * width} ${height + strip}`} width={sent.length * width} height={height + strip} preserveAspectRatio="none" role="img" aria-label={`Tokens of ${sent.length} prompts by section`}>
           <defs>
             <pattern id="cached" width="4" height="4" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
               <rect class="cached" width="2" height="4" />
@@ -154,17 +174,19 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
             const cached = (height * (p.expectedCachedTokens ?? 0)) / most;
             return (
               <g key={p.promptId} class={p === seen ? "column at" : p.places?.length ? "column has" : "column"} onClick={() => go(address(p))}>
-                <title>{`prompt ${p.number}: ${count(p.tokens)} tokens, ${count(p.expectedCachedTokens)} from the cache; ` + (Number(p.foldBatch) > 0 ? `batch ${p.foldBatch} was folded for it; ` : "") + parts(p).map(([k, n]) => `${k} ${count(n)}`).join(", ")}</title>
-                <rect x={i * width} width={width} y={0} height={height} class="hit" />
+                <title>{`prompt ${p.number}: ${count(p.tokens)} tokens, ${count(p.expectedCachedTokens)} from the cache; ` + (Number(p.foldBatch) > 0 ? `batch ${p.foldBatch} was folded for it; ` : "") + (undone(i) ? "folds were undone before it; " : "") + (behind.get(i) ?? []).map((c) => `${c.fork ? "fork" : "child"} ${c.childId} was spawned behind it; `).join("") + parts(p).map(([k, n]) => `${k} ${count(n)}`).join(", ")}</title>
+                <rect x={i * width} width={width} y={-strip} height={height + strip} class="hit" />
                 {parts(p).map(([kind, tokens]) => {
                   const h = (height * tokens) / most;
                   y -= h;
                   return <rect key={kind} class={"k-" + kind} x={i * width + width * 0.08} width={width * 0.84} y={y} height={h} />;
                 })}
                 <rect fill="url(#cached)" x={i * width + width * 0.08} width={width * 0.84} y={height - cached} height={cached} />
-                {Number(p.foldBatch) > 0 && <path class="foldmark" d={`M${i * width} 0h${width}l${-width / 2} 8z`} />}
-                {renewed(i) && <path class="renewed" d={`M${i * width} 0v${height}`} />}
-                {p.places?.length ? <rect class="mark" x={i * width} width={width} y={0} height={4} /> : null}
+                {renewed(i) && <path class="renewed" d={`M${i * width} ${-strip}v${height + strip}`} />}
+                {Number(p.foldBatch) > 0 && <path class="foldmark" d={`M${i * width + width / 2} -13l-4 -7h8z`} />}
+                {undone(i) && <path class="undomark" d={`M${i * width + width / 2} -20l-4 7h8z`} />}
+                {behind.has(i) && <circle class={behind.get(i)!.some((c) => c.fork) ? "forkmark" : "childmark"} cx={i * width + width / 2} cy={-8} r={3} />}
+                {p.places?.length ? <rect class="mark" x={i * width} width={width} y={-3} height={3} /> : null}
               </g>
             );
           })}
@@ -175,11 +197,33 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
           <i class="hatched" /> from the provider's cache, as far as it keeps the marks
         </span>
         <span>
-          <i class="notch" /> <b>{count(folds)}</b> batches of folds
+          <i class="notch" /> <b>{count(folds)}</b> {plural(folds, "batch", "batches")} of folds
         </span>
         <span>
-          <i class="dashed" /> <b>{count(sent.filter((_, i) => renewed(i)).length)}</b> renewals of the window
+          <i class="dashed" /> <b>{count(renewals)}</b> {plural(renewals, "renewal")} of the window
         </span>
+        {undos > 0 && (
+          <span>
+            <i class="unnotch" /> <b>{count(undos)}</b> {plural(undos, "undo", "undos")} of folds
+          </span>
+        )}
+        {spawned.length > 0 && (
+          <span>
+            <i class="dot" /> <b>{count(spawned.length)}</b> {plural(spawned.length, "child", "children")}
+            {forks > 0 && (
+              <>
+                , of which <i class="dot filled" /> <b>{count(forks)}</b> {plural(forks, "fork")}
+              </>
+            )}
+            :
+            {spawned.slice(0, 12).map((c) => (
+              <a key={c.childId} class="id" href={to(["a", c.childId, "s", c.sessionId || "default"])}>
+                {c.childId}
+              </a>
+            ))}
+            {spawned.length > 12 && "…"}
+          </span>
+        )}
       </p>
       <label class="slider" style={{ width: Math.max(260, sent.length * width + 44) + "px" }}>
         <span>

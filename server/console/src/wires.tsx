@@ -1,6 +1,6 @@
 // Wires: events, messages between agents, and the agents that one has spawned.
 import { curl, useCall, useStream } from "./api";
-import { count, json, words } from "./format";
+import { count, json, lasting, words } from "./format";
 import { Empty, Field, List, Shown, Text, Time, Tree, Trouble } from "./parts";
 import { query, set, to } from "./route";
 
@@ -176,9 +176,8 @@ function Children({ agent }: { agent: string }) {
                 <td>{words(c.status, "CHILD_STATUS")}</td>
                 <td>{c.goal}</td>
                 <td class={c.error ? "failed" : ""}>{c.error || c.result}</td>
-                <td class="muted">
-                  {c.limits?.steps && `${count(c.limits.steps)} steps `}
-                  {c.limits?.timeout}
+                <td class="muted cut">
+                  {[c.limits?.steps && `${count(c.limits.steps)} steps`, c.limits?.timeout && lasting(c.limits.timeout)].filter(Boolean).join(", ")}
                 </td>
               </tr>
             ))}

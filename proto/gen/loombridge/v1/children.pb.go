@@ -10,6 +10,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -351,7 +352,11 @@ type ChildAgent struct {
 	// error is why there is no result.
 	Error string `protobuf:"bytes,16,opt,name=error,proto3" json:"error,omitempty"`
 	// result_step_id is the step of the parent that has the result.
-	ResultStepId  string `protobuf:"bytes,18,opt,name=result_step_id,json=resultStepId,proto3" json:"result_step_id,omitempty"`
+	ResultStepId string `protobuf:"bytes,18,opt,name=result_step_id,json=resultStepId,proto3" json:"result_step_id,omitempty"`
+	// spawn_time is when it was spawned.
+	SpawnTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=spawn_time,json=spawnTime,proto3" json:"spawn_time,omitempty"`
+	// fork says that it is a fork: its prompts begin as one of its parent's.
+	Fork          bool `protobuf:"varint,20,opt,name=fork,proto3" json:"fork,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -468,6 +473,20 @@ func (x *ChildAgent) GetResultStepId() string {
 		return x.ResultStepId
 	}
 	return ""
+}
+
+func (x *ChildAgent) GetSpawnTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SpawnTime
+	}
+	return nil
+}
+
+func (x *ChildAgent) GetFork() bool {
+	if x != nil {
+		return x.Fork
+	}
+	return false
 }
 
 // CompleteTaskRequest ends a task with a conclusion.
@@ -810,7 +829,7 @@ var File_loombridge_v1_children_proto protoreflect.FileDescriptor
 
 const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\n" +
-	"\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\"\xf2\x01\n" +
+	"\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\"\xf2\x01\n" +
 	"\vChildLimits\x12\x19\n" +
 	"\x05steps\x18\x01 \x01(\x03H\x00R\x05steps\x88\x01\x01\x12+\n" +
 	"\x0ftokens_per_step\x18\x02 \x01(\x03H\x01R\rtokensPerStep\x88\x01\x01\x12\x19\n" +
@@ -838,7 +857,7 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"request_id\x18\v \x01(\tR\trequestId\x12 \n" +
 	"\tfork_from\x18\f \x01(\tH\x00R\bforkFrom\x88\x01\x01B\f\n" +
 	"\n" +
-	"_fork_from\"\xf8\x02\n" +
+	"_fork_from\"\xc7\x03\n" +
 	"\n" +
 	"ChildAgent\x12\x19\n" +
 	"\bchild_id\x18\x01 \x01(\tR\achildId\x12\x1b\n" +
@@ -854,7 +873,10 @@ const file_loombridge_v1_children_proto_rawDesc = "" +
 	"\x06status\x18\x0e \x01(\x0e2\x1a.loombridge.v1.ChildStatusR\x06status\x12\x16\n" +
 	"\x06result\x18\x0f \x01(\tR\x06result\x12\x14\n" +
 	"\x05error\x18\x10 \x01(\tR\x05error\x12$\n" +
-	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\"\xef\x01\n" +
+	"\x0eresult_step_id\x18\x12 \x01(\tR\fresultStepId\x129\n" +
+	"\n" +
+	"spawn_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\tspawnTime\x12\x12\n" +
+	"\x04fork\x18\x14 \x01(\bR\x04fork\"\xef\x01\n" +
 	"\x13CompleteTaskRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12#\n" +
 	"\n" +
@@ -904,31 +926,33 @@ func file_loombridge_v1_children_proto_rawDescGZIP() []byte {
 var file_loombridge_v1_children_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_loombridge_v1_children_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_loombridge_v1_children_proto_goTypes = []any{
-	(ChildStatus)(0),             // 0: loombridge.v1.ChildStatus
-	(*ChildLimits)(nil),          // 1: loombridge.v1.ChildLimits
-	(*SpawnAgentRequest)(nil),    // 2: loombridge.v1.SpawnAgentRequest
-	(*ChildAgent)(nil),           // 3: loombridge.v1.ChildAgent
-	(*CompleteTaskRequest)(nil),  // 4: loombridge.v1.CompleteTaskRequest
-	(*CompleteTaskResponse)(nil), // 5: loombridge.v1.CompleteTaskResponse
-	(*WaitAgentsRequest)(nil),    // 6: loombridge.v1.WaitAgentsRequest
-	(*WaitAgentsResponse)(nil),   // 7: loombridge.v1.WaitAgentsResponse
-	(*durationpb.Duration)(nil),  // 8: google.protobuf.Duration
-	(*FoldBatch)(nil),            // 9: loombridge.v1.FoldBatch
+	(ChildStatus)(0),              // 0: loombridge.v1.ChildStatus
+	(*ChildLimits)(nil),           // 1: loombridge.v1.ChildLimits
+	(*SpawnAgentRequest)(nil),     // 2: loombridge.v1.SpawnAgentRequest
+	(*ChildAgent)(nil),            // 3: loombridge.v1.ChildAgent
+	(*CompleteTaskRequest)(nil),   // 4: loombridge.v1.CompleteTaskRequest
+	(*CompleteTaskResponse)(nil),  // 5: loombridge.v1.CompleteTaskResponse
+	(*WaitAgentsRequest)(nil),     // 6: loombridge.v1.WaitAgentsRequest
+	(*WaitAgentsResponse)(nil),    // 7: loombridge.v1.WaitAgentsResponse
+	(*durationpb.Duration)(nil),   // 8: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 9: google.protobuf.Timestamp
+	(*FoldBatch)(nil),             // 10: loombridge.v1.FoldBatch
 }
 var file_loombridge_v1_children_proto_depIdxs = []int32{
-	8, // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
-	1, // 1: loombridge.v1.SpawnAgentRequest.limits:type_name -> loombridge.v1.ChildLimits
-	1, // 2: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
-	0, // 3: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
-	3, // 4: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
-	9, // 5: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.FoldBatch
-	8, // 6: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
-	3, // 7: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	8,  // 0: loombridge.v1.ChildLimits.timeout:type_name -> google.protobuf.Duration
+	1,  // 1: loombridge.v1.SpawnAgentRequest.limits:type_name -> loombridge.v1.ChildLimits
+	1,  // 2: loombridge.v1.ChildAgent.limits:type_name -> loombridge.v1.ChildLimits
+	0,  // 3: loombridge.v1.ChildAgent.status:type_name -> loombridge.v1.ChildStatus
+	9,  // 4: loombridge.v1.ChildAgent.spawn_time:type_name -> google.protobuf.Timestamp
+	3,  // 5: loombridge.v1.CompleteTaskResponse.child:type_name -> loombridge.v1.ChildAgent
+	10, // 6: loombridge.v1.CompleteTaskResponse.fold:type_name -> loombridge.v1.FoldBatch
+	8,  // 7: loombridge.v1.WaitAgentsRequest.timeout:type_name -> google.protobuf.Duration
+	3,  // 8: loombridge.v1.WaitAgentsResponse.children:type_name -> loombridge.v1.ChildAgent
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_loombridge_v1_children_proto_init() }

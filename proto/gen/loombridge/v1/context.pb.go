@@ -6429,9 +6429,11 @@ type SentPrompt struct {
 	// fold_batch is the batch of folds that was made for it; 0: none.
 	FoldBatch int64 `protobuf:"varint,12,opt,name=fold_batch,json=foldBatch,proto3" json:"fold_batch,omitempty"`
 	// renewals is how often the window had been renewed.
-	Renewals      int32 `protobuf:"varint,13,opt,name=renewals,proto3" json:"renewals,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Renewals int32 `protobuf:"varint,13,opt,name=renewals,proto3" json:"renewals,omitempty"`
+	// undone_position is where the log ended when folds were last undone; 0: never.
+	UndonePosition int64 `protobuf:"varint,14,opt,name=undone_position,json=undonePosition,proto3" json:"undone_position,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *SentPrompt) Reset() {
@@ -6551,6 +6553,13 @@ func (x *SentPrompt) GetFoldBatch() int64 {
 func (x *SentPrompt) GetRenewals() int32 {
 	if x != nil {
 		return x.Renewals
+	}
+	return 0
+}
+
+func (x *SentPrompt) GetUndonePosition() int64 {
+	if x != nil {
+		return x.UndonePosition
 	}
 	return 0
 }
@@ -7324,7 +7333,7 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\aprompts\x18\x01 \x03(\v2\x19.loombridge.v1.SentPromptR\aprompts\x123\n" +
 	"\aorigins\x18\x02 \x03(\v2\x19.loombridge.v1.TextOriginR\aorigins\x12/\n" +
 	"\x06losses\x18\x03 \x03(\v2\x17.loombridge.v1.TextLossR\x06losses\x12\x16\n" +
-	"\x06unread\x18\x04 \x03(\tR\x06unread\"\xa8\x04\n" +
+	"\x06unread\x18\x04 \x03(\tR\x06unread\"\xd1\x04\n" +
 	"\n" +
 	"SentPrompt\x12\x1b\n" +
 	"\tprompt_id\x18\x01 \x01(\tR\bpromptId\x12\x16\n" +
@@ -7342,7 +7351,8 @@ const file_loombridge_v1_context_proto_rawDesc = "" +
 	"\x10append_only_cost\x18\v \x01(\x01R\x0eappendOnlyCost\x12\x1d\n" +
 	"\n" +
 	"fold_batch\x18\f \x01(\x03R\tfoldBatch\x12\x1a\n" +
-	"\brenewals\x18\r \x01(\x05R\brenewals\x1a8\n" +
+	"\brenewals\x18\r \x01(\x05R\brenewals\x12'\n" +
+	"\x0fundone_position\x18\x0e \x01(\x03R\x0eundonePosition\x1a8\n" +
 	"\n" +
 	"PartsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

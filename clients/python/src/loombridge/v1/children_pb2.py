@@ -23,11 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from loombridge.v1 import options_pb2 as loombridge_dot_v1_dot_options__pb2
 from loombridge.v1 import prompt_pb2 as loombridge_dot_v1_dot_prompt__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\"\xc5\x01\n\x0b\x43hildLimits\x12\x12\n\x05steps\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x1c\n\x0ftokens_per_step\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x12\n\x05\x66iles\x18\x03 \x01(\x03H\x02\x88\x01\x01\x12\x12\n\x05\x62ytes\x18\x04 \x01(\x03H\x03\x88\x01\x01\x12*\n\x07timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\n\x06_stepsB\x12\n\x10_tokens_per_stepB\x08\n\x06_filesB\x08\n\x06_bytes\"\xa0\x02\n\x11SpawnAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08\x63hild_id\x18\x03 \x01(\t\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x18\n\x10\x63hild_session_id\x18\x05 \x01(\t\x12\r\n\x05tools\x18\x06 \x03(\t\x12\x15\n\rwithout_tools\x18\x07 \x01(\x08\x12\x0f\n\x07profile\x18\x08 \x01(\t\x12*\n\x06limits\x18\t \x01(\x0b\x32\x1a.loombridge.v1.ChildLimits\x12\x0e\n\x06grants\x18\n \x03(\t\x12\x12\n\nrequest_id\x18\x0b \x01(\t\x12\x16\n\tfork_from\x18\x0c \x01(\tH\x00\x88\x01\x01\x42\x0c\n\n_fork_from\"\x91\x02\n\nChildAgent\x12\x10\n\x08\x63hild_id\x18\x01 \x01(\t\x12\x11\n\tparent_id\x18\x02 \x01(\t\x12\x0c\n\x04goal\x18\x03 \x01(\t\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x06 \x03(\t\x12*\n\x06limits\x18\t \x01(\x0b\x32\x1a.loombridge.v1.ChildLimits\x12\r\n\x05\x64\x65pth\x18\n \x01(\x05\x12\x0f\n\x07step_id\x18\x0b \x01(\t\x12*\n\x06status\x18\x0e \x01(\x0e\x32\x1a.loombridge.v1.ChildStatus\x12\x0e\n\x06result\x18\x0f \x01(\t\x12\r\n\x05\x65rror\x18\x10 \x01(\t\x12\x16\n\x0eresult_step_id\x18\x12 \x01(\t\"\xa7\x01\n\x13\x43ompleteTaskRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x18\n\nsession_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01\x12\x0f\n\x07task_id\x18\x03 \x01(\t\x12\x12\n\nconclusion\x18\x04 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x05 \x01(\x08\x12\r\n\x05\x65rror\x18\x06 \x01(\t\x12\x0e\n\x06grants\x18\x07 \x03(\t\x12\x10\n\x08step_ids\x18\x08 \x03(\t\"y\n\x14\x43ompleteTaskResponse\x12(\n\x05\x63hild\x18\x01 \x01(\x0b\x32\x19.loombridge.v1.ChildAgent\x12&\n\x04\x66old\x18\x02 \x01(\x0b\x32\x18.loombridge.v1.FoldBatch\x12\x0f\n\x07problem\x18\x03 \x01(\t\"~\n\x11WaitAgentsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x18\n\nsession_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01\x12\x11\n\tchild_ids\x18\x03 \x03(\t\x12*\n\x07timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"p\n\x12WaitAgentsResponse\x12+\n\x08\x63hildren\x18\x01 \x03(\x0b\x32\x19.loombridge.v1.ChildAgent\x12\x0f\n\x07pending\x18\x03 \x03(\t\x12\x0f\n\x07outcome\x18\x04 \x01(\t\x12\x0b\n\x03\x63ut\x18\x05 \x01(\x08*z\n\x0b\x43hildStatus\x12\x1c\n\x18\x43HILD_STATUS_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43HILD_STATUS_RUNNING\x10\x01\x12\x1a\n\x16\x43HILD_STATUS_SUCCEEDED\x10\x02\x12\x17\n\x13\x43HILD_STATUS_FAILED\x10\x03\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cloombridge/v1/children.proto\x12\rloombridge.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bloombridge/v1/options.proto\x1a\x1aloombridge/v1/prompt.proto\"\xc5\x01\n\x0b\x43hildLimits\x12\x12\n\x05steps\x18\x01 \x01(\x03H\x00\x88\x01\x01\x12\x1c\n\x0ftokens_per_step\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12\x12\n\x05\x66iles\x18\x03 \x01(\x03H\x02\x88\x01\x01\x12\x12\n\x05\x62ytes\x18\x04 \x01(\x03H\x03\x88\x01\x01\x12*\n\x07timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\n\x06_stepsB\x12\n\x10_tokens_per_stepB\x08\n\x06_filesB\x08\n\x06_bytes\"\xa0\x02\n\x11SpawnAgentRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x10\n\x08\x63hild_id\x18\x03 \x01(\t\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x18\n\x10\x63hild_session_id\x18\x05 \x01(\t\x12\r\n\x05tools\x18\x06 \x03(\t\x12\x15\n\rwithout_tools\x18\x07 \x01(\x08\x12\x0f\n\x07profile\x18\x08 \x01(\t\x12*\n\x06limits\x18\t \x01(\x0b\x32\x1a.loombridge.v1.ChildLimits\x12\x0e\n\x06grants\x18\n \x03(\t\x12\x12\n\nrequest_id\x18\x0b \x01(\t\x12\x16\n\tfork_from\x18\x0c \x01(\tH\x00\x88\x01\x01\x42\x0c\n\n_fork_from\"\xcf\x02\n\nChildAgent\x12\x10\n\x08\x63hild_id\x18\x01 \x01(\t\x12\x11\n\tparent_id\x18\x02 \x01(\t\x12\x0c\n\x04goal\x18\x03 \x01(\t\x12\x12\n\nsession_id\x18\x04 \x01(\t\x12\r\n\x05tools\x18\x06 \x03(\t\x12*\n\x06limits\x18\t \x01(\x0b\x32\x1a.loombridge.v1.ChildLimits\x12\r\n\x05\x64\x65pth\x18\n \x01(\x05\x12\x0f\n\x07step_id\x18\x0b \x01(\t\x12*\n\x06status\x18\x0e \x01(\x0e\x32\x1a.loombridge.v1.ChildStatus\x12\x0e\n\x06result\x18\x0f \x01(\t\x12\r\n\x05\x65rror\x18\x10 \x01(\t\x12\x16\n\x0eresult_step_id\x18\x12 \x01(\t\x12.\n\nspawn_time\x18\x13 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x66ork\x18\x14 \x01(\x08\"\xa7\x01\n\x13\x43ompleteTaskRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x18\n\nsession_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01\x12\x0f\n\x07task_id\x18\x03 \x01(\t\x12\x12\n\nconclusion\x18\x04 \x01(\t\x12\x0e\n\x06\x66\x61iled\x18\x05 \x01(\x08\x12\r\n\x05\x65rror\x18\x06 \x01(\t\x12\x0e\n\x06grants\x18\x07 \x03(\t\x12\x10\n\x08step_ids\x18\x08 \x03(\t\"y\n\x14\x43ompleteTaskResponse\x12(\n\x05\x63hild\x18\x01 \x01(\x0b\x32\x19.loombridge.v1.ChildAgent\x12&\n\x04\x66old\x18\x02 \x01(\x0b\x32\x18.loombridge.v1.FoldBatch\x12\x0f\n\x07problem\x18\x03 \x01(\t\"~\n\x11WaitAgentsRequest\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x18\n\nsession_id\x18\x02 \x01(\tB\x04\xa0\xa8\x19\x01\x12\x11\n\tchild_ids\x18\x03 \x03(\t\x12*\n\x07timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"p\n\x12WaitAgentsResponse\x12+\n\x08\x63hildren\x18\x01 \x03(\x0b\x32\x19.loombridge.v1.ChildAgent\x12\x0f\n\x07pending\x18\x03 \x03(\t\x12\x0f\n\x07outcome\x18\x04 \x01(\t\x12\x0b\n\x03\x63ut\x18\x05 \x01(\x08*z\n\x0b\x43hildStatus\x12\x1c\n\x18\x43HILD_STATUS_UNSPECIFIED\x10\x00\x12\x18\n\x14\x43HILD_STATUS_RUNNING\x10\x01\x12\x1a\n\x16\x43HILD_STATUS_SUCCEEDED\x10\x02\x12\x17\n\x13\x43HILD_STATUS_FAILED\x10\x03\x42^\n\x11\x63om.loombridge.v1P\x01ZGgithub.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1;loombridgev1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,20 +40,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMPLETETASKREQUEST'].fields_by_name['session_id']._serialized_options = b'\240\250\031\001'
   _globals['_WAITAGENTSREQUEST'].fields_by_name['session_id']._loaded_options = None
   _globals['_WAITAGENTSREQUEST'].fields_by_name['session_id']._serialized_options = b'\240\250\031\001'
-  _globals['_CHILDSTATUS']._serialized_start=1438
-  _globals['_CHILDSTATUS']._serialized_end=1560
-  _globals['_CHILDLIMITS']._serialized_start=137
-  _globals['_CHILDLIMITS']._serialized_end=334
-  _globals['_SPAWNAGENTREQUEST']._serialized_start=337
-  _globals['_SPAWNAGENTREQUEST']._serialized_end=625
-  _globals['_CHILDAGENT']._serialized_start=628
-  _globals['_CHILDAGENT']._serialized_end=901
-  _globals['_COMPLETETASKREQUEST']._serialized_start=904
-  _globals['_COMPLETETASKREQUEST']._serialized_end=1071
-  _globals['_COMPLETETASKRESPONSE']._serialized_start=1073
-  _globals['_COMPLETETASKRESPONSE']._serialized_end=1194
-  _globals['_WAITAGENTSREQUEST']._serialized_start=1196
-  _globals['_WAITAGENTSREQUEST']._serialized_end=1322
-  _globals['_WAITAGENTSRESPONSE']._serialized_start=1324
-  _globals['_WAITAGENTSRESPONSE']._serialized_end=1436
+  _globals['_CHILDSTATUS']._serialized_start=1533
+  _globals['_CHILDSTATUS']._serialized_end=1655
+  _globals['_CHILDLIMITS']._serialized_start=170
+  _globals['_CHILDLIMITS']._serialized_end=367
+  _globals['_SPAWNAGENTREQUEST']._serialized_start=370
+  _globals['_SPAWNAGENTREQUEST']._serialized_end=658
+  _globals['_CHILDAGENT']._serialized_start=661
+  _globals['_CHILDAGENT']._serialized_end=996
+  _globals['_COMPLETETASKREQUEST']._serialized_start=999
+  _globals['_COMPLETETASKREQUEST']._serialized_end=1166
+  _globals['_COMPLETETASKRESPONSE']._serialized_start=1168
+  _globals['_COMPLETETASKRESPONSE']._serialized_end=1289
+  _globals['_WAITAGENTSREQUEST']._serialized_start=1291
+  _globals['_WAITAGENTSREQUEST']._serialized_end=1417
+  _globals['_WAITAGENTSRESPONSE']._serialized_start=1419
+  _globals['_WAITAGENTSRESPONSE']._serialized_end=1531
 # @@protoc_insertion_point(module_scope)

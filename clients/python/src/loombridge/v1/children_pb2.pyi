@@ -1,6 +1,7 @@
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from loombridge.v1 import options_pb2 as _options_pb2
 from loombridge.v1 import prompt_pb2 as _prompt_pb2
 from google.protobuf.internal import containers as _containers
@@ -66,7 +67,7 @@ class SpawnAgentRequest(_message.Message):
     def __init__(self, agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., child_id: _Optional[str] = ..., goal: _Optional[str] = ..., child_session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., without_tools: bool = ..., profile: _Optional[str] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., grants: _Optional[_Iterable[str]] = ..., request_id: _Optional[str] = ..., fork_from: _Optional[str] = ...) -> None: ...
 
 class ChildAgent(_message.Message):
-    __slots__ = ("child_id", "parent_id", "goal", "session_id", "tools", "limits", "depth", "step_id", "status", "result", "error", "result_step_id")
+    __slots__ = ("child_id", "parent_id", "goal", "session_id", "tools", "limits", "depth", "step_id", "status", "result", "error", "result_step_id", "spawn_time", "fork")
     CHILD_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_ID_FIELD_NUMBER: _ClassVar[int]
     GOAL_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +80,8 @@ class ChildAgent(_message.Message):
     RESULT_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     RESULT_STEP_ID_FIELD_NUMBER: _ClassVar[int]
+    SPAWN_TIME_FIELD_NUMBER: _ClassVar[int]
+    FORK_FIELD_NUMBER: _ClassVar[int]
     child_id: str
     parent_id: str
     goal: str
@@ -91,7 +94,9 @@ class ChildAgent(_message.Message):
     result: str
     error: str
     result_step_id: str
-    def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., result_step_id: _Optional[str] = ...) -> None: ...
+    spawn_time: _timestamp_pb2.Timestamp
+    fork: bool
+    def __init__(self, child_id: _Optional[str] = ..., parent_id: _Optional[str] = ..., goal: _Optional[str] = ..., session_id: _Optional[str] = ..., tools: _Optional[_Iterable[str]] = ..., limits: _Optional[_Union[ChildLimits, _Mapping]] = ..., depth: _Optional[int] = ..., step_id: _Optional[str] = ..., status: _Optional[_Union[ChildStatus, str]] = ..., result: _Optional[str] = ..., error: _Optional[str] = ..., result_step_id: _Optional[str] = ..., spawn_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., fork: bool = ...) -> None: ...
 
 class CompleteTaskRequest(_message.Message):
     __slots__ = ("agent_id", "session_id", "task_id", "conclusion", "failed", "error", "grants", "step_ids")

@@ -1101,7 +1101,7 @@ class FindInPromptsResponse(_message.Message):
     def __init__(self, prompts: _Optional[_Iterable[_Union[SentPrompt, _Mapping]]] = ..., origins: _Optional[_Iterable[_Union[TextOrigin, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[TextLoss, _Mapping]]] = ..., unread: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SentPrompt(_message.Message):
-    __slots__ = ("prompt_id", "number", "last_position", "model", "tokens", "parts", "places", "create_time", "expected_cached_tokens", "cost", "append_only_cost", "fold_batch", "renewals")
+    __slots__ = ("prompt_id", "number", "last_position", "model", "tokens", "parts", "places", "create_time", "expected_cached_tokens", "cost", "append_only_cost", "fold_batch", "renewals", "undone_position")
     class PartsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1122,6 +1122,7 @@ class SentPrompt(_message.Message):
     APPEND_ONLY_COST_FIELD_NUMBER: _ClassVar[int]
     FOLD_BATCH_FIELD_NUMBER: _ClassVar[int]
     RENEWALS_FIELD_NUMBER: _ClassVar[int]
+    UNDONE_POSITION_FIELD_NUMBER: _ClassVar[int]
     prompt_id: str
     number: int
     last_position: int
@@ -1135,7 +1136,8 @@ class SentPrompt(_message.Message):
     append_only_cost: float
     fold_batch: int
     renewals: int
-    def __init__(self, prompt_id: _Optional[str] = ..., number: _Optional[int] = ..., last_position: _Optional[int] = ..., model: _Optional[str] = ..., tokens: _Optional[int] = ..., parts: _Optional[_Mapping[str, int]] = ..., places: _Optional[_Iterable[_Union[TextPlace, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., fold_batch: _Optional[int] = ..., renewals: _Optional[int] = ...) -> None: ...
+    undone_position: int
+    def __init__(self, prompt_id: _Optional[str] = ..., number: _Optional[int] = ..., last_position: _Optional[int] = ..., model: _Optional[str] = ..., tokens: _Optional[int] = ..., parts: _Optional[_Mapping[str, int]] = ..., places: _Optional[_Iterable[_Union[TextPlace, _Mapping]]] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expected_cached_tokens: _Optional[int] = ..., cost: _Optional[float] = ..., append_only_cost: _Optional[float] = ..., fold_batch: _Optional[int] = ..., renewals: _Optional[int] = ..., undone_position: _Optional[int] = ...) -> None: ...
 
 class TextPlace(_message.Message):
     __slots__ = ("section", "message_index", "ref", "batch")
