@@ -79,6 +79,7 @@ STRESS_BASE ?= main
 STRESS_ROUNDS ?= 20
 STRESS_ARGS ?=
 BENCH_ARGS ?=
+REST_ARGS ?=
 DEMO_ARGS ?=
 ARGS ?=
 
@@ -280,6 +281,10 @@ $(STAMPS)/ts-test: $(wildcard proto/loombridge/v1/*.proto) $(shell find $(TYPESC
 .PHONY: console-test
 console-test: build py-sync ## Look at every screen of the console in a browser without a window
 	VENV=$(CURDIR)/$(VENV) SERVER=$(CURDIR)/$(SERVER) .ci/console/run
+
+.PHONY: rest-test
+rest-test: build py-sync ## Send the server what its OpenAPI description allows and forbids; REST_ARGS searches longer
+	PYTHON=$(CURDIR)/$(VENV)/bin/python SERVER=$(CURDIR)/$(SERVER) .ci/fuzz/run $(REST_ARGS)
 
 .PHONY: mcp-test
 mcp-test: build py-sync ## Run the conformance suite and the clients of the Model Context Protocol (needs the network)
