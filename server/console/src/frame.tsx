@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { answered, asking, curl, locked, lost, opener, shown, signIn, signOut, useAll } from "./api";
 import { agent, go, path, to } from "./route";
-import { count, utc } from "./format";
+import { count, plural, utc } from "./format";
 import { Asking, Line, List, More, Shown, editing } from "./parts";
 import type { ComponentChildren } from "preact";
 
@@ -270,9 +270,11 @@ export function Agents() {
                   <>
                     <span class="grow cut name">{s.owner.agentId ?? s.owner.userId ?? s.owner.spaceId}</span>
                     <span class="w5 muted hide">{s.owner.agentId ? "agent" : s.owner.userId ? "person" : "space"}</span>
-                    <span class="w6 n">{count(s.records)} records</span>
-                    <span class="w4 hide">{s.owner.agentId && <a href={to(["a", s.owner.agentId, "s"])}>sessions</a>}</span>
-                    <span class="w4" onClick={(e) => e.stopPropagation()}>
+                    <span class="w6 n">
+                      {count(s.records)} {plural(Number(s.records ?? 0), "record")}
+                    </span>
+                    <span class="w5 hide">{s.owner.agentId && <a href={to(["a", s.owner.agentId, "s"])}>sessions</a>}</span>
+                    <span class="w5" onClick={(e) => e.stopPropagation()}>
                       {placeOf(s) && <a href={placeOf(s)}>memory</a>}
                     </span>
                   </>

@@ -76,7 +76,9 @@ export function Sessions({ agent }: { agent: string }) {
                     <a class="grow cut name" href={address(s)} onClick={(e) => e.stopPropagation()}>
                       {s.sessionId}
                     </a>
-                    <span class="w7 n">{count(s.lastPosition)} entries</span>
+                    <span class="w7 n">
+                      {count(s.lastPosition)} {plural(Number(s.lastPosition ?? 0), "entry", "entries")}
+                    </span>
                     <span class="w5 muted hide">{s.ended ? "ended" : s.closed ? "closed" : "open"}</span>
                     <span class="w5 n muted">
                       <Time at={s.updateTime} />
