@@ -114,6 +114,13 @@ func (c *Counter) Load(model string) error {
 // Model returns what the counter's table knows of a model.
 func (c *Counter) Model(name string) Model { return *c.models.find(name) }
 
+// Room is how many tokens a prompt for a model may take: its window without what is kept for the
+// answer; 0 where that is not known.
+func (c *Counter) Room(model string) int {
+	m := c.models.find(model)
+	return m.Window - m.Reserve
+}
+
 // Count counts a text as the model would. ErrTooLarge is for texts over
 // MaxTextBytes.
 func (c *Counter) Count(model, text string) (Count, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -16,6 +17,37 @@ const maxAnswerBytes = 16 << 20
 type answer struct {
 	id    string // of Responses, for what goes on from it
 	items []item
+	usage usage
+}
+
+// usage is what a provider counted, as the APIs say it.
+type usage struct {
+	Prompt     int32   `json:"prompt_tokens"` // of Chat Completions
+	Completion int32   `json:"completion_tokens"`
+	Input      int32   `json:"input_tokens"` // of the others
+	Output     int32   `json:"output_tokens"`
+	CacheWrite int32   `json:"cache_creation_input_tokens"` // of Anthropic, which does not count it as input
+	CacheRead  int32   `json:"cache_read_input_tokens"`
+	PromptHas  details `json:"prompt_tokens_details"`
+	InputHas   details `json:"input_tokens_details"`
+	AnswerHas  details `json:"completion_tokens_details"`
+	OutputHas  details `json:"output_tokens_details"`
+}
+
+type details struct {
+	Cached    int32 `json:"cached_tokens"`
+	Reasoning int32 `json:"reasoning_tokens"`
+}
+
+// report is what a provider counted of a prompt, but for tokens of it that are not in the prompt
+// as it is known here.
+func (u *usage) report(besides int32) *loombridgev1.ReportUsageRequest {
+	return &loombridgev1.ReportUsageRequest{
+		PromptTokens:     max(u.Prompt, u.Input+u.CacheWrite+u.CacheRead) - besides,
+		CompletionTokens: max(u.Completion, u.Output),
+		ReasoningTokens:  max(u.AnswerHas.Reasoning, u.OutputHas.Reasoning),
+		CachedTokens:     max(u.PromptHas.Cached, u.InputHas.Cached, u.CacheRead),
+	}
 }
 
 // read reads a whole answer; nil for one that is broken or has not ended, of which nothing is
@@ -37,28 +69,32 @@ func (d dialect) read(body []byte, events bool) *answer {
 		Choices []struct{ Message json.RawMessage }
 		Content json.RawMessage
 		Output  json.RawMessage
+		Usage   json.RawMessage
 	}
 	if said == nil || json.Unmarshal(said, &in) != nil {
 		return nil
 	}
-	t := &talk{previous: "a request"}
+	a := &answer{id: in.ID}
+	_ = json.Unmarshal(in.Usage, &a.usage) // what is not there is zero
+	m := &loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT}
 	switch {
 	case d == chat && len(in.Choices) > 0:
-		if t.chat(in.Choices[0].Message, called{}) != nil {
+		e, err := tellChat(in.Choices[0].Message)
+		if err != nil {
 			return nil
 		}
+		m = e.message
 	case d == anthropic && len(in.Content) > 0:
-		m := &loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT}
 		setContent(m, in.Content)
-		t.add(m)
 	case d == responses && len(in.Output) > 0:
-		m := &loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT}
 		setContent(m, in.Output)
-		t.add(m)
 	default:
 		return nil
 	}
-	return &answer{in.ID, t.items}
+	if !blank(m) {
+		a.items = []item{{message: m, mark: markOf(m)}}
+	}
+	return a
 }
 
 // eventData are the data of server-sent events, one after the other.
@@ -91,9 +127,11 @@ type chatCallParts struct {
 func chatEvents(body []byte) json.RawMessage {
 	var said, refusal, reasoning grown
 	var calls []*chatCallParts
+	var used json.RawMessage
 	ended := false
 	for data := range eventData(body) {
 		var event struct {
+			Usage   json.RawMessage
 			Choices []struct {
 				Index int
 				Delta struct {
@@ -115,6 +153,9 @@ func chatEvents(body []byte) json.RawMessage {
 		}
 		if len(event.Error) > 0 && string(event.Error) != "null" {
 			return nil
+		}
+		if len(event.Usage) > 0 {
+			used = event.Usage
 		}
 		for _, choice := range event.Choices {
 			if choice.Index != 0 {
@@ -157,7 +198,7 @@ func chatEvents(body []byte) json.RawMessage {
 	if len(made) > 0 {
 		message["tool_calls"] = made
 	}
-	out, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": message}}}) //nolint:errchkjson // of plain data
+	out, _ := json.Marshal(map[string]any{"choices": []any{map[string]any{"message": message}}, "usage": used}) //nolint:errchkjson // of plain data
 	return out
 }
 
@@ -169,13 +210,16 @@ func anthropicEvents(body []byte) json.RawMessage {
 		citations []any
 	}
 	var blocks []*block
+	used := map[string]json.RawMessage{}
 	ended := false
 	for data := range eventData(body) {
 		var event struct {
-			Type  string
-			Index int
-			Block map[string]any `json:"content_block"`
-			Delta struct {
+			Type    string
+			Index   int
+			Message struct{ Usage map[string]json.RawMessage }
+			Usage   map[string]json.RawMessage
+			Block   map[string]any `json:"content_block"`
+			Delta   struct {
 				Text, Thinking, Signature string
 				Input                     string `json:"partial_json"`
 				Citation                  any
@@ -184,6 +228,8 @@ func anthropicEvents(body []byte) json.RawMessage {
 		if json.Unmarshal(data, &event) != nil {
 			continue
 		}
+		maps.Copy(used, event.Message.Usage)
+		maps.Copy(used, event.Usage)
 		switch event.Type {
 		case "content_block_start":
 			if event.Index != len(blocks) || event.Index >= maxCalls || event.Block == nil {
@@ -234,7 +280,7 @@ func anthropicEvents(body []byte) json.RawMessage {
 		}
 		content[i] = b.fields
 	}
-	out, _ := json.Marshal(map[string]any{"content": content}) //nolint:errchkjson // it was decoded from JSON
+	out, _ := json.Marshal(map[string]any{"content": content, "usage": used}) //nolint:errchkjson // it was decoded from JSON
 	return out
 }
 

@@ -13,7 +13,11 @@
 // it says it again with its next request, as all that was lost.
 //
 // What memory has for a message of the user's is added behind it, as prompts of the native API
-// have it, and nothing else of a request changes; where there is nothing, nothing does.
+// have it. A conversation that is over the model's window says no more than the prompt of its
+// session shows, and one of a session that somebody configured never does: what that folds or
+// shortens is found in the request, and all else of it stays as it is; the log has it all. Where
+// there is neither, no byte changes. Each request has a prompt of its session, with a receipt,
+// and what the provider counts is reported for it.
 //
 // Nothing is sent twice: a request whose sending broke is an error of the caller's, who is told
 // with X-Should-Retry not to repeat what may have been paid for. A redirect is not followed.

@@ -3,14 +3,12 @@ package proxy
 import (
 	"context"
 	"crypto/sha256"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 
-	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -24,9 +22,9 @@ const (
 	maxAskBytes = 16 << 10
 	// maxModelBytes is the native API's limit of the name of a model.
 	maxModelBytes = 128
-	// keptBytes bounds the memory that is kept to be added to the same messages again, and
-	// keptBeside is about what one takes besides its text.
-	keptBytes, keptBeside = 32 << 20, 128
+	// keptBeside is about what memory that is kept to be added to the same message again takes
+	// besides its text.
+	keptBeside = 128
 )
 
 // memories adds what memory has to what the user says. A text that was added to a message is
@@ -43,6 +41,7 @@ type memories struct {
 type remembered struct {
 	text    string
 	records int
+	tokens  int32
 }
 
 func newMemories(within grpc.ClientConnInterface) *memories {
@@ -53,6 +52,14 @@ func newMemories(within grpc.ClientConnInterface) *memories {
 
 func (m *memories) forget() { m.kept.Store(cache.New[mark, remembered](keptBytes)) }
 
+// modelOf is the name of a model as the native API takes it.
+func modelOf(name string) string {
+	if len(name) > maxModelBytes {
+		return ""
+	}
+	return name
+}
+
 // memorySettings are those of prompts that are made of memory alone.
 var memorySettings = &loombridgev1.PromptSettings{
 	Tools: &loombridgev1.ToolSelection{None: true},
@@ -61,64 +68,59 @@ var memorySettings = &loombridgev1.PromptSettings{
 	}},
 }
 
-// add returns the body of a request with what memory has for its user's messages, and how many
-// records it says for the newest of them.
-func (m *memories) add(ctx context.Context, p place, d dialect, t *talk, body []byte) (out []byte, records int) {
+// addition is a text behind what the user says in an element of a request.
+type addition struct {
+	at   int // negative where the conversation is a text itself
+	text string
+}
+
+// recalled is what memory has for a request.
+type recalled struct {
+	added   []addition // in order
+	records int        // of the newest
+	tokens  int32      // of all
+}
+
+// find returns what memory has for the messages of the user.
+func (m *memories) find(ctx context.Context, p place, t *talk) (all recalled) {
 	kept := m.kept.Load()
-	var asked []int
-	chain := mark(sha256.Sum256([]byte(p.key(t.previous))))
-	chains := make([]mark, len(t.items))
-	for i := range t.items {
-		chain = sha256.Sum256(append(chain[:], t.items[i].mark[:]...))
-		chains[i] = chain
-		if saidBy(t.items[i].message) != "" {
-			asked = append(asked, i)
-		}
+	newest := len(t.items) - 1
+	for newest >= 0 && !t.items[newest].asks {
+		newest--
 	}
-	// From the end, so that what stands before stays where it is.
-	for n, i := range slices.Backward(asked) {
-		found, known := kept.Get(chains[i])
-		if newest := n == len(asked)-1; newest && !known {
+	chain := mark(sha256.Sum256([]byte(p.key(t.previous))))
+	for i := range t.items[:newest+1] {
+		it := &t.items[i]
+		chain = chain.with(it.mark)
+		if !it.asks {
+			continue
+		}
+		found, known := kept.Get(chain)
+		if i == newest && !known {
 			var err error
-			if found, err = m.find(ctx, p, t.model, saidBy(t.items[i].message)); err == nil {
-				kept.Put(chains[i], found, len(found.text)+keptBeside)
+			if found, err = m.ask(ctx, p, t.model, saidBy(it.message)); err == nil {
+				kept.Put(chain, found, len(found.text)+keptBeside)
 			}
 		}
 		if found.text == "" {
 			continue
 		}
-		more, ok := d.addText(body, t.items[i].at, found.text)
-		if body = more; ok && n == len(asked)-1 {
-			records = found.records
+		all.added = append(all.added, addition{it.from, found.text})
+		all.tokens += found.tokens
+		if i == newest {
+			all.records = found.records
 		}
 	}
-	return body, records
+	return all
 }
 
-// saidBy is what a message of the user says, and nothing of others.
-func saidBy(m *loombridgev1.Message) string {
-	if m.GetRole() != loombridgev1.Role_ROLE_USER {
-		return ""
-	}
-	said := m.GetContent()
-	for _, b := range content.Parse([]byte(m.GetBlocksJson())) {
-		if b.Kind == content.Text {
-			said += b.Text + "\n"
-		}
-	}
-	return strings.TrimSpace(said)
-}
-
-// find looks for what fits a message.
-func (m *memories) find(ctx context.Context, p place, model, said string) (found remembered, err error) {
+// ask looks for what fits a message.
+func (m *memories) ask(ctx context.Context, p place, model, said string) (found remembered, err error) {
 	ctx, cancel := context.WithTimeout(ctx, memoryTime)
 	defer cancel()
-	if len(model) > maxModelBytes {
-		model = ""
-	}
 	// A session without entries: what it says is memory alone. A dry run keeps nothing of it.
 	prompt, err := m.prompts.Assemble(ctx, &loombridgev1.AssembleRequest{
-		AgentId: p.agent, SessionId: "proxy-memory", Goal: text.Head(said, maxAskBytes), Model: model, DryRun: true, WithoutTools: true, Settings: memorySettings,
+		AgentId: p.agent, SessionId: "proxy-memory", Goal: text.Head(said, maxAskBytes), Model: modelOf(model), DryRun: true, WithoutTools: true, Settings: memorySettings,
 	})
 	if err != nil {
 		return remembered{}, err
@@ -132,6 +134,7 @@ func (m *memories) find(ctx context.Context, p place, model, said string) (found
 	for _, s := range prompt.GetReceipt().GetSections() {
 		if s.GetTokens() > 0 {
 			found.records += len(s.GetRefs())
+			found.tokens += s.GetTokens()
 		}
 	}
 	if found.records > 0 {

@@ -71,6 +71,9 @@ type Options struct {
 	// Within is the native API, which records conversations and has memory. Default nil: requests
 	// are passed on alone.
 	Within grpc.ClientConnInterface
+	// Window is how many tokens a prompt for a model may take; 0 where that is not known. Default:
+	// none is known, and only sessions that somebody configured are folded.
+	Window func(model string) int
 	// StallTimeout is how long a program may take nothing of an answer. Default 60 s.
 	StallTimeout time.Duration
 	// Silence is in place of MaxSilence, for tests.
@@ -83,8 +86,10 @@ type Options struct {
 type Handler struct {
 	opts   Options
 	ways   *ways
-	record *recorder // nil for none
-	memory *memories // nil for none
+	known  *known
+	record *recorder // nil for none, like those below
+	memory *memories
+	fold   *folder
 }
 
 // New makes a handler.
@@ -98,9 +103,9 @@ func New(opts Options) *Handler {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{opts: opts, ways: newWays(opts.Gate, opts.Silence)}
+	h := &Handler{opts: opts, ways: newWays(opts.Gate, opts.Silence), known: newKnown()}
 	if opts.Within != nil {
-		h.record, h.memory = newRecorder(opts.Within), newMemories(opts.Within)
+		h.record, h.memory, h.fold = newRecorder(opts.Within), newMemories(opts.Within), newFolder(opts.Within, opts.Window)
 	}
 	return h
 }
@@ -108,11 +113,13 @@ func New(opts Options) *Handler {
 // Close closes the connections to upstreams. Requests under way are cut off.
 func (h *Handler) Close() error { return h.ways.close() }
 
-// Forget drops what memory said for earlier messages: of a subject that was erased, no later
-// request says anything.
+// Forget drops what memory said for earlier messages, what these said, and what logs have: of a
+// subject that was erased, no later request says anything.
 func (h *Handler) Forget() {
+	h.known.forget()
 	if h.memory != nil {
 		h.memory.forget()
+		h.record.forgetAll()
 	}
 }
 

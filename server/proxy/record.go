@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -47,6 +46,10 @@ type conversation struct {
 	mu    sync.Mutex
 	marks []mark // guarded by mu
 	chain mark   // guarded by mu; of all marks in order
+	// mu guards these: what the last prompt took, 0 for unknown, of how many bytes of a request it
+	// was made, and whether it did not show all of it.
+	tokens, bytes int
+	folded        bool
 	// The mu of the recorder guards these: when it was used last, its key in byFirst, and how
 	// many of its marks count in the recorder's.
 	used    int64
@@ -54,10 +57,42 @@ type conversation struct {
 	counted int
 }
 
+// mayPass reports whether a request may take more than so many tokens; none is no bound. Where it
+// goes on from a prompt that was counted, what is new takes at most a token for each byte.
+func (c *conversation) mayPass(budget int, t *talk) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bytes := t.list.to - t.list.from
+	if c.tokens > 0 {
+		bytes = bytes - c.bytes + c.tokens
+	}
+	return budget > 0 && (c.folded || bytes > budget)
+}
+
+// took notes how many tokens the prompt of a request takes, or that it shows not all of it.
+func (c *conversation) took(t *talk, tokens int, folded bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tokens, c.bytes, c.folded = tokens, t.list.to-t.list.from, folded
+}
+
+// endsAt reports whether the log has so many items.
+func (c *conversation) endsAt(n int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.marks) == n
+}
+
+func (c *conversation) isFolded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.folded
+}
+
 // hold notes what the log has.
 func (c *conversation) hold(marks ...mark) {
 	for _, m := range marks {
-		c.chain = sha256.Sum256(append(c.chain[:], m[:]...))
+		c.chain = c.chain.with(m)
 	}
 	c.marks = append(c.marks, marks...)
 }
@@ -84,6 +119,15 @@ func newRecorder(within grpc.ClientConnInterface) *recorder {
 	}
 }
 
+// forgetAll makes the next requests read their logs again.
+func (r *recorder) forgetAll() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.byName {
+		r.drop(c)
+	}
+}
+
 func (p place) key(s string) string { return p.tenant + "\x00" + p.agent + "\x00" + s }
 
 // who says in a context who calls, as the native API wants it.
@@ -94,25 +138,19 @@ func who(ctx context.Context, credential []string) context.Context {
 // recorded is what became of a request.
 type recorded struct {
 	to    *conversation
-	after int // the items that its log has with it
-	added int // by it
+	after int  // the items that its log has with it
+	added int  // by it
+	whole bool // the log has nothing else
 	err   error
 }
 
-// request records what is new of a request.
-func (r *recorder) request(ctx context.Context, p place, session string, t *talk) (out recorded) {
-	if len(t.items) > maxItems {
-		return recorded{err: fmt.Errorf("more than %d messages", maxItems)}
-	}
-	c, err := r.find(ctx, p, session, t)
-	if err != nil {
-		return recorded{err: err}
-	}
+// request records what is new of a request in the conversation that was found for it.
+func (r *recorder) request(ctx context.Context, c *conversation, session string, t *talk) (out recorded) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	first := c.continued(t.items, session != "" || t.previous != "")
 	if first < 0 { // somebody else went on with it meanwhile
-		c = r.fresh(p, t.items[0].mark)
+		c = r.fresh(c.place, t.items[0].mark)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		first = 0
@@ -122,7 +160,7 @@ func (r *recorder) request(ctx context.Context, p place, session string, t *talk
 		return recorded{err: err}
 	}
 	r.keep(c, c.marks)
-	return recorded{to: c, after: len(c.marks), added: len(t.items) - first}
+	return recorded{to: c, after: len(c.marks), added: len(t.items) - first, whole: first == len(c.marks)-(len(t.items)-first) && len(c.marks) == len(t.items)}
 }
 
 // answer records what was said to a request, unless the conversation went on without it.
@@ -173,6 +211,9 @@ func (c *conversation) continued(items []item, named bool) int {
 // find returns the conversation of a request: that of the session it names, or the longest that it
 // goes on from.
 func (r *recorder) find(ctx context.Context, p place, session string, t *talk) (*conversation, error) {
+	if len(t.items) > maxItems {
+		return nil, status.Errorf(codes.ResourceExhausted, "there are more than %d messages", maxItems)
+	}
 	if session == "" && t.previous != "" {
 		r.mu.Lock()
 		c := r.byID[p.key(t.previous)]
@@ -329,7 +370,7 @@ func (r *recorder) open(ctx context.Context, p place, session string) (*conversa
 // are one request, however often they are added.
 func (r *recorder) add(ctx context.Context, c *conversation, items []item) error {
 	for len(items) > 0 {
-		n := slices.IndexFunc(items, func(i item) bool { return i.step != nil })
+		n := slices.IndexFunc(items, func(i item) bool { return i.result != nil })
 		if n < 0 {
 			n = len(items)
 		}
@@ -344,13 +385,13 @@ func (r *recorder) add(ctx context.Context, c *conversation, items []item) error
 		var err error
 		if n == 0 {
 			n = 1
-			ask := items[0].step
+			ask := items[0].step()
 			ask.AgentId, ask.SessionId, ask.RequestId = c.place.agent, c.session, request
-			err = hooks.RecordStep(ctx, r.sessions, ask, items[0].result, true)
+			err = hooks.RecordStep(ctx, r.sessions, ask, items[0].result.text, true)
 		} else {
 			ask := &loombridgev1.AppendMessagesRequest{AgentId: c.place.agent, SessionId: c.session, RequestId: request}
-			for _, i := range items[:n] {
-				ask.Messages = append(ask.Messages, i.message)
+			for i := range items[:n] {
+				ask.Messages = append(ask.Messages, items[i].said())
 			}
 			_, err = r.sessions.AppendMessages(ctx, ask)
 		}

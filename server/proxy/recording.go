@@ -7,17 +7,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/status"
 
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/web"
 )
 
 const (
-	// OffHeader names, with commas between, what is not to be done with a request: record, memory.
+	// OffHeader names, with commas between, what is not to be done with a request: record, fold,
+	// memory. What is not recorded is not folded.
 	OffHeader = "Loom-Off"
 	// didHeader of an answer says what was done with the request.
 	didHeader = "Loom-Did"
@@ -31,14 +32,19 @@ type recording struct {
 	h       *Handler
 	dialect dialect
 	ctx     context.Context // outlives the program
-	records int             // of memory
-	done    chan struct{}   // nil for one that records nothing
-	request recorded        // set before done is closed
+	memory  recalled
+	folded  *folded       // nil for none
+	failed  bool          // it may be that it had to be folded, and is not
+	done    chan struct{} // the request is recorded; nil for one that records nothing
+	request recorded      // set before done is closed
+	made    chan struct{} // so is the prompt made
+	prompt  string        // its id; set before made is closed
 }
 
-// begin adds memory to a request, and begins to record it; nil where there is neither.
+// begin does with a request what there is to do before it is sent, and begins to record it; nil
+// where there is neither.
 func (h *Handler) begin(r *http.Request, x *exchange) *recording {
-	remember, record := !off(r, "memory"), !off(r, "record")
+	remember, record, fold := !off(r, "memory"), !off(r, "record"), !off(r, "fold")
 	if h.record == nil || x.dialect == foreign || !remember && !record {
 		return nil
 	}
@@ -46,29 +52,87 @@ func (h *Handler) begin(r *http.Request, x *exchange) *recording {
 	rec := &recording{h: h, dialect: x.dialect, ctx: context.WithoutCancel(ctx)}
 	id, _ := auth.Of(ctx)
 	p := place{id.Tenant(), cmp.Or(r.Header.Get(auth.AgentKey), Agent)}
-	body := x.body
-	read := sync.OnceValues(func() (*talk, error) { return x.dialect.parse(body) })
-	if remember {
-		if t, err := read(); err == nil {
-			x.body, rec.records = h.memory.add(ctx, p, x.dialect, t, body)
-		}
+	t, err := x.dialect.parse(x.body, h.known)
+	var shown chan *loombridgev1.AssembleResponse
+	if record {
+		rec.done, rec.made, shown = make(chan struct{}), make(chan struct{}), make(chan *loombridgev1.AssembleResponse, 1)
+		body := x.body
+		go func() { // beside the request
+			defer close(rec.made)
+			ctx, cancel := context.WithTimeout(rec.ctx, recordTime)
+			defer cancel()
+			if rec.request.err = err; err != nil {
+				close(rec.done)
+				return
+			}
+			rec.record(ctx, p, r.Header.Get(auth.SessionKey), t, body, fold, shown)
+		}()
 	}
-	if !record {
+	if err != nil {
 		return rec
 	}
-	rec.done = make(chan struct{})
-	go func() { // beside the request
-		defer close(rec.done)
-		ctx, cancel := context.WithTimeout(rec.ctx, recordTime)
-		defer cancel()
-		t, err := read()
-		if err != nil {
-			rec.request = recorded{err: err}
-			return
-		}
-		rec.request = h.record.request(ctx, p, r.Header.Get(auth.SessionKey), t)
-	}()
+	if remember {
+		rec.memory = h.memory.find(ctx, p, t)
+	}
+	prompt, err := within(ctx, shown)
+	if prompt != nil {
+		rec.folded, err = t.shown(x.dialect, x.body, prompt, rec.memory.added)
+	}
+	if rec.failed = err != nil; rec.failed {
+		h.opts.Logger.Debug("a request was not folded", "error", err)
+	}
+	switch {
+	case rec.folded != nil:
+		x.body = replaced(x.body, t.list, rec.folded.conversation)
+	case len(rec.memory.added) > 0:
+		x.body = t.added(x.dialect, x.body, rec.memory.added)
+	}
 	return rec
+}
+
+// within is the prompt that a request is to show, once it is there; nil for none.
+func within(ctx context.Context, shown <-chan *loombridgev1.AssembleResponse) (*loombridgev1.AssembleResponse, error) {
+	if shown == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, foldTime)
+	defer cancel()
+	select {
+	case prompt := <-shown:
+		return prompt, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// record records a request, and has the session's prompt made of it: before it is sent where it
+// may show less than the request has, else beside it, for its receipt.
+func (rec *recording) record(ctx context.Context, p place, session string, t *talk, body []byte, fold bool, shown chan<- *loombridgev1.AssembleResponse) {
+	c, err := rec.h.record.find(ctx, p, session, t)
+	var b bounds
+	if fold = fold && err == nil && t.previous == "" && len(t.elements) > 0; fold {
+		b, fold = rec.h.fold.bounds(ctx, c, t)
+	}
+	if !fold {
+		shown <- nil
+	}
+	if rec.request.err = err; err == nil {
+		rec.request = rec.h.record.request(ctx, c, session, t)
+	}
+	close(rec.done)
+	prompt := &loombridgev1.AssembleResponse{} // which shows nothing
+	if rec.request.err == nil && rec.request.whole {
+		made, err := rec.h.fold.made(ctx, rec.request.to, t, body, fold, b)
+		if err != nil {
+			rec.h.opts.Logger.Debug("a request has no prompt", "error", err)
+		} else {
+			prompt = made
+		}
+	}
+	rec.prompt = prompt.GetReceipt().GetPromptId()
+	if fold {
+		shown <- prompt
+	}
 }
 
 // off reports whether a request switches something off.
@@ -87,8 +151,14 @@ func (rec *recording) did() []string {
 	if rec.done != nil {
 		all = append(all, rec.recorded())
 	}
-	if rec.records > 0 {
-		all = append(all, fmt.Sprintf("memory %d", rec.records))
+	switch {
+	case rec.folded != nil:
+		all = append(all, fmt.Sprintf("folded %d", rec.folded.changed))
+	case rec.failed:
+		all = append(all, "folded nothing")
+	}
+	if rec.memory.records > 0 {
+		all = append(all, fmt.Sprintf("memory %d", rec.memory.records))
 	}
 	if len(all) == 0 {
 		return nil
@@ -138,7 +208,7 @@ func (s *heard) take(part []byte) {
 	}
 }
 
-// end records an answer that has come whole.
+// end records an answer that has come whole, and reports what it says of the prompt's size.
 func (rec *recording) end(s *heard) {
 	if s == nil || s.long {
 		return
@@ -147,12 +217,19 @@ func (rec *recording) end(s *heard) {
 	if rec.request.err != nil {
 		return
 	}
+	<-rec.made
 	a := rec.dialect.read(s.text, s.events)
 	if a == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(rec.ctx, recordTime)
 	defer cancel()
+	if ask := a.usage.report(rec.memory.tokens); rec.prompt != "" && !rec.failed && ask.GetPromptTokens() > 0 && rec.request.to.endsAt(rec.request.after) {
+		ask.AgentId, ask.SessionId, ask.PromptId = rec.request.to.place.agent, rec.request.to.session, rec.prompt
+		if _, err := rec.h.fold.prompts.ReportUsage(ctx, ask); err != nil {
+			rec.h.opts.Logger.Debug("what a provider counted was not taken", "error", err)
+		}
+	}
 	if err := rec.h.record.answer(ctx, rec.request, a); err != nil {
 		rec.h.opts.Logger.Debug("an answer was not recorded", "error", err)
 	}

@@ -27,340 +27,227 @@ const (
 // dialects are those of the paths behind an upstream's name.
 var dialects = map[string]dialect{"v1/chat/completions": chat, "v1/responses": responses, "v1/messages": anthropic}
 
-// maxErrorBytes is the longest error of a failed tool that a step has.
-const maxErrorBytes = 64 << 10
-
-// mark is what two tellings of the same message have in common: who speaks, the words without
-// white space around them, the ids of calls. Thoughts do not count, since programs drop them.
-type mark [sha256.Size]byte
+// list is the member of a request that has its conversation.
+func (d dialect) list() string {
+	if d == responses {
+		return "input"
+	}
+	return "messages"
+}
 
 // item is one thing that was said or done, as a session's log takes it.
 type item struct {
-	message *loombridgev1.Message
-	step    *loombridgev1.RecordStepRequest // without its session; nil for a message
-	result  string                          // of the step
+	message *loombridgev1.Message // nil for a step, and for parts of an answer
+	answer  []json.RawMessage     // of Responses: what the model said between two others
+	result  *result               // of a step
+	call    call                  // of a step
 	mark    mark
-	at      int // in the request's list; negative where that is a text
+	asks    bool // the user says something
+	from    int  // the first of its elements in the request's list; negative where that is a text
+	to      int  // the last one
+}
+
+// said is the message of an item that is no step.
+func (i *item) said() *loombridgev1.Message {
+	if i.message == nil {
+		return &loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT, BlocksJson: string(listOf(i.answer))}
+	}
+	return i.message
+}
+
+// maxErrorBytes is the longest error of a failed tool that a step has.
+const maxErrorBytes = 64 << 10
+
+// step is an item that is one, without its session.
+func (i *item) step() *loombridgev1.RecordStepRequest {
+	step := &loombridgev1.RecordStepRequest{ToolName: hooks.ToolName(i.call.name), CallId: i.result.id, Success: !i.result.failed}
+	if arguments := hooks.Arguments(i.call.arguments); len(arguments) > 0 {
+		step.ArgumentsForm = &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: string(arguments)}
+	}
+	if i.result.failed {
+		step.ErrorMessage = text.Head(i.result.text, maxErrorBytes)
+	}
+	return step
 }
 
 // talk is what a request says.
 type talk struct {
 	model    string
-	items    []item // the conversation without the instructions that it begins with
 	previous string // names what was said before and is not in items; empty: nothing was
-	at       int    // while it is read
-}
-
-// called are the calls so far, by their ids.
-type called map[string]struct {
-	name      string
-	arguments json.RawMessage
+	system   string // the instructions
+	tools    span
+	list     span   // the conversation in the body
+	elements []span // those of the list
+	told     []*told
+	items    []item // the conversation without the instructions that it begins with
+	calls    map[string]call
+	open     bool // the last item is an answer of Responses that may go on
 }
 
 var errUnread = errors.New("proxy: the body is not what the API takes")
 
 // parse reads a request. A fault in reading hostile text is an error of that text alone.
-func (d dialect) parse(body []byte) (t *talk, err error) {
+func (d dialect) parse(body []byte, known *known) (t *talk, err error) {
 	defer func() {
 		if recover() != nil {
 			t, err = nil, errUnread
 		}
 	}()
-	var in struct {
-		Model        string            `json:"model"`
-		Messages     []json.RawMessage `json:"messages"`
-		Input        json.RawMessage   `json:"input"`
-		Previous     *string           `json:"previous_response_id"`
-		Conversation json.RawMessage   `json:"conversation"`
-	}
-	if json.Unmarshal(body, &in) != nil {
+	t = &talk{calls: map[string]call{}}
+	var instructions, conversation, input string
+	twice := 0
+	whole := members(body, span{0, len(body)}, func(name string, value span) {
+		raw := json.RawMessage(value.of(body))
+		switch name {
+		case "model":
+			t.model, _ = plainText(raw)
+		case d.list():
+			t.list = value
+			twice++
+		case "system", "instructions":
+			instructions, _ = plainText(raw)
+		case "tools":
+			t.tools = value
+		case "previous_response_id":
+			t.previous, _ = plainText(raw)
+		case "conversation":
+			if conversation = string(raw); conversation == "null" {
+				conversation = ""
+			}
+		}
+	})
+	if !whole || twice > 1 {
 		return nil, errUnread
 	}
-	t = &talk{model: in.Model}
-	calls := called{}
-	switch d {
-	case chat:
-		for i, raw := range in.Messages {
-			t.at = i
-			if err := t.chat(raw, calls); err != nil {
-				return nil, err
-			}
-		}
-	case anthropic:
-		for i, raw := range in.Messages {
-			t.at = i
-			if err := t.anthropic(raw, calls); err != nil {
-				return nil, err
-			}
-		}
-	case responses:
-		if in.Previous != nil {
-			t.previous = *in.Previous
-		} else if len(in.Conversation) > 0 && string(in.Conversation) != "null" {
-			t.previous = string(in.Conversation)
-		}
-		if err := t.responses(in.Input, calls); err != nil {
+	if t.system = instructions; d == responses && t.previous == "" {
+		t.previous = conversation
+	} else if d != responses {
+		t.previous = ""
+	}
+	switch raw := t.list.of(body); {
+	case d == responses && len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &input) == nil:
+		t.told = []*told{{role: loombridgev1.Role_ROLE_USER, message: &loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, Content: input}}}
+		t.told[0].finish()
+		t.take(-1, t.told[0])
+		return t, nil
+	case len(raw) == 0 && d != responses:
+		return t, nil
+	case !elements(body, t.list, func(value span) { t.elements = append(t.elements, value) }):
+		return nil, errUnread
+	}
+	t.told, t.items = make([]*told, 0, len(t.elements)), make([]item, 0, len(t.elements))
+	for i, at := range t.elements {
+		e, err := known.tell(d, at.of(body))
+		if err != nil {
 			return nil, err
 		}
+		t.told = append(t.told, e)
+		t.take(i, e)
 	}
 	return t, nil
 }
 
-// add takes a message up, unless it says nothing, or belongs to the instructions at the begin.
-func (t *talk) add(m *loombridgev1.Message) {
-	instructs := m.Role == loombridgev1.Role_ROLE_SYSTEM || m.Role == loombridgev1.Role_ROLE_DEVELOPER
-	if instructs && len(t.items) == 0 && t.previous == "" || m.Content == "" && m.BlocksJson == "" && len(m.ToolCalls) == 0 && m.ExtraJson == "" {
+// take takes up what an element says.
+func (t *talk) take(at int, e *told) {
+	for _, c := range e.calls {
+		t.calls[c.id] = c
+	}
+	if e.answer != nil {
+		if !t.open {
+			t.items = append(t.items, item{from: at})
+			t.open = true
+		}
+		last := &t.items[len(t.items)-1]
+		last.answer, last.to = append(last.answer, e.answer), at
+		last.mark = last.mark.with(e.mark)
 		return
 	}
-	t.items = append(t.items, item{message: m, mark: markOf(m), at: t.at})
-}
-
-// addResult takes up what a call gave; false where only a message can hold it.
-func (t *talk) addResult(calls called, id string, given json.RawMessage, failed bool) bool {
-	call, known := calls[id]
-	said, plain := plainText(given)
-	if !known || !plain || id == "" {
-		return false
-	}
-	step := &loombridgev1.RecordStepRequest{ToolName: hooks.ToolName(call.name), CallId: id, Success: !failed}
-	if step.ToolName == "" {
-		return false
-	}
-	if arguments := hooks.Arguments(call.arguments); len(arguments) > 0 {
-		step.ArgumentsForm = &loombridgev1.RecordStepRequest_ArgumentsJson{ArgumentsJson: string(arguments)}
-	}
-	if failed {
-		step.ErrorMessage = text.Head(said, maxErrorBytes)
-	}
-	t.items = append(t.items, item{step: step, result: said, mark: stepMark(id), at: t.at})
-	return true
-}
-
-// plainText is content that is nothing but text: a string, or blocks of text.
-func plainText(given json.RawMessage) (string, bool) {
-	var s string
-	if len(given) == 0 || string(given) == "null" || json.Unmarshal(given, &s) == nil {
-		return s, true
-	}
-	blocks := content.Parse(given)
-	if len(blocks) == 0 || !content.OnlyText(blocks) {
-		return "", false
-	}
-	return strings.Join(content.Texts(blocks), "\n"), true
-}
-
-// roles are those of messages.
-var roles = map[string]loombridgev1.Role{
-	"system": loombridgev1.Role_ROLE_SYSTEM, "developer": loombridgev1.Role_ROLE_DEVELOPER, "user": loombridgev1.Role_ROLE_USER,
-	"assistant": loombridgev1.Role_ROLE_ASSISTANT, "tool": loombridgev1.Role_ROLE_TOOL, "function": loombridgev1.Role_ROLE_TOOL,
-}
-
-// chat reads a message of Chat Completions.
-func (t *talk) chat(raw json.RawMessage, calls called) error {
-	var fields map[string]json.RawMessage
-	var in struct {
-		Role, Name string
-		Content    json.RawMessage
-		ToolCallID string            `json:"tool_call_id"`
-		ToolCalls  []json.RawMessage `json:"tool_calls"`
-	}
-	if json.Unmarshal(raw, &fields) != nil || json.Unmarshal(raw, &in) != nil || roles[in.Role] == 0 {
-		return errUnread
-	}
-	if in.Role == "tool" && t.addResult(calls, in.ToolCallID, in.Content, false) {
-		return nil
-	}
-	m := &loombridgev1.Message{Role: roles[in.Role], Name: in.Name, ToolCallId: in.ToolCallID}
-	setContent(m, in.Content)
-	for _, raw := range in.ToolCalls {
-		call := chatCall(raw)
-		arguments, _ := json.Marshal(call.ArgumentsJson) //nolint:errchkjson // a string
-		calls[call.Id] = struct {
-			name      string
-			arguments json.RawMessage
-		}{call.Name, arguments}
-		m.ToolCalls = append(m.ToolCalls, call)
-	}
-	for _, known := range []string{"role", "name", "content", "tool_call_id", "tool_calls"} {
-		delete(fields, known)
-	}
-	m.ExtraJson = objectOf(fields)
-	t.add(m)
-	return nil
-}
-
-// chatCall reads a call of Chat Completions.
-func chatCall(raw json.RawMessage) *loombridgev1.ModelToolCall {
-	var in struct {
-		ID, Type string
-		Function struct{ Name, Arguments string }
-		Custom   struct{ Name, Input string }
-	}
-	_ = json.Unmarshal(raw, &in) // what is not there is empty
-	call := &loombridgev1.ModelToolCall{Id: in.ID, Name: in.Function.Name, ArgumentsJson: in.Function.Arguments}
-	if in.Type == "custom" {
-		call.Name, call.ArgumentsJson, call.ExtraJson = in.Custom.Name, in.Custom.Input, `{"type":"custom"}`
-	}
-	return call
-}
-
-// objectOf are fields as a JSON object, but for those that are null; empty for none.
-func objectOf(fields map[string]json.RawMessage) string {
-	for name, value := range fields {
-		if string(value) == "null" {
-			delete(fields, name)
-		}
-	}
-	if len(fields) == 0 {
-		return ""
-	}
-	out, _ := json.Marshal(fields) //nolint:errchkjson // it was decoded from JSON
-	return string(out)
-}
-
-// setContent gives a message its content: a text, or blocks as they came.
-func setContent(m *loombridgev1.Message, given json.RawMessage) {
-	if json.Unmarshal(given, &m.Content) != nil && len(bytes.TrimSpace(given)) > len("[]") {
-		m.BlocksJson = string(given)
-	}
-}
-
-// anthropic reads a message of the Messages API.
-func (t *talk) anthropic(raw json.RawMessage, calls called) error {
-	var in struct {
-		Role    string
-		Content json.RawMessage
-	}
-	if json.Unmarshal(raw, &in) != nil || roles[in.Role] == 0 {
-		return errUnread
-	}
-	m := &loombridgev1.Message{Role: roles[in.Role]}
-	setContent(m, in.Content)
-	if m.BlocksJson == "" {
-		t.add(m)
-		return nil
-	}
+	t.open = false
+	message, mark := e.message, e.mark
 	var rest []json.RawMessage
-	for _, block := range content.Parse(in.Content) {
-		calls.note(&block)
-		if block.Kind == content.Result {
-			var given struct{ Content json.RawMessage }
-			_ = json.Unmarshal(block.Raw, &given) // it is an object
-			if t.addResult(calls, block.ID, given.Content, block.Failed) {
-				continue
-			}
+	for i := range e.results {
+		r := &e.results[i]
+		if c, known := t.calls[r.id]; known && r.plain && r.id != "" && hooks.ToolName(c.name) != "" {
+			t.items = append(t.items, item{result: r, call: c, mark: stepMark(r.id), from: at, to: at})
+		} else {
+			rest = append(rest, r.raw)
 		}
-		rest = append(rest, block.Raw)
 	}
-	if m.BlocksJson = ""; len(rest) > 0 {
-		m.BlocksJson = string(listOf(rest))
+	switch {
+	case e.alone && len(rest) == 0:
+		return // it is a step
+	case len(rest) > 0 && !e.alone: // as it came, but for what is a step
+		message = &loombridgev1.Message{Role: e.role}
+		message.BlocksJson = string(content.Without(e.blocks, func(b *content.Block) bool {
+			return b.Kind == content.Result && !slices.ContainsFunc(rest, func(raw json.RawMessage) bool { return bytes.Equal(raw, b.Raw) })
+		}))
+		mark = markOf(message)
 	}
-	t.add(m)
-	return nil
+	instructs := e.role == loombridgev1.Role_ROLE_SYSTEM || e.role == loombridgev1.Role_ROLE_DEVELOPER
+	switch {
+	case blank(message):
+	case instructs && len(t.items) == 0 && t.previous == "":
+		t.system += "\n" + wordsOf(message)
+	default:
+		t.items = append(t.items, item{message: message, mark: mark, asks: e.asks, from: at, to: at})
+	}
 }
 
-// note keeps a call for its result.
-func (c called) note(block *content.Block) {
-	if block.Kind != content.Call {
-		return
-	}
-	arguments := json.RawMessage(block.Arguments)
-	if block.Dialect == content.Responses || !json.Valid(arguments) {
-		arguments, _ = json.Marshal(block.Arguments) //nolint:errchkjson // a string
-	}
-	c[block.ID] = struct {
-		name      string
-		arguments json.RawMessage
-	}{block.Name, arguments}
+// blank reports whether a message says nothing.
+func blank(m *loombridgev1.Message) bool {
+	return m.GetContent() == "" && m.GetBlocksJson() == "" && len(m.GetToolCalls()) == 0 && m.GetExtraJson() == ""
 }
 
-func listOf(blocks []json.RawMessage) json.RawMessage {
-	return slices.Concat([]byte("["), bytes.Join(rawBytes(blocks), []byte(",")), []byte("]"))
-}
+// mark is what two tellings of the same message have in common: who speaks, the words without
+// white space around them, the ids of calls. Thoughts do not count, since programs drop them.
+type mark [sha256.Size]byte
 
-func rawBytes(blocks []json.RawMessage) [][]byte {
-	out := make([][]byte, len(blocks))
-	for i, b := range blocks {
-		out[i] = b
+// with is the mark of an answer with one more part, which may say nothing that counts.
+func (m mark) with(part mark) mark {
+	if part == (mark{}) {
+		return m
 	}
-	return out
-}
-
-// responses reads the input of Responses. What the model said between two others is one message.
-func (t *talk) responses(input json.RawMessage, calls called) error {
-	var said string
-	if json.Unmarshal(input, &said) == nil {
-		t.at = -1
-		t.add(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, Content: said})
-		return nil
-	}
-	var items, answer []json.RawMessage
-	if json.Unmarshal(input, &items) != nil {
-		return errUnread
-	}
-	flush := func() {
-		if len(answer) > 0 {
-			t.add(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_ASSISTANT, BlocksJson: string(listOf(answer))})
-		}
-		answer = nil
-	}
-	for i, raw := range items {
-		t.at = i
-		var in struct {
-			Type, Role      string
-			CallID          string `json:"call_id"`
-			Content, Output json.RawMessage
-		}
-		if json.Unmarshal(raw, &in) != nil {
-			return errUnread
-		}
-		switch {
-		case in.Role != "" && in.Role != "assistant":
-			flush()
-			m := &loombridgev1.Message{Role: roles[in.Role]}
-			if m.Role == 0 {
-				return errUnread
-			}
-			setContent(m, in.Content)
-			t.add(m)
-		case strings.HasSuffix(in.Type, "_output"):
-			flush()
-			if !t.addResult(calls, in.CallID, in.Output, false) {
-				t.add(&loombridgev1.Message{Role: loombridgev1.Role_ROLE_USER, BlocksJson: string(listOf([]json.RawMessage{raw}))})
-			}
-		default:
-			if in.Type == "" && in.Role == "" {
-				return errUnread
-			}
-			if in.Type == "" { // a message may leave it out
-				raw = append([]byte(`{"type":"message",`), bytes.TrimLeft(raw, " \t\r\n{")...)
-			}
-			for _, block := range content.Parse(listOf([]json.RawMessage{raw})) {
-				calls.note(&block)
-			}
-			answer = append(answer, raw)
-		}
-	}
-	flush()
-	return nil
+	var both [2 * sha256.Size]byte
+	copy(both[:], m[:])
+	copy(both[sha256.Size:], part[:])
+	return sha256.Sum256(both[:])
 }
 
 func stepMark(id string) mark { return sha256.Sum256([]byte("step\x00" + id)) }
 
 // markOf is the mark of a message.
-func markOf(m *loombridgev1.Message) mark {
-	if m.Role == loombridgev1.Role_ROLE_TOOL {
-		return stepMark(m.ToolCallId + "\x00" + m.Name)
+func markOf(m *loombridgev1.Message) (found mark) {
+	if m.GetRole() == loombridgev1.Role_ROLE_TOOL {
+		return stepMark(m.GetToolCallId() + "\x00" + m.GetName())
+	}
+	var blocks []content.Block
+	if m.GetBlocksJson() != "" {
+		blocks = content.Parse([]byte(m.GetBlocksJson()))
+	}
+	if m.GetRole() == loombridgev1.Role_ROLE_ASSISTANT && slices.ContainsFunc(blocks, func(b content.Block) bool { return b.Kind == content.Said || b.Dialect == content.Responses }) {
+		for i := range blocks {
+			found = found.with(partMark(blocks[i : i+1]))
+		}
+		return found
 	}
 	var said, others strings.Builder
-	said.WriteString(m.Content)
-	if m.BlocksJson != "" {
-		markBlocks(content.Parse([]byte(m.BlocksJson)), &said, &others)
+	said.WriteString(m.GetContent())
+	markBlocks(blocks, &said, &others)
+	for _, call := range m.GetToolCalls() {
+		others.WriteString("call\x00" + call.GetId() + "\x00")
 	}
-	for _, call := range m.ToolCalls {
-		others.WriteString("call\x00" + call.Id + "\x00")
+	return sha256.Sum256([]byte(m.GetRole().String() + "\x00" + strings.Join(strings.Fields(said.String()), " ") + "\x00" + others.String()))
+}
+
+// partMark is that of a part of an answer; zero where it says nothing that counts.
+func partMark(blocks []content.Block) mark {
+	var said, others strings.Builder
+	markBlocks(blocks, &said, &others)
+	words := strings.Fields(said.String())
+	if len(words) == 0 && others.Len() == 0 {
+		return mark{}
 	}
-	return sha256.Sum256([]byte(m.Role.String() + "\x00" + strings.Join(strings.Fields(said.String()), " ") + "\x00" + others.String()))
+	return sha256.Sum256([]byte(strings.Join(words, " ") + "\x00" + others.String()))
 }
 
 func markBlocks(blocks []content.Block, said, others *strings.Builder) {

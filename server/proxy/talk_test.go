@@ -15,14 +15,14 @@ import (
 
 // short is an item in a line.
 func short(i item) string {
-	if i.step != nil {
-		failed := ""
-		if !i.step.Success {
-			failed = " failed: " + i.step.ErrorMessage
+	if i.result != nil {
+		failed, step := "", i.step()
+		if !step.Success {
+			failed = " failed: " + step.ErrorMessage
 		}
-		return i.step.ToolName + i.step.GetArgumentsJson() + " = " + i.result + failed
+		return step.ToolName + step.GetArgumentsJson() + " = " + i.result.text + failed
 	}
-	m := i.message
+	m := i.said()
 	line := strings.TrimPrefix(m.Role.String(), "ROLE_") + " " + m.Content + m.BlocksJson + m.ExtraJson
 	for _, c := range m.ToolCalls {
 		line += fmt.Sprintf(" %s(%s)%s", c.Name, c.ArgumentsJson, c.ExtraJson)
@@ -69,7 +69,7 @@ func TestParse(t *testing.T) {
 		"an item of no kind": {responses, `{"input":[{}]}`, nil},
 		"an item of no form": {responses, `{"input":[7]}`, nil},
 	} {
-		told, err := row.d.parse([]byte(row.body))
+		told, err := row.d.parse([]byte(row.body), nil)
 		switch {
 		case row.want == nil && err == nil:
 			t.Errorf("%s: read as %q", name, shorts(told.items))
@@ -130,11 +130,11 @@ func FuzzTalk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, events bool) {
 		for _, d := range dialects {
 			d.read(body, events)
-			told, err := d.parse(body)
+			told, err := d.parse(body, nil)
 			if err != nil {
 				continue
 			}
-			again, err := d.parse(body)
+			again, err := d.parse(body, newKnown())
 			if err != nil || !slices.Equal(marksOf(told.items), marksOf(again.items)) {
 				t.Errorf("read twice: %v", err)
 			}
@@ -174,9 +174,17 @@ func said(tb testing.TB, texts ...string) *talk {
 	}
 	body, err := json.Marshal(map[string]any{"messages": messages})
 	must(tb, err)
-	told, err := chat.parse(body)
+	told, err := chat.parse(body, nil)
 	must(tb, err)
 	return told
+}
+
+// asked records a request.
+func asked(tb testing.TB, r *recorder, p place, session string, told *talk) recorded {
+	tb.Helper()
+	c, err := r.find(tb.Context(), p, session, told)
+	must(tb, err)
+	return r.request(tb.Context(), c, session, told)
 }
 
 // A conversation goes on in its session, also for a recorder that does not know it, and in no
@@ -188,7 +196,7 @@ func TestSessions(t *testing.T) {
 	r, me := fresh(), place{"t", "me"}
 	ask := func(r *recorder, p place, session string, told *talk, added int) string {
 		t.Helper()
-		out := r.request(t.Context(), p, session, told)
+		out := asked(t, r, p, session, told)
 		must(t, out.err)
 		if out.added != added {
 			t.Errorf("%d were added, want %d", out.added, added)
@@ -218,7 +226,7 @@ func TestSessions(t *testing.T) {
 	ask(r, me, "mine", said(t, "summary", "B", "C", "D", "E"), 2)
 	ask(r, me, "mine", said(t, "new"), 1)
 	l.fail = fmt.Errorf("the disk is full")
-	if out := r.request(t.Context(), me, "", said(t, "P")); out.err == nil {
+	if out := asked(t, r, me, "", said(t, "P")); out.err == nil {
 		t.Error("a failure is not told")
 	}
 	l.fail = nil
@@ -232,7 +240,7 @@ func TestForgotten(t *testing.T) {
 	r := newRecorder(nil)
 	r.sessions = l
 	for i := range maxKnown + 10 {
-		if out := r.request(t.Context(), place{"t", "me"}, "", said(t, fmt.Sprint("message ", i))); out.err != nil {
+		if out := asked(t, r, place{"t", "me"}, "", said(t, fmt.Sprint("message ", i))); out.err != nil {
 			t.Fatal(out.err)
 		}
 	}

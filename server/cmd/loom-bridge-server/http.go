@@ -13,9 +13,9 @@ import (
 
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/loom-bridge/loom-bridge/bridge/egress"
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
+	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/console"
 	"github.com/loom-bridge/loom-bridge/server/manual"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
@@ -54,7 +54,7 @@ func upstreams(to *[]string) scalar[[]string] {
 }
 
 // openProxy makes what leads programs to models; nil for nothing.
-func (c *Config) openProxy(within *server.Within, gate *egress.Gate, o server.Options) *proxy.Handler {
+func (c *Config) openProxy(within *server.Within, parts *compose.Domain, o server.Options) *proxy.Handler {
 	list := c.ProxyUpstreams
 	if len(list) == 0 {
 		list = defaultUpstreams
@@ -63,7 +63,7 @@ func (c *Config) openProxy(within *server.Within, gate *egress.Gate, o server.Op
 	if err != nil { // it was checked, so it is off
 		return nil
 	}
-	return proxy.New(proxy.Options{Upstreams: upstreams, Gate: gate, Within: within, StallTimeout: o.Limits.StallTimeout, Logger: o.Logger})
+	return proxy.New(proxy.Options{Upstreams: upstreams, Gate: parts.Egress, Within: within, Window: parts.Tokens.Room, StallTimeout: o.Limits.StallTimeout, Logger: o.Logger})
 }
 
 // listenHTTP listens where HTTP is served; nil for nowhere. Without a setting a server goes
@@ -88,7 +88,7 @@ func (c *Config) listenHTTP(logger *slog.Logger) (net.Listener, error) {
 }
 
 // openHTTP makes the face of all that is not gRPC.
-func (c *Config) openHTTP(within *server.Within, gate *egress.Gate, o server.Options, listener net.Listener, metrics *figures.Metrics, opened *closers) (face, error) {
+func (c *Config) openHTTP(within *server.Within, parts *compose.Domain, o server.Options, listener net.Listener, metrics *figures.Metrics, opened *closers) (face, error) {
 	calls, err := rest.New(within, rest.Options{StallTimeout: o.Limits.StallTimeout})
 	if err != nil {
 		return face{}, err
@@ -112,7 +112,7 @@ func (c *Config) openHTTP(within *server.Within, gate *egress.Gate, o server.Opt
 	f.Handle("GET "+manual.Path, web.Everybody, http.HandlerFunc(manual.ServeHTTP))
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)
-	if models := c.openProxy(within, gate, o); models != nil {
+	if models := c.openProxy(within, parts, o); models != nil {
 		opened.add(models.Close)
 		within.OnErase(models.Forget)
 		f.Handle(proxy.Prefix, web.Programs, models)
