@@ -45,7 +45,7 @@ func TestMCPSecretsAtRest(t *testing.T) {
 	store, copies := filepath.Join(dir, "store"), filepath.Join(dir, "copies")
 	const canary = "canary-4f2a9c"
 	serve := func(store string) *process {
-		return MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", store, "--workspace", work, "--backup-dir", copies)
+		return MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", store, "--workspace", work, "--backup-dir", copies, "--backup-interval", "0")
 	}
 	p := serve(store)
 	add := func(name string) {
