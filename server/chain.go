@@ -43,7 +43,7 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 		chain = append(chain, s.forwards.Unary)
 	}
 	if s.metrics != nil {
-		chain = append([]grpc.UnaryServerInterceptor{s.metrics.GRPC.UnaryServerInterceptor()}, chain...)
+		chain = append([]grpc.UnaryServerInterceptor{s.metrics.Unary()}, chain...)
 	}
 	return append([]grpc.UnaryServerInterceptor{sendAnswers}, chain...)
 }
@@ -63,7 +63,7 @@ func (s *Server) streamChain() []grpc.StreamServerInterceptor {
 		s.acceptStream,
 	}
 	if s.metrics != nil {
-		chain = append([]grpc.StreamServerInterceptor{s.metrics.GRPC.StreamServerInterceptor()}, chain...)
+		chain = append([]grpc.StreamServerInterceptor{s.metrics.Stream()}, chain...)
 	}
 	return chain
 }

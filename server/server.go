@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/stats"
 
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
@@ -98,6 +99,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Metrics counts the calls. Default nil: they are not counted.
 	Metrics *observe.Metrics
+	// Trace makes a span of each call. Default nil: there are no traces.
+	Trace stats.Handler
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// About is what GetStatus returns about the process.
@@ -285,6 +288,9 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveMinTime, PermitWithoutStream: true}),
 		grpc.WaitForHandlers(true),
 		grpc.NumStreamWorkers(streamWorkers),
+	}
+	if o.Trace != nil {
+		options = append(options, grpc.StatsHandler(o.Trace))
 	}
 	if o.TLS != nil {
 		options = append(options, grpc.Creds(newMixedCredentials(o.TLS.Config())))

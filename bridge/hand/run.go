@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
+	"github.com/loom-bridge/loom-bridge/memory/span"
 )
 
 // outcome is what running a tool gave.
@@ -100,7 +101,9 @@ func (h *Hand) guarded(ctx context.Context, c *call, root *os.Root) (out outcome
 	if c.shown != nil {
 		in.Approved = c.shown.Parts
 	}
-	result, err := c.tool.Run(ctx, in)
+	running, end := span.Start(ctx, "run_tool", c.name())
+	result, err := c.tool.Run(running, in)
+	end(err)
 	if err != nil {
 		out = failed(c, err)
 		out.result.Tier = result.Tier

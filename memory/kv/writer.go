@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+
+	"github.com/loom-bridge/loom-bridge/memory/span"
 )
 
 // Limits of the writer.
@@ -115,7 +117,9 @@ func NewWriter(engine Engine, opts *WriterOptions) *Writer {
 // Do stages and commits one request. Nil means: written, as durable as requested. A context
 // that ends while the call waits for its turn takes it out; once staging began, Do waits
 // for the outcome.
-func (w *Writer) Do(ctx context.Context, req Request) error {
+func (w *Writer) Do(ctx context.Context, req Request) (err error) {
+	ctx, end := span.Start(ctx, "commit", "")
+	defer func() { end(err) }()
 	began, err := w.begin()
 	if err != nil {
 		return err

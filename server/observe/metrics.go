@@ -5,6 +5,7 @@ import (
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -88,6 +89,16 @@ func NewMetrics(registerer prometheus.Registerer) *Metrics {
 	}
 	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.pressure, m.levels, m.interrupts, m.foldBatches, m.foldRefs, m.foldSaved, m.calls, m.faults)
 	return m
+}
+
+// Unary counts and times calls; a figure leads to a trace of it, where there is one.
+func (m *Metrics) Unary() grpc.UnaryServerInterceptor {
+	return m.GRPC.UnaryServerInterceptor(grpcprom.WithExemplarFromContext(exemplar))
+}
+
+// Stream is Unary for streams.
+func (m *Metrics) Stream() grpc.StreamServerInterceptor {
+	return m.GRPC.StreamServerInterceptor(grpcprom.WithExemplarFromContext(exemplar))
 }
 
 // handlingBuckets bound how long calls take, in seconds: most take less than the 5 ms at which

@@ -95,6 +95,7 @@ func AgentOf(message any) string {
 // PostMsgSend counts by the answer of a unary call.
 func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
 	if err == nil && r.call.Typ == interceptors.Unary {
+		spanned(r.ctx, r.call.ReqOrNil, message)
 		r.Metrics.answered(r.call.ReqOrNil, message, r.OwnTool)
 		r.Outcomes.answered(message)
 	}
@@ -103,6 +104,8 @@ func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
 // PostCall counts the end of the call, and logs it.
 func (r *callReport) PostCall(err error, took time.Duration) {
 	if err != nil {
+		spanned(r.ctx, r.call.ReqOrNil, nil)
+		failed(r.ctx, err)
 		r.Metrics.Refuse(err)
 		r.Metrics.toolRefused(r.call.ReqOrNil, err, r.OwnTool)
 		r.Outcomes.refused(r.call.ReqOrNil, err)

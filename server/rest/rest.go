@@ -103,7 +103,7 @@ func (h *Handler) unrouted(_ context.Context, _ *runtime.ServeMux, _ runtime.Mar
 // passed are the forwarded headers, in addition to Authorization and Grpc-Timeout.
 func passed(header string) (string, bool) {
 	name := strings.ToLower(header)
-	return name, slices.Contains([]string{auth.AgentKey, auth.SessionKey, auth.WriterKey, convert.JSONKey}, name)
+	return name, slices.Contains([]string{auth.AgentKey, auth.SessionKey, auth.WriterKey, convert.JSONKey, "traceparent", "tracestate"}, name)
 }
 
 // unsendable names a header that a call would take along and can't.

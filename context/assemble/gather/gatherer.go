@@ -12,6 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
+	"github.com/loom-bridge/loom-bridge/memory/span"
 )
 
 // maxKeptBytes bounds the texts of kept blocks: enough for some ten thousand
@@ -179,6 +180,8 @@ func collect(ctx context.Context, s Source, a *Ask) (found Found, err error) {
 			err = panicked(s.Name(), p)
 		}
 	}()
+	ctx, end := span.Start(ctx, "ask_source", s.Name())
+	defer func() { end(err) }()
 	return s.Collect(ctx, a)
 }
 

@@ -39,11 +39,17 @@ type apart struct {
 // MustBridgeApart is MustBridge for one that can be killed.
 func MustBridgeApart(tb testing.TB, store, name string, args ...string) *apart {
 	tb.Helper()
+	return MustRunApart(tb, nil, append([]string{"--store", store, "--bridge-name", name}, args...)...)
+}
+
+// MustRunApart starts a server in a process of its own, with further variables in its environment.
+func MustRunApart(tb testing.TB, env []string, args ...string) *apart {
+	tb.Helper()
 	dir := tb.TempDir()
 	self, err := os.Executable()
 	must(tb, err)
-	command := exec.Command(self, append([]string{"--store", store, "--bridge-name", name, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "local"), "--workspace", dir, "--log-level", "error"}, args...)...)
-	command.Env, command.Stderr = append(os.Environ(), asServer+"=1"), os.Stderr
+	command := exec.Command(self, append([]string{"--addr", "127.0.0.1:0", "--data-dir", filepath.Join(dir, "local"), "--workspace", dir, "--log-level", "error"}, args...)...)
+	command.Env, command.Stderr = append(append(os.Environ(), asServer+"=1"), env...), os.Stderr
 	out, err := command.StdoutPipe()
 	must(tb, err)
 	must(tb, command.Start())
@@ -54,7 +60,7 @@ func MustBridgeApart(tb testing.TB, store, name string, args ...string) *apart {
 	line, err := bufio.NewReader(out).ReadString('\n')
 	address, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
 	if !ok {
-		tb.Fatalf("%s did not start: %q %v", name, line, err)
+		tb.Fatalf("%v did not start: %q %v", args, line, err)
 	}
 	a := &apart{process{Workspace: dir, Address: address, conn: mustDial(tb, address)}, command}
 	tb.Cleanup(func() { _ = a.conn.Close() })

@@ -57,6 +57,8 @@ type Config struct {
 	MCPHosts    []string
 
 	MetricsAddr, LogLevel, LogFormat string
+	// OTel exports traces.
+	OTel bool
 
 	MemoryLanguage string
 	VectorWeight   float64

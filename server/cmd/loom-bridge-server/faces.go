@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"runtime/debug"
@@ -14,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/socket"
 	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/tracing"
 	"github.com/loom-bridge/loom-bridge/server/web"
 )
 
@@ -163,6 +165,19 @@ func (f faces) stop(timeout time.Duration) error {
 	}
 	stopping.Wait()
 	return errors.Join(errs...)
+}
+
+// traces begins to export traces; nil where none are asked for.
+func (c Config) traces(ctx context.Context, logger *slog.Logger, opened *closers) (*tracing.Traces, error) {
+	if !c.OTel {
+		return nil, nil
+	}
+	traces, err := tracing.Open(ctx, buildVersion(), logger)
+	if err != nil {
+		return nil, &ConfigError{"otel", "true", err.Error()}
+	}
+	opened.add(traces.Stop)
+	return traces, nil
 }
 
 // startMetrics serves metrics on the address of HTTP, or on a separate one.

@@ -172,6 +172,10 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	if err != nil {
 		return err
 	}
+	traces, err := config.traces(ctx, logger, &opened)
+	if err != nil {
+		return err
+	}
 	runner := newRunner(config, logger)
 	opened.add(runner.Close)
 	confinement, shell, err := openSandbox(ctx, config, runner, logger)
@@ -221,7 +225,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	metrics.WatchRedaction(config.Redact)
 	options := server.Options{
 		Limits: config.Limits, Shares: shares, Credentials: credentials, TrustNetwork: config.TrustNetwork, TLS: transport, Redact: config.Redact,
-		Logger: logger, Metrics: metrics.Calls(),
+		Logger: logger, Metrics: metrics.Calls(), Trace: traces.Handler(),
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Sandbox: confinement, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}

@@ -133,6 +133,7 @@ func (c *Config) accessSettings() []setting {
 func (c *Config) watchingSettings() []setting {
 	return []setting{
 		{"metrics-addr", optional(checked(&c.MetricsAddr, "host:port", checkTCPAddr)), nil, "serve Prometheus /metrics here; no host: 127.0.0.1"},
+		{"otel", yes(&c.OTel), false, "export traces by OTLP; OTEL_EXPORTER_OTLP_ENDPOINT and its kind say where to"},
 		{keyLogLevel, checked(&c.LogLevel, "debug|info|warn|error|off", checkLevel), "info", "lowest level that is logged"},
 		{"log-format", choice(&c.LogFormat, logs.Text, logs.JSON), logs.Text, "how log lines are written"},
 	}

@@ -264,6 +264,15 @@ func watchingEffects() []effect {
 			},
 			with: "true", without: "no metrics",
 		},
+		{
+			setting: "otel", args: []string{"--otel"}, both: []string{"--http-addr", "127.0.0.1:0"},
+			see: func(s *stand) func() string {
+				_, err := s.bridge().MemorySave(traced(s.ctx), &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "pears"})
+				must(s.tb, err)
+				return func() string { return fmt.Sprint(leadsToTrace(s.tb, s.httpURL(s.tb))) }
+			},
+			with: "true", without: "false",
+		},
 		{setting: "log-level", args: []string{"--log-level", "debug"}, see: logged(`level=DEBUG msg=call method=\S+GetStatus`), with: "true", without: "false"},
 		{setting: "log-format", args: []string{"--log-format", "json"}, see: logged(`^\{"time":`), with: "true", without: "false"},
 	}

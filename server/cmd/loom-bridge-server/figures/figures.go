@@ -40,7 +40,7 @@ type Metrics struct {
 func New() *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Metrics{r, promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4})}
+	return &Metrics{r, promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4, EnableOpenMetrics: true})}
 }
 
 // Serve answers /metrics on a listener until the returned server is closed.
