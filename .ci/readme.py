@@ -1,19 +1,21 @@
 """Runs the commands of README.md and the pages of the server, as they are printed.
 
-Each grpcurl line, each whole Python program, and the commands that bring what
-another program has, run against a fresh server in the root of the tree. Only the
-address is another one, because 50051 may be taken. The example of a file of
-credentials and all examples of settings are used for a second server, which must
-answer the health check that needs no token. The flags, files and targets of make
-that the pages name must exist.
+Each line of grpcurl, curl and the server's commands, and each whole Python program
+run against a fresh server in the root of the tree. Only the addresses are other
+ones, because 50051 may be taken. Not run are lines that want PostgreSQL or a person.
+The example of a file of credentials and all examples of settings are used for a
+second server, which must answer the health check that needs no token. The flags,
+files and targets of make that the pages name must exist.
 
 Usage: readme.py SERVER GRPCURL
 """
 
 import asyncio
+import functools
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import tempfile
@@ -31,7 +33,7 @@ PAGES = [
     *sorted(f"server/docs/{page.name}" for page in ROOT.glob("server/docs/*.md")),
     "server/mcp/README.md",
 ]
-PRINTED_ADDRESS = "127.0.0.1:50051"
+PRINTED_ADDRESS, PRINTED_HTTP = "127.0.0.1:50051", "127.0.0.1:50080"
 
 # What must stand in the answer to each grpcurl line, in their order.
 EXPECTED = [
@@ -39,6 +41,7 @@ EXPECTED = [
     "Bitcoin closed at 45,000",
     "# Loom Bridge",
     "sequence",
+    '"records"',
     "Goal: Summarise the README",
     "SERVING",
 ]
@@ -53,6 +56,27 @@ PROGRAMS = [
     "human: Ann is a pilot",
     "allergic to pears",
 ]
+
+# What the other commands print, in their order, without those that want a person or PostgreSQL.
+COMMAND = re.compile(r"(?:bin/)?(?:loom-bridge-server (?!import|&)|curl )")
+UNTRIED = re.compile(r"postgres://|approvals watch|--agent assistant|audit verify")
+ANSWERS = [
+    "Written: ",
+    "createTime",
+    "Bitcoin closed at 45,000",
+    "caughtUp",
+    "tier",
+    "of it new",
+    "exported 1 records",
+    "exported 1 sessions",
+    'agent "a1"',
+    "closing time",
+    "Say when",
+    "durability",
+    "Nothing to change.",
+    *["Written: "] * 3,
+]
+ENDLESS = re.compile(r"curl -N|loom-bridge-server top")
 
 # What the lines of the page about moving here print, in their order.
 MOVES = ["dry run: imported 1 records", "imported 1 records", "Ann likes plums"]
@@ -74,16 +98,37 @@ def blocks(language: str) -> list[str]:
 
 
 def run(what: str, argv: list[str], expected: str, cwd: Path = ROOT, **variables: str) -> bool:
-    """Run one command and say whether it printed what it must."""
+    """Run one command, which may ask for a yes, and say whether it printed what it must."""
     env = {**os.environ, **variables}
     done = subprocess.run(
-        argv, cwd=cwd, env=env, capture_output=True, text=True, timeout=60, check=False
+        argv, cwd=cwd, env=env, input="y\n", capture_output=True, text=True, timeout=60, check=False
     )
     good = done.returncode == 0 and expected in done.stdout
     print(f"{'ok  ' if good else 'FAIL'} {what}")
     if not good:
         print(f"exit {done.returncode}, wanted {expected!r} in:\n{done.stdout}{done.stderr}")
     return good
+
+
+def begin(what: str, argv: list[str], expected: str, **variables: str) -> bool:
+    """Run one command that does not end until it has printed what it must."""
+    env = {**os.environ, **variables}
+    with subprocess.Popen(
+        argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as running:
+        good = any(expected in line for line in running.stdout or ())
+        running.kill()
+    print(f"{'ok  ' if good else 'FAIL'} {what}")
+    return good
+
+
+async def fill(address: str) -> None:
+    """Store what the commands of the pages show."""
+    async with loombridge.connect(address, agent_id="a1") as ctx:
+        await ctx.memory_save("The desk has its closing time at six")
+        await ctx.context.append({"role": "user", "content": "When does it close?"})
+        for goal in ("Look", "Say when the desk closes"):
+            await ctx.context.assemble(goal=goal)
 
 
 def read(page: str) -> str:
@@ -153,16 +198,34 @@ async def main(server: str, grpcurl: str) -> int:
         return 1
     results: list[bool] = []
     with tempfile.TemporaryDirectory() as data:
-        store, work = Path(data) / "store", Path(data) / "work"
+        work = Path(data) / "work"
         work.mkdir()
+        store = work / ".loom/store"
         for name, text in FOREIGN.items():
             (work / name).write_text(text)
-        async with loombridge.testing.server(server, workspace=ROOT, data_dir=store) as running:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            http = f"127.0.0.1:{free.getsockname()[1]}"
+        args = ["--backup-dir", str(Path(data) / "copies"), "--http-addr", http]
+        args += ["--backup-interval", "0"]  # one is made here on request, and alone
+        async with loombridge.testing.server(
+            server, workspace=ROOT, data_dir=store, args=args
+        ) as running:
+            await fill(running.address)
             for line, expected in zip(lines, EXPECTED, strict=True):
                 argv = shlex.split(line.replace(PRINTED_ADDRESS, running.address))
                 argv[0] = grpcurl
                 results.append(await asyncio.to_thread(run, line[:100], argv, expected))
             there = {"LOOM_BRIDGE_ADDR": running.address, "LOOM_BRIDGE_SERVER": server}
+            commands = [line for block in blocks("(?:sh|bash)") for line in block.splitlines()]
+            commands = [
+                line for line in commands if COMMAND.match(line) and not UNTRIED.search(line)
+            ]
+            for line, expected in zip(commands, ANSWERS, strict=True):
+                argv = shlex.split(line.replace(PRINTED_HTTP, http), comments=True)
+                argv[0] = "curl" if argv[0] == "curl" else server
+                how = begin if ENDLESS.match(line) else functools.partial(run, cwd=work)
+                results.append(await asyncio.to_thread(how, line[:100], argv, expected, **there))
             moves = [block for block in blocks("sh") if "loom-bridge-server import " in block]
             moved = [line for block in moves for line in block.splitlines()]
             for line, expected in zip(moved, MOVES, strict=True):
