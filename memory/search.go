@@ -130,12 +130,12 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	tiers, _ := tierBits(q.Tiers) // checked before
 	a.options = selection.Options{Now: now.UnixMicro(), Tiers: tiers, Archived: q.Archived}
 	var whole bool
-	a.asked, whole = q.Read(s.analyzer, now)
+	a.asked, whole = q.Read(s.analyzer, now, a.vectors.Turn)
 	a.asked.Near = s.vectorWeight
 	if a.vectors.Optional {
 		a.asked.Changes = func(ctx context.Context) func([]float32) float64 {
 			if axes := s.embeddings.Axes(ctx); axes != nil && axes.Past.Of(a.vectors.Vector) < asksForPast {
-				return axes.Change.Of
+				return func(v []float32) float64 { return min(1, max(-1, axes.Change.Of(v))) }
 			}
 			return nil
 		}

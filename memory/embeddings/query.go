@@ -36,6 +36,11 @@ const degradedZero = "a vector of zeros is similar to nothing"
 // space have another dimension than the query's.
 const DegradedDimension = "stored vectors have another dimension than the embedder's, words only"
 
+// maybeTurns is how far along its axis a text is at least in which somebody comes to the question,
+// as half of the long ones in which nobody does are not, and surelyTurns the same for the words
+// that do it.
+const maybeTurns, surelyTurns = -0.5, 1
+
 // Query is what a query brings for the vectors.
 type Query struct {
 	// Space is the space to search, empty for none, and Vector the query's in it.
@@ -47,6 +52,9 @@ type Query struct {
 	Optional bool
 	// Given: they are the caller's, not the embedder's.
 	Given bool
+	// Turn is where the text comes to its question after it spoke of something else, in
+	// bytes; zero where it does not.
+	Turn int
 }
 
 // Counts is what a receipt says about the vectors of a scope.
@@ -86,7 +94,35 @@ func (e *Embeddings) Query(ctx context.Context, q question.Question) (Query, err
 	if err != nil {
 		return e.withoutVector(ctx, q, err)
 	}
-	return Query{Space: e.embedder.Space(), Vector: v, Optional: q.Mode != question.Vector}, nil
+	asked := Query{Space: e.embedder.Space(), Vector: v, Optional: q.Mode != question.Vector}
+	e.turn(limited, q.Text, &asked)
+	return asked, nil
+}
+
+// turn finds where a query comes to its question: "stop, what I really want to ask is". Its vector
+// is that of the rest then.
+func (e *Embeddings) turn(ctx context.Context, text string, asked *Query) {
+	clauses := question.Clauses(text)
+	if len(clauses) == 0 {
+		return
+	}
+	axes := e.Axes(ctx)
+	if axes == nil || axes.Turn.Of(asked.Vector) < maybeTurns {
+		return
+	}
+	for _, clause := range clauses {
+		head, err := e.embedQuery(ctx, clause.Head)
+		if err != nil {
+			return
+		}
+		if axes.Turn.Of(head) < surelyTurns {
+			continue
+		}
+		if rest, err := e.embedQuery(ctx, text[clause.At:]); err == nil {
+			asked.Turn, asked.Vector = clause.At, rest
+		}
+		return
+	}
 }
 
 // withoutVector answers for a query whose vector could not be made. That the

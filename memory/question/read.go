@@ -13,9 +13,11 @@ import (
 // asked: its terms, the moments it names, the words that can be names of authors and
 // the kinds of answer it asks for. In mode Vector it has no words. Moments are
 // counted from now. Whole is false where there are more than MaxWords terms, of which
-// the first ones are taken.
-func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, whole bool) {
-	words := cut(nil, q.Text)
+// the first ones are taken. The text comes to its question at the byte from: what stands
+// before it counts little.
+func (q Question) Read(by *analysis.Analyzer, now time.Time, from int) (asked rank.Query, whole bool) {
+	before, text := q.Text[:from], q.Text[from:]
+	words := cut(nil, text)
 	asked = rank.Query{
 		Answers: asks(words), List: asksForSeveral(words) && !slices.Contains(q.Without, rank.SignalSeveral), Current: asksForCurrent(words), One: asksForOne(words), Owned: asksForOwned(words), Past: asksForPast(words),
 		Limit: q.Most(), MinScore: q.MinScore, Explain: q.Explain,
@@ -25,8 +27,12 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time) (asked rank.Query, 
 	if q.Mode == Vector {
 		return asked, true
 	}
-	asked.Spans, asked.Names, asked.Terms = dates(words, now), names(q.Text, words), by.Terms
-	asked.Words, whole = terms(by, q.Text)
+	asked.Spans, asked.Names, asked.Terms = dates(words, now), names(text, words), by.Terms
+	asked.Words, whole = terms(by, text)
+	if from > 0 {
+		aside, _ := terms(by, before)
+		asked.Words = addAside(asked.Words, aside)
+	}
 	if (asked.Current || asked.One) && !slices.Contains(q.Without, rank.SignalNow) {
 		weakenNow(asked.Words)
 	}
@@ -45,6 +51,20 @@ func weakenNow(words []rank.QueryWord) {
 			words[i].Weight = nowWeight
 		}
 	}
+}
+
+// asideWeight is how much a word counts that stands before the question only.
+const asideWeight = 0.1
+
+// addAside adds words that stand before the question.
+func addAside(words, aside []rank.QueryWord) []rank.QueryWord {
+	for _, word := range aside[:min(len(aside), MaxWords-len(words))] {
+		if !slices.ContainsFunc(words, func(w rank.QueryWord) bool { return w.Text == word.Text }) {
+			word.Weight = asideWeight
+			words = append(words, word)
+		}
+	}
+	return words
 }
 
 // terms returns the different terms of a text in their order, with other forms of them.

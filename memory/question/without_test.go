@@ -12,7 +12,7 @@ import (
 func TestReadWithoutSignals(t *testing.T) {
 	by := analysis.New(nil)
 	read := func(text string, without ...string) (several bool, lightest float64) {
-		asked, _ := question.Question{Text: text, Without: without}.Read(by, time.Now())
+		asked, _ := question.Question{Text: text, Without: without}.Read(by, time.Now(), 0)
 		for _, w := range asked.Words {
 			if w.Weight > 0 {
 				lightest = w.Weight

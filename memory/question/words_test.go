@@ -91,7 +91,7 @@ func isOdd(text string) bool {
 func TestTextIsCutOnce(t *testing.T) {
 	callers := callersIn(t, ".")
 	for call, want := range map[string][]string{
-		"cut":                {"Read", "Tells"}, // Tells is of what is saved
+		"cut":                {"Clauses", "Read", "Tells"}, // Clauses say where Read begins, Tells is of what is saved
 		"Asked":              {"terms"},
 		"terms":              {"Read"},
 		"Spans":              nil,
@@ -109,7 +109,7 @@ func TestTextIsCutOnce(t *testing.T) {
 	if _, ok := reflect.TypeFor[rank.Query]().FieldByName("Text"); ok {
 		t.Error("the index is handed a text, which it would have to cut again")
 	}
-	asked, whole := Question{Text: "Did Ann go on 8 May 2023?"}.Read(analysis.New(nil), time.Unix(0, 0))
+	asked, whole := Question{Text: "Did Ann go on 8 May 2023?"}.Read(analysis.New(nil), time.Unix(0, 0), 0)
 	if !whole || len(asked.Words) == 0 || len(asked.Names) == 0 || len(asked.Spans) == 0 {
 		t.Errorf("read as %+v", asked)
 	}

@@ -1,5 +1,6 @@
 // Package axis recognises what texts do by their vectors: whether a text states a change, such
-// as "we moved, it is Mill Lane now", and whether a question asks how things were. It does so in
+// as "we moved, it is Mill Lane now", whether a question asks how things were, and whether
+// somebody comes to the question, as in "what I really want to ask is". It does so in
 // every language that the model knows, without lists of words.
 //
 // An [Axis] leads from texts of one kind to texts of another. It is made of pairs of both that
@@ -75,6 +76,50 @@ var pasts = [][2]string{
 	{"Каким был старый номер?", "Какой номер?"},
 }
 
+// turns are words with which somebody comes to the question, each with others of the kind.
+var turns = [][2]string{
+	{"What I really want to ask is where I live.", "I have often thought about where I live."},
+	{"My actual question is: who is my dentist?", "My neighbour is also a patient of my dentist."},
+	{"Anyway, what I actually wanted to know is the price.", "The price is printed on the box."},
+	{"But to come to the point, I meant to ask about the car.", "The car is parked in front of the house."},
+	{"Never mind, the real question is when we leave.", "We leave early in the morning."},
+	{"Stop, what I want to ask you is something else.", "We talked about something else for an hour."},
+	{"The thing I wanted to ask you", "The thing I wanted to tell you"},
+	{"So my question is", "So my opinion is"},
+	{"But what I actually meant to ask", "But what I actually meant to buy"},
+	{"Pero lo que de verdad quería saber", "Pero lo que de verdad quería comprar"},
+	{"What I would like to know is", "What I would like to eat is"},
+	{"Eigentlich wollte ich fragen, wo ich wohne.", "Ich habe erzählt, wo ich wohne."},
+	{"Meine eigentliche Frage ist, wer der Arzt ist.", "Der Arzt ist freundlich."},
+	{"Was ich wirklich wissen will", "Was ich wirklich gut finde"},
+	{"Worum es mir eigentlich geht", "Wie es mir eigentlich geht"},
+	{"Lo que de verdad quiero preguntar es dónde vivo.", "A mi hermano le gusta donde vivo."},
+	{"Mi verdadera pregunta es qué precio tiene.", "Siempre tiene el mismo precio."},
+	{"Lo que quiero saber", "Lo que quiero comer"},
+	{"Mi pregunta es", "Mi opinión es"},
+	{"Ce que je veux vraiment savoir, c'est où j'habite.", "J'aime bien le quartier où j'habite."},
+	{"Ma vraie question est : quel est le prix ?", "Le prix est sur l'étiquette."},
+	{"Ma question est", "Mon avis est"},
+	{"Je voulais te demander", "Je voulais te remercier"},
+	{"Quello che volevo davvero chiedere è dove abito.", "Mi piace molto dove abito."},
+	{"Volevo sapere", "Volevo dormire"},
+	{"O que eu realmente queria perguntar é onde moro.", "Gosto muito de onde moro."},
+	{"Wat ik eigenlijk wilde vragen is waar ik woon.", "Ik vind het fijn waar ik woon."},
+	{"我真正想问的是我住在哪里", "我很喜欢我住的地方"},
+	{"其实我想问的是价格", "价格写在盒子上"},
+	{"真正的问题是", "真正的朋友是"},
+	{"本当に聞きたいのは、どこに住んでいるかです", "住んでいる所が好きです"},
+	{"聞きたかったのは", "食べたかったのは"},
+	{"本当に知りたいのは", "本当に食べたいのは"},
+	{"제가 정말 묻고 싶은 것은 가격이에요", "가격은 상자에 적혀 있어요"},
+	{"내가 묻고 싶은 건", "내가 먹고 싶은 건"},
+	{"На самом деле я хотел спросить, где я живу", "Мне нравится там, где я живу"},
+	{"Tak naprawdę chciałem zapytać, gdzie mieszkam", "Podoba mi się tam, gdzie mieszkam"},
+	{"Asıl sormak istediğim şey nerede yaşadığım", "Yaşadığım yeri seviyorum"},
+	{"ما أريد أن أسأله حقا هو أين أسكن", "أحب المكان الذي أسكن فيه"},
+	{"สิ่งที่ฉันอยากถามจริงๆคือราคา", "ราคาอยู่บนกล่อง"},
+}
+
 // Axis is a direction in a model's space.
 type Axis struct {
 	direction []float32
@@ -88,6 +133,8 @@ type Axes struct {
 	Change Axis
 	// Past leads from questions for how things are to those for how they were.
 	Past Axis
+	// Turn leads to words with which somebody who spoke of something else comes to the question.
+	Turn Axis
 }
 
 // ErrUnknown: the model's vectors do not distinguish the kinds.
@@ -99,16 +146,16 @@ const leastKnown = 0.85
 // New makes the axes of a model. Errors: errors of the model, ErrUnknown.
 func New(ctx context.Context, by embed.Embedder) (*Axes, error) {
 	var texts []string
-	for _, pair := range slices.Concat(changes, pasts) {
+	for _, pair := range slices.Concat(changes, pasts, turns) {
 		texts = append(texts, pair[0], pair[1])
 	}
 	vectors, err := by.Embed(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
-	told, asked := vectors[:2*len(changes)], vectors[2*len(changes):]
-	a := &Axes{Change: between(told), Past: between(asked)}
-	if a.Change.knows(told) < leastKnown || a.Past.knows(asked) < leastKnown {
+	told, asked, turned := vectors[:2*len(changes)], vectors[2*len(changes):2*len(changes)+2*len(pasts)], vectors[2*len(changes)+2*len(pasts):]
+	a := &Axes{Change: between(told), Past: between(asked), Turn: between(turned)}
+	if a.Change.knows(told) < leastKnown || a.Past.knows(asked) < leastKnown || a.Turn.knows(turned) < leastKnown {
 		return nil, ErrUnknown
 	}
 	return a, nil
@@ -143,10 +190,9 @@ func between(vectors [][]float32) Axis {
 	return a
 }
 
-// Of says from -1 to 1 on which side of the axis the text of a vector is: 1 is where it leads.
-func (a *Axis) Of(v []float32) float64 {
-	return min(1, max(-1, (a.along(v)-a.middle)/a.half))
-}
+// Of says how far along the axis the text of a vector is: on average, 1 where it leads, and -1
+// where it begins.
+func (a *Axis) Of(v []float32) float64 { return (a.along(v) - a.middle) / a.half }
 
 // along is how far a vector of length one would reach along the axis.
 func (a *Axis) along(v []float32) float64 {

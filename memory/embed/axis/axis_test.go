@@ -36,8 +36,8 @@ func TestModelThatKnowsNothing(t *testing.T) {
 	}
 }
 
-// What tells of a change and what asks for the past is recognised in other words and in
-// languages that the axes were not made with.
+// What tells of a change, what asks for the past and what comes to a question is recognised in
+// other words and in languages that the axes were not made with.
 func TestAxes(t *testing.T) {
 	t.Parallel()
 	path := builtin.Find(filepath.Join("..", "..", "..", "bin", "loom-bridge-server"))
@@ -87,6 +87,20 @@ func TestAxes(t *testing.T) {
 	} {
 		if past, now := of(axes.Past, pair[0]), of(axes.Past, pair[1]); past <= 0 || now >= 0 {
 			t.Errorf("%q: %.2f, %q: %.2f", pair[0], past, pair[1], now)
+		}
+	}
+	for _, pair := range [][2]string{
+		{"my real question is which", "I have no questions"},
+		{"What I was going to ask", "I already reviewed the questions"},
+		{"was ich eigentlich fragen wollte", "was ich eigentlich essen wollte"},
+		{"ce que je voulais vraiment demander", "ce que je voulais vraiment acheter"},
+		{"quello che volevo chiedere", "quello che volevo bere"},
+		{"o que eu quero mesmo perguntar", "o que eu quero mesmo comprar"},
+		{"我真正想问的是", "我真正想吃的是"},
+		{"на самом деле я хотел спросить", "на самом деле я хотел отдохнуть"},
+	} {
+		if turns, other := of(axes.Turn, pair[0]), of(axes.Turn, pair[1]); turns < 0.9 || other > 0.8 {
+			t.Errorf("%q: %.2f, %q: %.2f", pair[0], turns, pair[1], other)
 		}
 	}
 }
