@@ -40,6 +40,9 @@ const (
 	// tenth and fiftieth are the places of the vectors that the nearest ones
 	// are compared with.
 	tenth, fiftieth = 10, 50
+	// fewAlike times how many vectors are missing to fifty, as a share of them, is how far
+	// anything stands out: in full from forty vectors down.
+	fewAlike = 5
 )
 
 // nearness sums up the cosines of all parts.
@@ -84,14 +87,18 @@ func (r *ranking) nearness() nearness {
 	}
 	n.behind = at(max(1, min(tenth, len(cosines))))
 	n.few = max(0, 1-float64(len(cosines))/fiftieth)
-	// Anything stands out from a dozen: there the cosine itself says how sure it is.
-	alike := min(1, n.few/(1-float64(tenth)/fiftieth))
-	n.sure = standsOut(n.nearest, at(tenth)) * (1 - alike + alike*n.nearest)
+	n.sure = standsOut(n.nearest, at(tenth)) * n.meant(n.nearest)
 	return n
 }
 
 // outlierScore says from 0 to 1 how much a vector stands out from the others.
-func (n nearness) outlierScore(cosine float64) float64 { return standsOut(cosine, n.behind) }
+func (n nearness) outlierScore(cosine float64) float64 {
+	return standsOut(cosine, n.behind) * n.meant(cosine)
+}
+
+// meant says from 0 to 1 how sure it is that what stands out does so by its meaning. Anything
+// stands out from few: there the cosine itself says it.
+func (n nearness) meant(cosine float64) float64 { return 1 - min(1, fewAlike*n.few)*(1-cosine) }
 
 // standsOut says from 0 to 1 how much a cosine stands out from another.
 func standsOut(cosine, from float64) float64 {
