@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,10 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/types/known/fieldmaskpb"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
@@ -26,12 +31,13 @@ type steps struct {
 	tb          testing.TB
 	here, there *process
 	args        []string
+	env         environment
 }
 
 // sync runs the command, and returns what it said.
 func (s *steps) sync(more ...string) (string, error) {
 	var output, console bytes.Buffer
-	err := run(s.tb.Context(), append(append([]string{"sync"}, s.args...), more...), noEnvironment, &output, &console)
+	err := run(s.tb.Context(), append(append([]string{"sync"}, s.args...), more...), s.env, &output, &console)
 	return output.String(), err
 }
 
@@ -221,6 +227,92 @@ func TestSyncErasure(t *testing.T) {
 	if n := len(s.mustEqual()); n != 0 {
 		t.Errorf("%d records are left", n)
 	}
+}
+
+// A team's server asks for TLS and a token, and grants say what the caller may write in a space: what
+// is refused stays where it is, is told, and goes with the next round that may. A person's memory is
+// kept in step like an agent's, and so is its erasure.
+func TestSyncTeam(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pool := MustCertificate(t, dir, "server")
+	callers := MustCallers(t, dir, "acme")
+	s := &steps{tb: t, here: MustRun(t, t.TempDir()), there: MustRun(t, dir, "--credentials", callers, "--tls-cert", filepath.Join(dir, "server.pem"), "--tls-key", filepath.Join(dir, "server.key"))}
+	conn, err := grpc.NewClient(s.there.Address, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: pool, ServerName: "localhost"})))
+	must(t, err)
+	t.Cleanup(func() { must(t, conn.Close()) })
+	acme := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+"acme")
+	for ctx, sharing := range map[context.Context]loombridgev1.SharingServiceClient{
+		t.Context(): loombridgev1.NewSharingServiceClient(s.here.conn), acme: loombridgev1.NewSharingServiceClient(conn),
+	} {
+		_, err := sharing.CreateSpace(ctx, &loombridgev1.CreateSpaceRequest{AgentId: "boss", SpaceId: "team"})
+		must(t, err)
+	}
+	with := strings.Replace(s.there.Address, "127.0.0.1", "localhost", 1) // which the certificate is for
+	grant := func(ctx context.Context, conn *grpc.ClientConn, access loombridgev1.Access) {
+		t.Helper()
+		_, err := loombridgev1.NewSharingServiceClient(conn).GrantAccess(ctx, &loombridgev1.GrantAccessRequest{
+			AgentId: "boss", Owner: &loombridgev1.GrantAccessRequest_SpaceId{SpaceId: "team"}, Grantee: "a", Access: access,
+		})
+		must(t, err)
+	}
+	grant(t.Context(), s.here.conn, loombridgev1.Access_ACCESS_WRITE)
+	held := func(ctx context.Context, conn *grpc.ClientConn, user, space string) (texts []string) {
+		t.Helper()
+		page, err := loombridgev1.NewMemoryServiceClient(conn).ListRecords(convert.AskText(ctx), &loombridgev1.ListRecordsRequest{AgentId: "boss", UserId: user, SpaceId: space, Peek: true})
+		must(t, err)
+		for _, r := range page.GetRecords() {
+			texts = append(texts, r.GetText())
+		}
+		slices.Sort(texts)
+		return texts
+	}
+	same := func(user, space string, want ...string) {
+		t.Helper()
+		here, there := held(t.Context(), s.here.conn, user, space), held(acme, conn, user, space)
+		if !slices.Equal(here, want) || !slices.Equal(there, want) {
+			t.Errorf("%q here, %q there, want %q", here, there, want)
+		}
+	}
+	bridge := loombridgev1.NewBridgeServiceClient(conn)
+	_, err = bridge.MemorySave(acme, &loombridgev1.MemorySaveRequest{AgentId: "boss", SpaceId: "team", Text: "the team's"})
+	must(t, err)
+	syncSave(t, s.here, &loombridgev1.MemorySaveRequest{SpaceId: "team", Text: "mine for the team"})
+	s.args = []string{"--addr", s.here.Address, "--with", with, "--agent", "a", "--space", "team", "--state", filepath.Join(dir, "state")}
+	if said, err := s.sync(); err == nil {
+		t.Errorf("without TLS it said %q", said)
+	}
+	s.args = append(s.args, "--with-ca", filepath.Join(dir, "server.pem"))
+	for _, token := range []string{"", "another"} {
+		s.env = environment{vars: map[string]string{"LOOM_BRIDGE_WITH_TOKEN": token}}
+		if said, err := s.sync(); err == nil || strings.Contains(err.Error(), "no server answers") {
+			t.Errorf("with the token %q it said %q, %v", token, said, err)
+		}
+	}
+	s.env = environment{vars: map[string]string{"LOOM_BRIDGE_WITH_TOKEN": "acme"}}
+	if said, err := s.sync(); err == nil || strings.Contains(err.Error(), "no server answers") {
+		t.Errorf("without a grant it said %q, %v", said, err)
+	}
+	grant(acme, conn, loombridgev1.Access_ACCESS_READ)
+	s.mustSync("1 changed here, 0 there, 0 deleted, 0 conflicts, 1 refused")
+	if there := held(acme, conn, "", "team"); len(there) != 1 {
+		t.Errorf("a caller who may read wrote %q", there)
+	}
+	grant(acme, conn, loombridgev1.Access_ACCESS_WRITE)
+	s.mustSync("0 changed here, 1 there, 0 deleted, 0 conflicts, 0 refused")
+	same("", "team", "mine for the team", "the team's")
+
+	s.args = []string{"--addr", s.here.Address, "--with", with, "--with-ca", filepath.Join(dir, "server.pem"), "--agent", "a", "--user", "ann", "--state", filepath.Join(dir, "ann")}
+	syncSave(t, s.here, &loombridgev1.MemorySaveRequest{UserId: "ann", Text: "Ann likes pears"})
+	_, err = bridge.MemorySave(acme, &loombridgev1.MemorySaveRequest{AgentId: "boss", UserId: "ann", Text: "Ann lives in Ghent"})
+	must(t, err)
+	s.mustSync("1 changed here, 1 there")
+	same("ann", "", "Ann likes pears", "Ann lives in Ghent")
+	_, err = s.here.eraseScope(t, &loombridgev1.EraseSubject{Owner: &loombridgev1.EraseSubject_UserId{UserId: "ann"}}, false)
+	must(t, err)
+	s.mustSync("2 deleted", "--allow-deletions")
+	same("ann", "")
+	same("", "team", "mine for the team", "the team's")
 }
 
 // A filter keeps some records in step alone, and one that it lets through no longer stays where it is.
