@@ -162,3 +162,39 @@ func TestNewestTellingFarFromTheQuestion(t *testing.T) {
 		}
 	}
 }
+
+// Of a dozen statements about the same things none replaces one about something else of them,
+// though it comes later and states a change.
+func TestLaterStatementOfSomethingElse(t *testing.T) {
+	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
+	if path == "" {
+		t.Skip("no model of embeddings in bin: `make model` fetches it")
+	}
+	model, err := builtin.New(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := MustRig(t, memkv.New(nil))
+	r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
+	r.Reopen()
+	for _, text := range []string{
+		"The bakery opens on the 9th of November", "Our table number at the fair is 17", "The course fee is 35 euros a month",
+		"Petra is the head of the choir", "The boiler makes a noise", "We bought flour for three weeks", "My brother lives in Lyon",
+		"I was up at half past five", "The rent of the bakery was cut to 900", "We pay 60 euros a day for the table at the fair",
+		"The teacher of the course now costs us 80 a lesson", "I grew up in a village near Metz", "The choir sings in the old mill", "My cousin is called Ines",
+	} {
+		r.clock.Set(r.clock.Now().Add(time.Hour))
+		r.MustSave(t, record.Record{Author: "user", Text: text})
+	}
+	MustEmbedAll(t, r.Store, agent)
+	for asked, first := range map[string]string{
+		"When does the bakery open?":         "The bakery opens on the 9th of November",
+		"What is our table number?":          "Our table number at the fair is 17",
+		"What is the monthly fee?":           "The course fee is 35 euros a month",
+		"In which city does my brother live": "My brother lives in Lyon",
+	} {
+		if hit := r.MustQuery(t, question.Question{Text: asked}).Hits[0]; hit.Record.Text != first || len(hit.Older) > 0 {
+			t.Errorf("%q: first is %q, which replaces %q", asked, hit.Record.Text, hit.Older)
+		}
+	}
+}

@@ -38,9 +38,11 @@ const (
 	// Weights of the evidence that two statements are about one matter: how far their
 	// nearness stands out, at most mostLink deviations; how near the other is to the question;
 	// and whether the later one states a change. Against it count what it covers less of the
-	// question, and each kind of value, such as a number, that only one of the two has.
-	linkEvidence, ownEvidence, changeEvidence, coverEvidence, kindEvidence = 1.3, 3, 2, 0.4, 1.5
-	mostLink, mostOwn                                                      = 5, 1.5
+	// question, and each kind of value, such as a number, that only one of the two has. Among few
+	// statements one stands out by chance: against it counts how many are missing to
+	// matterAmong, as a part of these.
+	linkEvidence, ownEvidence, changeEvidence, coverEvidence, kindEvidence, fewEvidence = 1.3, 3, 2, 0.4, 1.5, 3
+	mostLink, mostOwn                                                                   = 5, 1.5
 	// sameMatter is the least evidence for one matter; farMatter where one statement is not
 	// near the question, that is under leastOwn, or is near another statement only.
 	sameMatter, farMatter, leastOwn = 5.5, 6.5, 0.1
@@ -122,6 +124,7 @@ func (m *matter) isStatement(t *statement) bool {
 
 // about returns the statements about the same matter as one; link says how far each stands out.
 func (m *matter) about(of statement, all []statement, link []float64) (others []statement) {
+	few := fewEvidence * (1 - float64(len(m.crowd))/matterAmong)
 	for i, t := range all {
 		if t.candidate == of.candidate || link[i] == 0 || !m.isStatement(&t) {
 			continue
@@ -131,7 +134,7 @@ func (m *matter) about(of statement, all []statement, link []float64) (others []
 			earlier, later = t, of
 		}
 		change := m.changed(later.vector)
-		t.evidence = linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*change -
+		t.evidence = linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*change - few -
 			coverEvidence*max(0, of.covers-t.covers) - kindEvidence*float64(m.otherKinds(earlier, later, change))
 		if t.evidence >= farMatter || t.evidence >= sameMatter && t.own >= leastOwn {
 			others = append(others, t)
