@@ -332,6 +332,8 @@ async def test_wires(seen: Seen, server: tuple[testing.Server, str]) -> None:
     await expect(page.get_by_role("complementary")).to_contain_text("the 4. of its topic")
     await expect(page.get_by_role("region", name="Spawned agents")).to_contain_text("checker")
     await expect(page.get_by_role("region", name="Messages")).to_contain_text("The report is filed")
+    await seen.open("a/nobody/w?topic=nothing.here")
+    await expect(page.get_by_text("There is none yet; this line emits one")).to_be_visible()
 
 
 async def test_house(seen: Seen) -> None:

@@ -25,9 +25,11 @@ const day = 86_400_000;
 interface Heard {
   events: Event[];
   cut: number;
+  /** The server listens: what is not there is not kept. */
+  begun: boolean;
 }
 
-const none: Heard = { events: [], cut: 0 };
+const none: Heard = { events: [], cut: 0, begun: false };
 
 /** The events of the last day that a pattern means, and those that come. */
 function useEvents(agent: string, topic: string) {
@@ -40,7 +42,7 @@ function useEvents(agent: string, topic: string) {
     none,
     (old, fresh) => {
       const all = [...fresh.flatMap((m) => m.event ?? []).reverse(), ...old.events];
-      return { events: all.slice(0, kept), cut: old.cut + Math.max(0, all.length - kept) };
+      return { events: all.slice(0, kept), cut: old.cut + Math.max(0, all.length - kept), begun: true };
     },
   );
   return { ...state, problem };
@@ -48,7 +50,7 @@ function useEvents(agent: string, topic: string) {
 
 export function Wires({ agent }: { agent: string }) {
   const topic = query.value.get("topic") || "**";
-  const { events, problem, cut } = useEvents(agent, topic);
+  const { events, problem, cut, begun } = useEvents(agent, topic);
   const chosen = query.value.get("event");
   const one = events.find((e) => e.id === chosen);
   return (
@@ -63,7 +65,7 @@ export function Wires({ agent }: { agent: string }) {
       </search>
       {problem && <Trouble of={problem} />}
       <Topics events={events} cut={cut} />
-      {!events.length && !problem ? (
+      {begun && !events.length && !problem ? (
         <Empty
           what="Here stand the events of the last day, and each that comes. There is none yet; this line emits one."
           line={curl({ method: "POST", path: "/v1/topics/desk.news:emit", body: { agent_id: agent, payload: { headline: "Bitcoin closed" } } })}
