@@ -44,10 +44,26 @@ func (w *Worker) quiet(ctx context.Context, scope kv.Scope) error {
 	if err := w.Gate.drain(limited, scope); err != nil {
 		return err
 	}
-	if scope.Kind == kv.OwnerAgent {
+	switch scope.Kind {
+	case kv.OwnerAgent:
 		w.Past.Settle(limited, scope)
+	case kv.OwnerUser: // prompts of every agent may show the memory, and are counted
+		if err := w.settle(limited, scope.Tenant); err != nil {
+			return err
+		}
 	}
 	return w.Writer.Drain(ctx)
+}
+
+// settle waits until the records of the prompts that a tenant's agents were given are written.
+func (w *Worker) settle(ctx context.Context, tenant string) error {
+	for scope, err := range kv.ScopesIn(ctx, w.Engine, kv.Log, kv.TenantRange(tenant)) {
+		if err != nil {
+			return err
+		}
+		w.Past.Settle(ctx, scope)
+	}
+	return nil
 }
 
 // erase erases the subject of a job. Once the intent is written the scope stays shut until all
@@ -224,11 +240,8 @@ func (w *Worker) round(ctx context.Context, j *job, i *intent) (audited int, err
 	if err := w.Gate.drain(limited, PromptsOf(s.Tenant)); err != nil {
 		return audited, err
 	}
-	for scope, err := range kv.ScopesIn(ctx, w.Engine, kv.Log, kv.TenantRange(s.Tenant)) {
-		if err != nil {
-			return audited, err
-		}
-		w.Past.Settle(ctx, scope)
+	if err := w.settle(ctx, s.Tenant); err != nil {
+		return audited, err
 	}
 	e.ShowedMemory()
 	return audited, w.entries(ctx, j, e)
