@@ -15,8 +15,8 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/share"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/memory/kv/span"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
-	"github.com/loom-bridge/loom-bridge/memory/span"
 )
 
 // outcome is what running a tool gave.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/loom-bridge/loom-bridge/memory/span"
+	"github.com/loom-bridge/loom-bridge/memory/kv/span"
 )
 
 // Limits of the writer.

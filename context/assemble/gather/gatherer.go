@@ -12,7 +12,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
-	"github.com/loom-bridge/loom-bridge/memory/span"
+	"github.com/loom-bridge/loom-bridge/memory/kv/span"
 )
 
 // maxKeptBytes bounds the texts of kept blocks: enough for some ten thousand
