@@ -1,7 +1,9 @@
 package memory_test
 
 import (
+	"context"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +24,7 @@ func TestQuestionBehindItsTurn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	once := &embeddedOnce{Model: model, known: map[string][]float32{}}
 	for _, test := range []struct{ before, beside, answer, asked string }{
 		{"The concert last night was far too loud.", "The tomatoes are finally red.", "I park in the garage under the opera.", "The concert was loud and the tomatoes are red. Stop, what I really want to ask is where I park."},
 		{"The lecture about whales was great.", "The museum is closed on Mondays.", "My cat is called Momo.", "Let us leave the lecture about whales and the museum, my real question is what my cat is called."},
@@ -37,7 +40,7 @@ func TestQuestionBehindItsTurn(t *testing.T) {
 	} {
 		t.Run(test.asked, func(t *testing.T) {
 			r := MustRig(t, memkv.New(nil))
-			r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
+			r.opts.Embedder, r.opts.EmbedTimeout = once, time.Minute
 			r.Reopen()
 			answer := r.MustSave(t, record.Record{Text: test.answer}).ID
 			for _, text := range append([]string{test.before, test.beside}, otherTalk[:12]...) {
@@ -49,4 +52,30 @@ func TestQuestionBehindItsTurn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// embeddedOnce is the model, which works long at a text where other programs want the processor:
+// it embeds each of those that all cases save once.
+type embeddedOnce struct {
+	*builtin.Model
+
+	mu    sync.Mutex
+	known map[string][]float32 // guarded by mu
+}
+
+func (e *embeddedOnce) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make([][]float32, len(texts))
+	for i, text := range texts {
+		if e.known[text] == nil {
+			made, err := e.Model.Embed(ctx, []string{text})
+			if err != nil {
+				return nil, err
+			}
+			e.known[text] = made[0]
+		}
+		all[i] = e.known[text]
+	}
+	return all, nil
 }

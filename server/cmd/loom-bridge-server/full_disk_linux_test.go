@@ -19,7 +19,7 @@ func TestFullDiskIsFreedByItsClientSoak(t *testing.T) {
 		t.Skipf("a disk of its own needs root: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
-	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(disk, "store"), "--workspace", t.TempDir(), "--log-level", "off")
+	p := MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", filepath.Join(disk, "store"), "--workspace", t.TempDir(), "--log-level", "off", "--max-store-bytes", "10GiB")
 	save := func() (string, error) {
 		// Without words, since those would be indexed, and nothing that packs well.
 		text := make([]byte, 250<<10)
