@@ -2,13 +2,11 @@ package memory_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/loom-bridge/loom-bridge/memory/embed/builtin"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
@@ -17,14 +15,7 @@ import (
 // A second look, past the same text, scans no vectors again, and counts none twice.
 func TestSecondLookScansNothingAgain(t *testing.T) {
 	t.Parallel()
-	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
-	if path == "" {
-		t.Skip("no model of embeddings in bin: `make model` fetches it")
-	}
-	model, err := builtin.New(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := mustModel(t)
 	r := MustRig(t, memkv.New(nil))
 	r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
 	r.Reopen()

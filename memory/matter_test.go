@@ -30,11 +30,9 @@ var otherTalk = []string{
 	"The flowers smell wonderful in the rain.", "Our choir sang in the town hall on Saturday.",
 }
 
-// The newest telling of what changed comes first and names what it replaces, told and asked in
-// any words and languages; what is asked of the past or as of an earlier moment does not.
-//
-// F08
-func TestNewestTellingFirst(t *testing.T) {
+// mustModel is the built-in model; a test without it is left out.
+func mustModel(t *testing.T) *builtin.Model {
+	t.Helper()
 	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
 	if path == "" {
 		t.Skip("no model of embeddings in bin: `make model` fetches it")
@@ -43,6 +41,15 @@ func TestNewestTellingFirst(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return model
+}
+
+// The newest telling of what changed comes first and names what it replaces, told and asked in
+// any words and languages; what is asked of the past or as of an earlier moment does not.
+//
+// F08
+func TestNewestTellingFirst(t *testing.T) {
+	model := mustModel(t)
 	for _, test := range []struct {
 		told        [3]string // the last one is how it is
 		asked, past string
@@ -119,14 +126,7 @@ func TestNewestTellingFirst(t *testing.T) {
 // The newest telling comes first that is not among what words and vectors find for the
 // question: it is near to what was told before.
 func TestNewestTellingFarFromTheQuestion(t *testing.T) {
-	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
-	if path == "" {
-		t.Skip("no model of embeddings in bin: `make model` fetches it")
-	}
-	model, err := builtin.New(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := mustModel(t)
 	r := MustRig(t, memkv.New(nil))
 	r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
 	r.Reopen()
@@ -166,14 +166,7 @@ func TestNewestTellingFarFromTheQuestion(t *testing.T) {
 // Of a dozen statements about the same things none replaces one about something else of them,
 // though it comes later and states a change.
 func TestLaterStatementOfSomethingElse(t *testing.T) {
-	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
-	if path == "" {
-		t.Skip("no model of embeddings in bin: `make model` fetches it")
-	}
-	model, err := builtin.New(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := mustModel(t)
 	r := MustRig(t, memkv.New(nil))
 	r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
 	r.Reopen()

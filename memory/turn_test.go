@@ -2,7 +2,6 @@ package memory_test
 
 import (
 	"context"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -16,14 +15,7 @@ import (
 // What comes after words such as "what I really want to ask is" is the question, whatever was
 // said before, in several languages; to speak of questions is something else.
 func TestQuestionBehindItsTurn(t *testing.T) {
-	path := builtin.Find(filepath.Join("..", "bin", "loom-bridge-server"))
-	if path == "" {
-		t.Skip("no model of embeddings in bin: `make model` fetches it")
-	}
-	model, err := builtin.New(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := mustModel(t)
 	once := &embeddedOnce{Model: model, known: map[string][]float32{}}
 	for _, test := range []struct{ before, beside, answer, asked string }{
 		{"The concert last night was far too loud.", "The tomatoes are finally red.", "I park in the garage under the opera.", "The concert was loud and the tomatoes are red. Stop, what I really want to ask is where I park."},
