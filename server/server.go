@@ -101,6 +101,8 @@ type Options struct {
 	Metrics *observe.Metrics
 	// Trace makes a span of each call. Default nil: there are no traces.
 	Trace stats.Handler
+	// Contents adds texts to those spans. Default nil: they have none.
+	Contents *observe.Contents
 	// Now is the clock. Default time.Now.
 	Now func() time.Time
 	// About is what GetStatus returns about the process.
@@ -200,7 +202,7 @@ func New(services Services, opts *Options) *Server {
 		sandbox:      o.Sandbox,
 		now:          o.Now,
 		health:       health.NewServer(),
-		observer:     observe.Observer{Log: o.Logger, Metrics: o.Metrics, Outcomes: &observe.Outcomes{}, OwnTool: ownTools(services, o.Loom)},
+		observer:     observe.Observer{Log: o.Logger, Metrics: o.Metrics, Outcomes: &observe.Outcomes{}, Contents: o.Contents, OwnTool: ownTools(services, o.Loom)},
 		metrics:      o.Metrics,
 		shares:       o.Shares,
 		unread:       unread.NewRoom(o.Shares.Answers, o.Limits.MaxAnswerBytes, o.Limits.StallTimeout, time.Now),

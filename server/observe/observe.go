@@ -49,6 +49,8 @@ type Observer struct {
 	Metrics *Metrics
 	// Outcomes counts the calls of tools; nil counts none.
 	Outcomes *Outcomes
+	// Contents adds texts to the spans of calls; nil adds none.
+	Contents *Contents
 	// OwnTool reports whether a tool is the server's and not an agent's.
 	OwnTool ToolNamer
 }
@@ -95,7 +97,7 @@ func AgentOf(message any) string {
 // PostMsgSend counts by the answer of a unary call.
 func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
 	if err == nil && r.call.Typ == interceptors.Unary {
-		spanned(r.ctx, r.call.ReqOrNil, message)
+		spanned(r.ctx, r.Contents, r.call.ReqOrNil, message)
 		r.Metrics.answered(r.call.ReqOrNil, message, r.OwnTool)
 		r.Outcomes.answered(message)
 	}
@@ -104,7 +106,7 @@ func (r *callReport) PostMsgSend(message any, err error, _ time.Duration) {
 // PostCall counts the end of the call, and logs it.
 func (r *callReport) PostCall(err error, took time.Duration) {
 	if err != nil {
-		spanned(r.ctx, r.call.ReqOrNil, nil)
+		spanned(r.ctx, r.Contents, r.call.ReqOrNil, nil)
 		failed(r.ctx, err)
 		r.Metrics.Refuse(err)
 		r.Metrics.toolRefused(r.call.ReqOrNil, err, r.OwnTool)

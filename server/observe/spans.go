@@ -15,8 +15,8 @@ import (
 )
 
 // Attributes of OpenTelemetry's conventions for generative AI, in development as of its
-// version 1.41. What they have no name for begins with `loom_bridge.`. No attribute holds
-// what was said, saved, asked or returned.
+// version 1.41. What they have no name for begins with `loom_bridge.`. What was said, saved,
+// asked or returned is added by Contents alone.
 const (
 	genAIOperation    = attribute.Key("gen_ai.operation.name")
 	genAIAgent        = attribute.Key("gen_ai.agent.id")
@@ -47,7 +47,7 @@ func (d *described) operation(name, of string) {
 }
 
 // spanned describes a call that was answered on its span.
-func spanned(ctx context.Context, request, answer any) {
+func spanned(ctx context.Context, contents *Contents, request, answer any) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
@@ -55,6 +55,7 @@ func spanned(ctx context.Context, request, answer any) {
 	var d described
 	d.asked(request)
 	d.answered(answer)
+	contents.of(&d, request, answer)
 	if d.name != "" {
 		span.SetName(d.name)
 	}

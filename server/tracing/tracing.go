@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
@@ -33,18 +34,31 @@ const stopTime = 3 * time.Second
 // unreachableEvery bounds how often a collector that takes no spans is logged.
 const unreachableEvery = time.Minute
 
+// capture is the conventions' own variable for whether spans have contents.
+const capture = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+// contentBatch is how many spans with contents are exported at once: a collector takes 4 MiB.
+const contentBatch = 64
+
 // Traces are exported until Stop.
 type Traces struct {
 	provider *trace.TracerProvider
 	logger   *slog.Logger
+	contents bool
 }
 
 // Open begins to export. The variables are those of OpenTelemetry: OTEL_EXPORTER_OTLP_ENDPOINT,
 // OTEL_EXPORTER_OTLP_PROTOCOL (grpc, the default here, or http/protobuf), OTEL_SERVICE_NAME,
 // OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and their kind, and those for traces alone.
+// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for contents in spans: SPAN_ONLY,
+// SPAN_AND_EVENT and true do, NO_CONTENT, EVENT_ONLY and false, the default, don't.
 // Spans that wait for a collector are bounded (OTEL_BSP_MAX_QUEUE_SIZE, 2,048), and further
 // ones are dropped: no call waits for it.
 func Open(ctx context.Context, version string, logger *slog.Logger) (*Traces, error) {
+	contents, err := captures(os.Getenv(capture))
+	if err != nil {
+		return nil, err
+	}
 	exporter, err := newExporter(ctx, cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "grpc"))
 	if err != nil {
 		return nil, err
@@ -54,8 +68,26 @@ func Open(ctx context.Context, version string, logger *slog.Logger) (*Traces, er
 		return nil, errors.Join(fmt.Errorf("tracing: %w", err), exporter.Shutdown(ctx))
 	}
 	otel.SetErrorHandler(seldom(logger))
-	return &Traces{trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about)), logger}, nil
+	var batch []trace.BatchSpanProcessorOption
+	if contents && os.Getenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") == "" {
+		batch = append(batch, trace.WithMaxExportBatchSize(contentBatch))
+	}
+	return &Traces{trace.NewTracerProvider(trace.WithBatcher(exporter, batch...), trace.WithResource(about)), logger, contents}, nil
 }
+
+func captures(value string) (bool, error) {
+	switch strings.ToUpper(value) {
+	case "SPAN_ONLY", "SPAN_AND_EVENT", "TRUE":
+		return true, nil
+	case "", "NO_CONTENT", "EVENT_ONLY", "FALSE":
+		return false, nil
+	}
+	return false, fmt.Errorf("tracing: %s %q: give NO_CONTENT, SPAN_ONLY, EVENT_ONLY, SPAN_AND_EVENT, true or false", capture, value)
+}
+
+// Contents reports whether spans are to have what was said, as the variable says. False for no
+// traces.
+func (t *Traces) Contents() bool { return t != nil && t.contents }
 
 func newExporter(ctx context.Context, protocol string) (*otlptrace.Exporter, error) {
 	switch protocol {

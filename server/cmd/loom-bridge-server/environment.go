@@ -133,14 +133,17 @@ func parseDotenv(path string) (map[string]string, error) {
 // would have done.
 var unserved = []struct{ name, what string }{
 	{"LOOM_DASHBOARD", "there is no dashboard"},
-	{"OTEL_EXPORTER_OTLP_ENDPOINT", "no telemetry is exported"},
+	{"OTEL_EXPORTER_OTLP_ENDPOINT", "without --otel no telemetry is exported"},
 }
 
 // missing says what somebody asked for and does not get. It shows no values: they
 // may hold keys.
-func (e environment) missing() []string {
+func (e environment) missing(otel bool) []string {
 	var missing []string
 	for _, u := range unserved {
+		if otel && strings.HasPrefix(u.name, "OTEL_") {
+			continue
+		}
 		if value := e.vars[u.name]; value != "" && value != "false" {
 			missing = append(missing, u.name+" is set, but "+u.what)
 		}
@@ -150,9 +153,9 @@ func (e environment) missing() []string {
 
 // warn logs once what the environment asks for and is not served, and what of it
 // is ignored.
-func (e environment) warn(logger *slog.Logger) {
+func (e environment) warn(logger *slog.Logger, otel bool) {
 	// Not an error, and not for agents: `loom run` sets these variables in every run.
-	if missing := e.missing(); len(missing) > 0 {
+	if missing := e.missing(otel); len(missing) > 0 {
 		logger.Info("variables set options that this version does not have", "missing", strings.Join(missing, "; "))
 	}
 	for _, i := range e.ignored {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -195,6 +196,61 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+// Where the conventions' own variable asks for it, spans hold what was said, with marks in place
+// of secrets and within bounds, and the exported batches are small enough for a collector.
+//
+// Z49
+func TestTracesWithContents(t *testing.T) {
+	t.Parallel()
+	var got collected
+	p := MustRunApart(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + mustCollect(t, &got), "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"}, "--otel")
+	loop(t, p)
+	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345" // gitleaks:allow: invented
+	ctx := traced(t.Context())
+	sessions, prompts := loombridgev1.NewSessionServiceClient(p.conn), loombridgev1.NewPromptServiceClient(p.conn)
+	for n := range 60 {
+		_, err := sessions.AppendMessages(ctx, &loombridgev1.AppendMessagesRequest{AgentId: "a1", SessionId: "long", Messages: []*loombridgev1.Message{
+			{Role: loombridgev1.Role_ROLE_USER, Content: fmt.Sprintf("turn %d, %s, %s", n, secret, strings.Repeat("\x01 word ", 600))},
+		}})
+		must(t, err)
+		_, err = p.bridge().MemorySave(ctx, &loombridgev1.MemorySaveRequest{AgentId: "a2", Text: strings.Repeat("z", 4090) + " token " + secret})
+		must(t, err)
+	}
+	_, err := prompts.Assemble(ctx, &loombridgev1.AssembleRequest{AgentId: "a1", SessionId: "long", System: "Be brief.", MaxTokens: 100_000})
+	must(t, err)
+	p.end(t)
+	all := got.named()
+	for name, want := range map[string]map[string]string{
+		"create_memory":            {"gen_ai.memory.records": "likes pears, " + canaryText},
+		"search_memory":            {"gen_ai.memory.query.text": "pears " + canaryText, "gen_ai.memory.records": "likes pears, " + canaryText},
+		"execute_tool fs:list_dir": {"gen_ai.tool.call.arguments": `{\"path\":\".\"}`, "gen_ai.tool.call.result": "entries"},
+		"assemble_prompt":          {"gen_ai.input.messages": "pears " + canaryText},
+	} {
+		if len(all[name]) == 0 {
+			t.Errorf("no span %q", name)
+			continue
+		}
+		attributes := said(all[name][0])
+		for key, value := range want {
+			if !strings.Contains(attributes[key], value) {
+				t.Errorf("%s has %s %s, want %q in it", name, key, attributes[key], value)
+			}
+		}
+	}
+	last := said(all["assemble_prompt"][1])
+	if messages := last["gen_ai.input.messages"]; !strings.Contains(messages, "turn 59, [redacted:github_token]") || strings.Contains(messages, "turn 2,") || last["loom_bridge.prompt.messages_not_shown"] == "" {
+		t.Errorf("the newest messages with marks are wanted: %s", last)
+	}
+	if !strings.Contains(last["gen_ai.system_instructions"], "Be brief.") {
+		t.Errorf("instructions %s", last["gen_ai.system_instructions"])
+	}
+	for _, of := range got.all {
+		if size := proto.Size(of); size > 4<<20 || strings.Contains(of.String(), "ghp_") {
+			t.Errorf("%d bytes are exported at once, a secret among them: %t", size, strings.Contains(of.String(), "ghp_"))
+		}
+	}
+}
+
 // The same goes over HTTP. A figure of a call leads to its trace.
 func TestTracesOverHTTP(t *testing.T) {
 	t.Parallel()
@@ -226,6 +282,15 @@ func TestTracesOfAnUnknownProtocol(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
 	err := runBriefly(t, "--addr=127.0.0.1:0", "--http-addr=off", "--data-dir="+t.TempDir(), "--workspace="+t.TempDir(), "--otel")
 	if err == nil || !strings.Contains(err.Error(), "http/protobuf") {
+		t.Error(err)
+	}
+}
+
+// So are contents that are asked for in a word that there is not.
+func TestTracesWithContentsOfAnUnknownKind(t *testing.T) {
+	t.Setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "yes")
+	err := runBriefly(t, "--addr=127.0.0.1:0", "--http-addr=off", "--data-dir="+t.TempDir(), "--workspace="+t.TempDir(), "--otel")
+	if err == nil || !strings.Contains(err.Error(), "SPAN_ONLY") {
 		t.Error(err)
 	}
 }

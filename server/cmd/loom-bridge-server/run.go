@@ -32,6 +32,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/logs"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/moves"
 	"github.com/loom-bridge/loom-bridge/server/compose"
+	"github.com/loom-bridge/loom-bridge/server/observe"
 )
 
 // stopReserve is the time that cancelled calls get at shutdown, on top of the
@@ -229,6 +230,9 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 		About:   server.About{Version: buildVersion(), Durability: config.Durability, StoreFormat: kv.Format},
 		Sandbox: confinement, Store: engine.Health(), Scrubbed: func() time.Time { return scrub().End },
 	}
+	if traces.Contents() {
+		options.Contents = observe.NewContents(config.Redact)
+	}
 	options.Bridges, options.Places = registry.Of(engine), parts.Places
 	if copies != nil {
 		options.Backups = copies
@@ -243,7 +247,7 @@ func serve(ctx context.Context, config Config, env environment, stdout, stderr i
 	started{
 		config: config, faces: faces, http: served.http, metrics: metricsAddress, embedder: embedder, credentials: credentials, encrypted: transport != nil, sandbox: confinement,
 	}.log(console, logger)
-	env.warn(logger)
+	env.warn(logger, config.OTel)
 	select {
 	case err = <-faces.serve():
 		err = fmt.Errorf("serve %s: %w", config.Addr, err)
