@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
@@ -213,6 +216,7 @@ func TestWorstCaseOfCaps(t *testing.T) {
 	}
 	settings := plain()
 	settings.UserId = "eve"
+	settings.Sources = &loombridgev1.SourceSettings{KnowledgeTimeout: durationpb.New(10 * time.Second)} // on a busy machine too
 	settings.ToolRendering, settings.Tools = loombridgev1.ToolRendering_TOOL_RENDERING_TEXT, &loombridgev1.ToolSelection{None: true}
 	settings.Skills = []*loombridgev1.Skill{{Name: "a", Text: long, Active: true}}
 	for i := range 10 {
