@@ -209,6 +209,10 @@ release-arm64: $(MODEL) ts-build $(NFPM_STAMP) ## Add to dist/ what runs on arm6
 	PATH='$(TOOLS)':"$$PATH" LINKED_IN=$(ARM64_ROOT) $(PYTHON) -B .ci/release.py $(DIST) $(VERSION) $(ARM64) $(MODEL) $(SIGNATURE)
 release-arm64: export BUILD_ARM64 = $(call STATIC,$(ARM64))
 
+.PHONY: build-macos
+build-macos: ## Build bin/loom-bridge-server on a Mac, with Homebrew; nobody has tried it yet
+	.ci/macos $(MODEL) $(VERSION)
+
 .PHONY: release-test
 release-test: py-sync ## Install dist/ on new roots by each road and time it, arm64 by qemu-user; AGAIN=FOLDER also builds it there anew
 	$(VENV)/bin/python -B .ci/release_test.py $(DIST) $(AGAIN)
@@ -313,6 +317,7 @@ FILES := {{.ImportPath}} {{.GoFiles}} {{.TestGoFiles}} {{.XTestGoFiles}}
 test-norocksdb: export CGO_ENABLED = 0
 test-norocksdb: ## Check everything without cgo and RocksDB, and test the engines so
 	$(GO) build -tags norocksdb ./...
+	GOOS=darwin GOARCH=arm64 $(GO) build -tags norocksdb ./server/... # two programs, so nothing is linked
 	$(GO) vet -tags norocksdb $$(comm -13 <(CGO_ENABLED=1 $(GO) list -f '$(FILES)' ./... | sort) <($(GO) list -tags norocksdb -f '$(FILES)' ./... | sort) | cut -d' ' -f1)
 	.ci/in-memory $(GO) test -short $(LEAN) -tags norocksdb -timeout $(TEST_TIMEOUT) ./memory/kv ./memory/kv/memkv ./memory/kv/rockskv
 

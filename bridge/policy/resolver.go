@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/loom-bridge/loom-bridge/bridge/stamp"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -46,7 +47,7 @@ type Resolver struct {
 
 // file is that of a workspace, as it was read last.
 type file struct {
-	stamp stamp
+	stamp stamp.Stamp
 	table rawProfile
 	doc   document
 	err   error
@@ -113,7 +114,7 @@ func (r *Resolver) Resolve(scope kv.Scope, tool string, root *os.Root) (Profile,
 func (r *Resolver) Explain(scope kv.Scope, tool string, root *os.Root) (Profile, []Refusal, error) {
 	p := r.operators(scope, tool)
 	f, fresh := r.workspace(root)
-	if f.err != nil || f.stamp == (stamp{}) {
+	if f.err != nil || f.stamp == (stamp.Stamp{}) {
 		return p, nil, f.err
 	}
 	n := narrowing{document: f.doc, p: p}
@@ -163,7 +164,7 @@ func (r *Resolver) workspace(root *os.Root) (file, bool) {
 	if err != nil {
 		return file{err: fmt.Errorf("%w: it %w", ErrFile, err)}, true
 	}
-	if seen == (stamp{}) {
+	if seen == (stamp.Stamp{}) {
 		return file{}, false
 	}
 	r.mu.Lock()
@@ -185,7 +186,7 @@ func (r *Resolver) workspace(root *os.Root) (file, bool) {
 	return f, true
 }
 
-func readFile(root *os.Root, seen stamp) file {
+func readFile(root *os.Root, seen stamp.Stamp) file {
 	written, err := read(root, seen)
 	if err != nil {
 		return file{err: fmt.Errorf("%w: it %w", ErrFile, err)} // not kept: it may be mended meanwhile

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/protect/commands"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/stamp"
 )
 
 const (
@@ -54,23 +54,16 @@ type knownWorkspace struct {
 
 // settingsState distinguishes states of a workspace's own settings.
 type settingsState struct {
-	folder, config stamp
+	folder, config stamp.Stamp
 	own            int
 }
 
-type stamp struct {
-	dev, ino uint64
-	size     int64
-	changed  syscall.Timespec
-}
-
-func stampOf(root *os.Root, name string) stamp {
+func stampOf(root *os.Root, name string) stamp.Stamp {
 	info, err := root.Lstat(name)
 	if err != nil {
-		return stamp{}
+		return stamp.Stamp{}
 	}
-	s := info.Sys().(*syscall.Stat_t)
-	return stamp{s.Dev, s.Ino, s.Size, s.Ctim}
+	return stamp.Of(info)
 }
 
 // NewFollower returns one. now is nil for time.Now.
