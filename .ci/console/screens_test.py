@@ -129,11 +129,39 @@ async def test_memory(seen: Seen) -> None:
     replaced = old["records"][0]["id"]
     for name, reason in (
         (replaced, "was replaced by"),
+        ("fact/0", "was replaced by"),
+        ("after a week of falling volume", "was replaced by"),
         ("01AAAAAAAAAAAAAAAAAAAAAAAA", "no such record"),
+        ("never said", "No record of this memory has this key"),
     ):
         await why.fill(name)
         await why.press("Enter")
         await expect(page.locator(".whynot")).to_contain_text(reason)
+
+
+async def test_whether_a_query_finds_a_record(seen: Seen) -> None:
+    """The page of a record says whether a query finds it, and why not."""
+    old = ask(seen.base, "/v1/memories?agent_id=analyst&filter=key%3D%22fact/0%22&peek=true")
+    page = await seen.open(f"a/analyst/m/{old['records'][0]['id']}")
+    await page.get_by_label("does a query find it").fill("bitcoin price")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".whynot")).to_contain_text("was replaced by")
+    assert await faults(page) == []
+
+
+async def test_what_stood_behind_an_answer(seen: Seen) -> None:
+    """An answer names the prompt that it was given to, and what of memory that prompt had."""
+    page = await seen.open("a/analyst/s/market")
+    rows = page.get_by_role("region", name="What was said and done").locator(".row")
+    await rows.filter(has_text="Answer 13: volume did").click()
+    newest = sent_in(seen.base, fill.SESSION)[-1]
+    behind = page.get_by_role("region", name="What stood behind it")
+    link = behind.get_by_role("link", name=f"prompt {newest['number']}")
+    await expect(link).to_have_attribute("href", re.compile(newest["promptId"] + "$"))
+    line = behind.get_by_role("listitem").filter(has_text=fill.FACTS[6][0])
+    await expect(line.locator("mark").first).to_have_text("Volume")
+    await line.get_by_role("link", name="its record").click()
+    await expect(page.locator(".record")).to_have_text(fill.FACTS[6][0])
 
 
 async def test_change(seen: Seen) -> None:
@@ -266,6 +294,33 @@ async def test_branches(seen: Seen) -> None:
         await expect(columns.nth(2).locator(mark)).to_have_count(1)
     await stack.get_by_role("link", name="twin").click()
     await expect(page.get_by_role("heading", name="of twin")).to_be_visible()
+
+
+async def test_undo(seen: Seen, server: tuple[testing.Server, str]) -> None:
+    """What a prompt has dropped is a click away, and the last folds are taken back."""
+    async with loombridge.connect(server[0].address, agent_id="clerk", session_id="folds") as ctx:
+        for n in range(6):
+            await ctx.context.record_step("desk:files", {"day": n}, output=f"{n}, filed\n" * 200)
+        await ctx.context.assemble()
+        await ctx.context.compact()
+        await ctx.context.assemble()
+        first, second = sent_in(seen.base, "folds", "clerk")[-2:]
+        page = await seen.open("a/clerk/s/folds")
+        stack = page.locator(".stack")
+        await stack.get_by_role("link", name="what it has dropped").click()
+        await expect(page).to_have_url(
+            re.compile(second["promptId"] + r"\?diff=" + first["promptId"])
+        )
+        gone = page.locator(".message.gone").filter(has_text="0, filed")
+        await expect(gone.first).to_be_visible()
+        await page.go_back()
+        await expect(stack.get_by_role("button", name="take the last folds back")).to_have_count(0)
+        await page.get_by_role("button", name="read only").click()
+        await stack.get_by_role("button", name="take the last folds back").click()
+        await page.get_by_role("button", name="take it back", exact=True).click()
+        await expect(stack).to_contain_text("Back from the next prompt on: step_")
+        again = await ctx.context.assemble()
+        assert again.tokens == first["tokens"]
 
 
 async def test_spaces(seen: Seen) -> None:

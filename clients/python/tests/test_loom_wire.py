@@ -196,7 +196,10 @@ async def test_what_is_asked_for_and_not_served_is_one_line_of_the_log(
         (line,) = [line for line in srv.log.read_text().splitlines() if "LOOM_DASHBOARD" in line]
         assert "level=INFO" in line
         assert "LOOM_DASHBOARD is set, but there is no dashboard" in line
-        assert "OTEL_EXPORTER_OTLP_ENDPOINT is set, but without --otel no telemetry is exported" in line
+        assert (
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, but without --otel no telemetry is exported"
+            in line
+        )
         assert "secret" not in line
         missing = await a.call("no:tool", '{"query": "x"}')
         assert missing.status == stubs.action.TOOL_NOT_FOUND

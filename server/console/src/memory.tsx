@@ -1,5 +1,5 @@
 // Memory: what is found, why, and why something else is not.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { ask, type Call, curl, Failure, useAll, useCall, usePages } from "./api";
 import { brief, count, words } from "./format";
 import { Choice, Empty, Field, List, Shown, Time, Trouble } from "./parts";
@@ -405,8 +405,11 @@ function Details({ agent, hit }: { agent: string; hit: Hit }) {
 function WhyNot({ agent, call, found }: { agent: string; call: Call; found: Found }) {
   const [answer, setAnswer] = useState("");
   const [problem, setProblem] = useState<Failure>();
-  const why = async (id: string) => {
-    if (!id) return "";
+  const asked = query.value.get("why") ?? "";
+  const why = async (name: string) => {
+    if (!name) return "";
+    const id = /^[0-9A-Z]{26}$/.test(name) ? name : await named(name);
+    if (!id) return "No record of this memory has this key or this text.";
     const place = (found.hits ?? []).findIndex((h) => h.record.id === id);
     if (place >= 0) return `It is there: hit ${place + 1}.`;
     let record: Rec;
@@ -430,13 +433,22 @@ function WhyNot({ agent, call, found }: { agent: string; call: Call; found: Foun
     const last = found.hits?.at(-1)?.score ?? 0;
     return `It is a candidate. Asked for alone it scores ${score.toFixed(3)}; the last hit has ${last.toFixed(3)}, and ${body.limit} hits or the tokens were the bound.`;
   };
-  const apply = (id: string) => {
-    setProblem(undefined);
-    why(id).then(setAnswer, setProblem);
+  /** The id of the record that has a key, or else whose text has some words. */
+  const named = async (name: string) => {
+    const has = JSON.stringify(name);
+    for (const filter of [`key = ${has}`, `text = ${has}`, `text:${has}`]) {
+      const list = await ask<Page>({ method: "GET", path: "/v1/memories", query: { ...owner(agent), filter, peek: true, page_size: 1 } });
+      if (list.records?.[0]) return list.records[0].id;
+    }
+    return "";
   };
+  useEffect(() => {
+    setProblem(undefined);
+    why(asked).then(setAnswer, setProblem);
+  }, [asked, found]);
   return (
     <section class="whynot">
-      <Field label="why is this record not there?" value="" placeholder="the id of a record" apply={apply} />
+      <Field label="why is this record not there?" value={asked} placeholder="a record's id, its key, or words of its text" apply={(value) => set({ why: value || undefined })} />
       {problem && <Trouble of={problem} />}
       <p role="status">{answer}</p>
     </section>

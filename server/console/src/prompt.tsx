@@ -8,7 +8,7 @@ import { go, query, set, to } from "./route";
 import { promptsCall, Sections, SectionTable, type Sent } from "./sessions";
 import { Blob, StepResult } from "./step";
 
-interface Answer {
+export interface Answer {
   messages?: Message[];
   toolsJson?: string;
   promptJson?: string;
@@ -47,7 +47,7 @@ interface Part {
   text: string;
 }
 
-const asOf = (agent: string, session: string, prompt: string): Call => ({
+export const asOf = (agent: string, session: string, prompt: string): Call => ({
   method: "POST", path: at`/v1/sessions/${session}/prompts`, body: { agent_id: agent, as_of_prompt_id: prompt },
 });
 
@@ -58,7 +58,7 @@ function textOf(content: unknown): string {
   return content.map((b) => (typeof b?.text === "string" ? b.text : json(b, 1))).join("\n");
 }
 
-function saidIn(answer: Answer): Said[] {
+export function saidIn(answer: Answer): Said[] {
   if (!answer.promptJson) {
     return (answer.messages ?? []).map((m, index) => {
       const calls = (m.toolCalls ?? []).map((c) => `→ ${c.name} ${c.argumentsJson ?? ""}`);
@@ -112,7 +112,7 @@ function cut(text: string, rest: Kind, name: string): Part[] {
 const folded = /^\[(?:Earlier steps, folded|Folded as above)/;
 
 /** The sections of each message, by where the cache marks lie. */
-function partsOf(said: Said[], answer: Answer): Map<Said, Part[]> {
+export function partsOf(said: Said[], answer: Answer): Map<Said, Part[]> {
   const mark = (what: string) => Math.max(-3, ...(answer.cacheMarks ?? []).filter((m) => m.what === what).map((m) => m.messageIndex ?? 0));
   const [stable, session, history] = [mark("stable"), mark("session"), mark("history")];
   const out = new Map<Said, Part[]>();

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { ask, at, type Call, useCall } from "./api";
 import { byWords } from "./diff";
 import { words } from "./format";
-import { editing, question, Shown, Time, Tree } from "./parts";
+import { editing, Field, question, Shown, Time, Tree } from "./parts";
 import { go, query, set, to } from "./route";
 import { owner, ownerQuery, type Rec } from "./memory";
 
@@ -28,6 +28,9 @@ export function RecordPage({ agent, id }: { agent: string; id: string }) {
           <>
             <Versions now={r} all={versions.data?.records ?? []} />
             {editing.value && <Change agent={agent} record={r} done={() => [record, versions].forEach((l) => l.reload())} />}
+            <search class="filters">
+              <Field label="does a query find it, and if not, why?" value="" placeholder="what is asked" type="search" apply={(q) => q && go(to(["a", agent, "m"], { ...ownerQuery(), q, why: id }))} />
+            </search>
             <Facts agent={agent} of={r} />
             <Relations agent={agent} of={r} all={relations.data?.relations ?? []} />
           </>

@@ -1,8 +1,9 @@
 // Sessions: what was said and done, and every prompt that was sent.
 import { useEffect, useState } from "preact/hooks";
-import { at, type Call, curl, useAll, useCall, usePages } from "./api";
-import { brief, count, kinds, plural, sectionKind, words } from "./format";
-import { Choice, Empty, Field, List, More, Shown, Time } from "./parts";
+import { Behind } from "./answer";
+import { ask, at, type Call, curl, useAll, useCall, usePages } from "./api";
+import { brief, count, kinds, percent, plural, sectionKind, words } from "./format";
+import { Choice, editing, Empty, Field, List, More, question, Shown, Time } from "./parts";
 import { go, query, set, to } from "./route";
 import { StepResult, type Step } from "./step";
 
@@ -124,7 +125,7 @@ export function Session({ agent, session }: { agent: string; session: string }) 
         }
       </Shown>
       <Next agent={agent} session={session} />
-      <Conversation agent={agent} session={session} until={seen ? Number(seen.lastPosition ?? 0) : Infinity} />
+      <Conversation agent={agent} session={session} sent={sent} until={seen ? Number(seen.lastPosition ?? 0) : Infinity} />
     </>
   );
 }
@@ -139,6 +140,7 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
   const last = sent.at(-1)!;
   const seen = sent.find((p) => Number(p.number) === chosen) ?? last;
   const address = (p: Sent) => to(["a", props.agent, "s", props.session, "p", p.promptId]);
+  const before = sent[sent.indexOf(seen) - 1];
   const first = Number(sent[0]!.number);
   const folds = sent.filter((p) => Number(p.foldBatch) > 0).length;
   const renewed = (i: number) => i > 0 && (sent[i]!.renewals ?? 0) > (sent[i - 1]!.renewals ?? 0);
@@ -236,17 +238,47 @@ function Stack(props: { agent: string; session: string; sent: Sent[]; chosen: nu
       <Sections of={seen.parts ?? {}} />
       <p>
         <a href={address(seen)}>open prompt {count(seen.number)}</a>
+        {before && (
+          <>
+            , or <a href={to(["a", props.agent, "s", props.session, "p", seen.promptId], { diff: before.promptId })}>what it has dropped</a> of prompt {count(before.number)}
+            {Number(seen.foldBatch) > 0 && `, for which batch ${seen.foldBatch} was folded`}
+          </>
+        )}
       </p>
+      <Unfold agent={props.agent} session={props.session} folded={folds > 0} />
     </section>
+  );
+}
+
+/** Takes the last batch of folds back. */
+function Unfold({ agent, session, folded }: { agent: string; session: string; folded: boolean }) {
+  const [done, setDone] = useState("");
+  const undo = () =>
+    (question.value = {
+      title: "Take the last batch of folds back?",
+      what: <p>What it folded stands in the next prompt as it was before, which costs its tokens again. A prompt that would not fit its budget is folded anew.</p>,
+      yes: "take it back",
+      then: async () => {
+        const { refs = [] } = await ask<{ refs?: string[] }>({ method: "POST", path: at`/v1/sessions/${session}:undo`, body: { agent_id: agent } });
+        setDone(`Back from the next prompt on: ${refs.slice(0, 12).join(", ")}${refs.length > 12 ? ` and ${refs.length - 12} more` : ""}.`);
+      },
+    });
+  return (
+    <p role="status">
+      {editing.value ? <button onClick={undo}>take the last folds back</button> : folded && <span class="muted">A folded line opens in its prompt; with editing on (e), the last folds can be taken back.</span>} {done}
+    </p>
   );
 }
 
 /** What prompts are billed, in units of one input token, and what they would be with nothing folded. */
 export function Billed({ of }: { of: Sent[] }) {
-  const [cost, other] = [of.reduce((sum, p) => sum + (p.cost ?? 0), 0), of.reduce((sum, p) => sum + (p.appendOnlyCost ?? 0), 0)];
+  const sum = (figure: (p: Sent) => number | undefined) => of.reduce((all, p) => all + (figure(p) ?? 0), 0);
+  const [cost, other, tokens] = [sum((p) => p.cost), sum((p) => p.appendOnlyCost), sum((p) => p.tokens)];
+  const each = kinds.map((k) => [k, sum((p) => Object.fromEntries(parts(p))[k])] as const).filter(([, n]) => n > 0);
   return (
     <>
-      ; all together are billed like <b>{count(Math.round(cost))}</b> tokens of input, with nothing folded like <b>{count(Math.round(other))}</b>
+      ; all together are billed like <b>{count(Math.round(cost))}</b> tokens of input, with nothing folded like <b>{count(Math.round(other))}</b>. Of the <b>{count(tokens)}</b> tokens that were sent, {percent(sum((p) => p.expectedCachedTokens), tokens)} came from the cache;{" "}
+      {each.map(([k, n]) => `${k} ${percent(n, tokens)}`).join(", ")}
     </>
   );
 }
@@ -278,6 +310,7 @@ export function Sections({ of }: { of: Record<string, number> }) {
 function Blame({ agent, session, text, found }: { agent: string; session: string; text: string; found: Found }) {
   const having = (found.prompts ?? []).filter((p) => p.places?.length);
   const prompt = (id: string, number: string) => <a href={to(["a", agent, "s", session, "p", id], { find: text })}>prompt {number}</a>;
+  const remembered = [...new Set(having.flatMap((p) => p.places!.map((at) => at.section)))].filter((name) => sectionKind(name.split(":")[0]!) === "memory");
   return (
     <section class="blame" aria-label="Where the text stood">
       <p>
@@ -296,6 +329,11 @@ function Blame({ agent, session, text, found }: { agent: string; session: string
             It comes from the {o.part} of <a href={place(agent, session, o.ref, o.position)}>{o.ref}</a>, of {o.source}.
           </li>
         ))}
+        {remembered.length > 0 && (
+          <li>
+            What stands in {remembered.join(", ")} comes from records: <a href={to(["a", agent, "m"], { q: text })}>search the memory of {agent} for it</a>.
+          </li>
+        )}
         {(found.losses ?? []).map((l, i) => (
           <li key={i}>
             {prompt(l.promptId, l.number)} shows it no longer{l.section && ` in ${l.section}`}: {words(l.cause, "LOSS_CAUSE")}
@@ -305,7 +343,7 @@ function Blame({ agent, session, text, found }: { agent: string; session: string
         ))}
       </ul>
       {!!found.unread?.length && <p class="trouble">What is damaged was passed over: {found.unread.join(", ")}.</p>}
-      {!found.origins?.length && <p class="muted">No message and no step of this session has it, as far as prompts show them.</p>}
+      {!found.origins?.length && !remembered.length && <p class="muted">No message and no step of this session has it, as far as prompts show them.</p>}
     </section>
   );
 }
@@ -446,7 +484,7 @@ const pageOf = (page: Page) => page.entries;
 const nameOf = (e: Entry) => e.position + (e.task ? ` ${e.task.action} ${e.task.taskId}` : "");
 
 /** What was said and done, the newest first; a row opens in whole beside the list. */
-function Conversation({ agent, session, until }: { agent: string; session: string; until: number }) {
+function Conversation({ agent, session, sent, until }: { agent: string; session: string; sent: Sent[]; until: number }) {
   const call: Call = { method: "GET", path: at`/v1/sessions/${session}/conversation`, query: { agent_id: agent, order: "CONVERSATION_ORDER_NEWEST_FIRST", page_size: 500 } };
   const entries = usePages(call, 5, pageOf, nameOf);
   const [step, entry] = [query.value.get("step"), query.value.get("entry")];
@@ -485,6 +523,7 @@ function Conversation({ agent, session, until }: { agent: string; session: strin
                 <button onClick={() => set({ step: undefined, entry: undefined })}>close</button>
               </div>
               {step ? <StepResult key={step} agent={agent} id={step} /> : chosen && <p class="text">{said(chosen)}</p>}
+              {chosen?.message?.role === "ROLE_ASSISTANT" && <Behind key={chosen.position} agent={agent} session={session} position={Number(chosen.position)} text={said(chosen)} sent={sent} />}
             </aside>
           )}
         </div>
