@@ -10,7 +10,6 @@ writes is found by `memory_query` of the same memory. Install it with
 `pip install "loombridge[anthropic]"`.
 """
 
-import json
 import posixpath
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -34,7 +33,7 @@ except ModuleNotFoundError as err:
         'loombridge.anthropic needs Anthropic\'s library: pip install "loombridge[anthropic]"'
     ) from err
 
-from loombridge import _client, _errors, _loops, _records
+from loombridge import _client, _errors, _filters, _loops, _records
 
 __all__ = ["AsyncLoomBridgeMemoryTool", "LoomBridgeMemoryTool"]
 
@@ -303,7 +302,9 @@ class _Files:
         try:
             await self._ctx.memory.save_many(drafts, user_id=self._user_id)
         except _errors.RecordExistsError:
-            keys = " OR ".join(f"key = {_literal(draft.key or '')}" for draft in drafts[:MOST_KEYS])
+            keys = " OR ".join(
+                f"key = {_filters.literal(draft.key or '')}" for draft in drafts[:MOST_KEYS]
+            )
             there = [record async for record in self._list(keys)]
             # A renaming that was cut off leaves records under the old names.
             left = [record for record in there if record.superseded_by]
@@ -390,13 +391,8 @@ def _key(path: str) -> str:
 
 def _named(path: str, *, below: bool = False) -> str:
     """Return the filter that lets a file through, or all files in a folder."""
-    key = _literal(_key(path))
+    key = _filters.literal(_key(path))
     return f"key = {key[:-1]}/*{key[-1]}" if below else f"key = {key}"
-
-
-def _literal(text: str) -> str:
-    """Return a text for a filter, where an asterisk is itself."""
-    return json.dumps(text, ensure_ascii=False).replace("*", "\\\\*")
 
 
 def _missing(path: str) -> ToolError:

@@ -4,17 +4,13 @@ The value of a channel is stored in the record of the checkpoint that changed it
 name that checkpoint. A long value is stored as what to change in an earlier one.
 """
 
-import base64
 import hashlib
 import json
-import struct
-import uuid
-import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from loombridge import _records
+from loombridge import _filters, _parts, _records
 
 KIND = "langgraph.checkpoint"
 """The kind of a checkpoint's record."""
@@ -24,13 +20,6 @@ WRITES_KIND = "langgraph.writes"
 
 PART_KIND = "langgraph.part"
 """The kind of a record that holds more of what does not fit into another."""
-
-PART_BYTES = 42 << 10
-"""Bytes that a record holds, before base64: its metadata has at most 64 KiB."""
-
-NO_WORDS = "-"
-
-_LENGTH = struct.Struct("<I")
 
 Typed: TypeAlias = tuple[str, bytes]
 """A value as a serializer of LangGraph makes it."""
@@ -56,8 +45,8 @@ class Place:
         """Return the filter of records that belong to checkpoints."""
         return " AND ".join(
             [
-                f"session_id = {literal(self.session)}",
-                f"{_PATH}.ns = {literal(self.ns)}",
+                f"session_id = {_filters.literal(self.session)}",
+                f"{_PATH}.ns = {_filters.literal(self.ns)}",
                 *conditions,
             ]
         )
@@ -117,11 +106,6 @@ def session_of(thread: str) -> str:
     return thread if plain else f"sha256:{_digest(thread)}"
 
 
-def literal(text: str) -> str:
-    """Return a text for a filter, where an asterisk is itself."""
-    return json.dumps(text).replace("*", "\\\\*")
-
-
 def draft(
     place: Place,
     key: str | None,
@@ -131,34 +115,14 @@ def draft(
     head: object,
 ) -> list[_records.RecordDraft]:
     """Return the records that hold a head, which is JSON, and chunks; the main one last."""
-    sizes = [len(chunk) for chunk in chunks]
-    top = json.dumps([head, sizes], separators=(",", ":")).encode()
-    packed = zlib.compress(b"".join([_LENGTH.pack(len(top)), top, *chunks]), 1)
-    pieces = [packed[at : at + PART_BYTES] for at in range(0, len(packed), PART_BYTES)]
-    name = f"{PART_KIND}:{uuid.uuid4().hex}"
     main = _records.RecordDraft(
-        text=NO_WORDS,
+        text=_parts.NO_WORDS,
         key=key,
         kind=kind,
         session_id=place.session,
-        metadata={
-            "langgraph": {"thread": place.thread, "ns": place.ns, **about},
-            "parts": [name, len(pieces)],
-            "body": base64.b64encode(pieces[0]).decode(),
-        },
+        metadata={"langgraph": {"thread": place.thread, "ns": place.ns, **about}},
     )
-    return [
-        *(
-            replace(
-                main,
-                key=f"{name}#{number}",
-                kind=PART_KIND,
-                metadata={"body": base64.b64encode(piece).decode()},
-            )
-            for number, piece in enumerate(pieces[1:], 1)
-        ),
-        main,
-    ]
+    return _parts.drafts(main, PART_KIND, head, chunks)
 
 
 def body_draft(place: Place, checkpoint_id: str, body: Body) -> list[_records.RecordDraft]:
@@ -174,9 +138,8 @@ def body_draft(place: Place, checkpoint_id: str, body: Body) -> list[_records.Re
     return draft(place, place.key(checkpoint_id), KIND, about, body.chunks, head)
 
 
-def body_of(packed: bytes) -> Body:
-    """Return what the records of a checkpoint hold together."""
-    head, chunks = unpacked(packed)
+def body_of(head: Any, chunks: Sequence[bytes]) -> Body:
+    """Return a checkpoint of what its records hold together."""
     return Body(
         chunks=chunks,
         checkpoint=Value(*head["checkpoint"]),
@@ -185,30 +148,6 @@ def body_of(packed: bytes) -> Body:
         values={name: Value(*each) for name, each in head["values"].items()},
         where=head["where"],
     )
-
-
-def unpacked(packed: bytes) -> tuple[Any, list[bytes]]:
-    """Return the head and the chunks of records."""
-    data = zlib.decompress(packed)
-    (length,) = _LENGTH.unpack_from(data)
-    at = _LENGTH.size + length
-    head, sizes = json.loads(data[_LENGTH.size : at])
-    chunks: list[bytes] = []
-    for size in sizes:
-        chunks.append(data[at : at + size])
-        at += size
-    return head, chunks
-
-
-def piece_of(record: _records.Record) -> bytes:
-    """Return the bytes that a record holds."""
-    return base64.b64decode(record.metadata["body"])
-
-
-def part_names(record: _records.Record) -> list[str]:
-    """Return the keys of the other records that belong to one, in order."""
-    name, count = record.metadata["parts"]
-    return [f"{name}#{number}" for number in range(1, count)]
 
 
 def about(record: _records.Record) -> Mapping[str, str]:
@@ -220,11 +159,6 @@ def place_of(record: _records.Record) -> Place:
     """Return where a record's checkpoint is."""
     said = about(record)
     return Place(said["thread"], said["ns"])
-
-
-def any_of(field_name: str, values: Iterable[str]) -> str:
-    """Return the condition that a field has one of some values."""
-    return f"({' OR '.join(f'{field_name} = {literal(value)}' for value in values)})"
 
 
 def _digest(*names: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from loombridge import _client, _errors, _records
+from loombridge import _client, _errors, _filters, _parts, _records
 from loombridge.langgraph import _checkpoints, _deltas
 from loombridge.langgraph._checkpoints import Body, Place, Typed, Value
 
@@ -22,9 +22,6 @@ STEP = 32
 
 DIRECT = 4
 """Records that are read one by one; more are read as a listing."""
-
-NAMED = 24
-"""Keys that one filter names; it may have 4 KiB."""
 
 REMEMBERED_BYTES = 64 << 20
 """Bytes of what was read or written lately that a saver remembers."""
@@ -169,7 +166,7 @@ class Threads:
             conditions = [f'kind = "{_checkpoints.KIND}"']
             if found is not None:
                 # It came last; another may be later by its id, all the same.
-                conditions.append(f"metadata.langgraph.id > {_checkpoints.literal(found)}")
+                conditions.append(f"metadata.langgraph.id > {_filters.literal(found)}")
             listing = self._list(place.filter(*conditions), newest_first=True, page_size=1)
             newer = [_checkpoints.about(record)["id"] async for record in _first(listing)]
             if not newer:
@@ -180,14 +177,14 @@ class Threads:
         self, place: Place, checkpoint_id: str
     ) -> tuple[Body, dict[str, Typed], list[tuple[Any, list[bytes]]]] | None:
         """Return a checkpoint, its values, and the writes that belong to it in their order."""
-        named = f"metadata.langgraph.id = {_checkpoints.literal(checkpoint_id)}"
+        named = f"metadata.langgraph.id = {_filters.literal(checkpoint_id)}"
         body: Body | None = None
         writes: list[tuple[Any, list[bytes]]] = []
         async for record in self._list(place.filter(named)):
             if record.kind == _checkpoints.KIND:
                 body = await self._body_of(place, record)
             else:
-                writes.append(_checkpoints.unpacked(await self._whole(record)))
+                writes.append(await self._whole(record))
         if body is None:
             return None
         try:
@@ -213,21 +210,12 @@ class Threads:
         checkpoint_id = _checkpoints.about(record)["id"]
         if (known := self._memo.get(place, checkpoint_id, "")) is not None:
             return known
-        body = _checkpoints.body_of(await self._whole(record))
+        body = _checkpoints.body_of(*await self._whole(record))
         self._memo.put(place, checkpoint_id, "", body, body.size)
         return body
 
-    async def _whole(self, record: _records.Record) -> bytes:
-        names = _checkpoints.part_names(record)
-        pieces = {"": _checkpoints.piece_of(record)}
-        async for part in self._named(names):
-            pieces[part.key or ""] = _checkpoints.piece_of(part)
-        return b"".join(pieces[name] for name in ["", *names])
-
-    async def _named(self, keys: Sequence[str]) -> AsyncIterator[_records.Record]:
-        for start in range(0, len(keys), NAMED):
-            async for record in self._list(_checkpoints.any_of("key", keys[start : start + NAMED])):
-                yield record
+    async def _whole(self, record: _records.Record) -> tuple[Any, list[bytes]]:
+        return await _parts.read(record, self._list)
 
     async def values(self, place: Place, checkpoint_id: str, body: Body) -> dict[str, Typed]:
         """Return the values of a checkpoint's channels.
@@ -288,8 +276,8 @@ class Threads:
         path = "metadata.langgraph.id"
         span = place.filter(
             f'kind = "{_checkpoints.KIND}"',
-            f"{path} >= {_checkpoints.literal(first)}",
-            f"{path} <= {_checkpoints.literal(last)}",
+            f"{path} >= {_filters.literal(first)}",
+            f"{path} <= {_filters.literal(last)}",
         )
         async for record in self._list(span):
             await self._body_of(place, record)
@@ -298,20 +286,20 @@ class Threads:
         self, thread: str | None, ns: str | None = None, *, kinds: Sequence[str] = ()
     ) -> list[_records.Record]:
         """Return the main records of a thread, or of all threads."""
-        conditions = [_checkpoints.any_of("kind", kinds or (_checkpoints.KIND,))]
+        conditions = [_filters.any_of("kind", kinds or (_checkpoints.KIND,))]
         if thread is not None:
-            session = _checkpoints.literal(_checkpoints.session_of(thread))
+            session = _filters.literal(_checkpoints.session_of(thread))
             conditions.insert(0, f"session_id = {session}")
         if ns is not None:
-            conditions.append(f"metadata.langgraph.ns = {_checkpoints.literal(ns)}")
+            conditions.append(f"metadata.langgraph.ns = {_filters.literal(ns)}")
         return [record async for record in self._list(" AND ".join(conditions))]
 
     async def delete_thread(self, thread: str) -> None:
         """Delete all of a thread."""
-        session = _checkpoints.literal(_checkpoints.session_of(thread))
+        session = _filters.literal(_checkpoints.session_of(thread))
         kinds = (_checkpoints.KIND, _checkpoints.WRITES_KIND, _checkpoints.PART_KIND)
         await self._memory.delete_matching(
-            f"session_id = {session} AND {_checkpoints.any_of('kind', kinds)}",
+            f"session_id = {session} AND {_filters.any_of('kind', kinds)}",
             user_id=self._user_id,
         )
         self._memo.forget(thread)
@@ -327,12 +315,12 @@ class Threads:
         for record in sorted(stays, key=lambda each: _checkpoints.about(each)["id"]):
             await self._free(record, names, sound)
         keys = [record.key or "" for record in gone]
-        keys += [name for record in gone for name in _checkpoints.part_names(record)]
+        keys += [name for record in gone for name in _parts.names(record)]
         ids = {(_checkpoints.place_of(r).ns, _checkpoints.about(r)["id"]) for r in gone}
         for record in await self.records(thread, kinds=(_checkpoints.WRITES_KIND,)):
             said = _checkpoints.about(record)
             if (said["ns"], said["id"]) in ids:
-                keys += _checkpoints.part_names(record)
+                keys += _parts.names(record)
                 await self._memory.delete(id=record.id, user_id=self._user_id)
         await self._named_gone(keys)
         self._memo.forget(thread)
@@ -362,7 +350,7 @@ class Threads:
             *parts, main = _checkpoints.body_draft(place, own, body)
             await self._store(parts, main)
             self._memo.put(place, own, "", body, body.size)
-            await self._named_gone(_checkpoints.part_names(record))
+            await self._named_gone(_parts.names(record))
         sound.update((place, own, channel) for channel in body.values)
 
     async def _needs(
@@ -385,9 +373,8 @@ class Threads:
         return False
 
     async def _named_gone(self, keys: Sequence[str]) -> None:
-        for start in range(0, len(keys), NAMED):
-            named = _checkpoints.any_of("key", keys[start : start + NAMED])
-            await self._memory.delete_matching(named, user_id=self._user_id)
+        for expression in _filters.some("key", keys):
+            await self._memory.delete_matching(expression, user_id=self._user_id)
 
     async def copy(self, source: str, target: str) -> None:
         """Copy all of a thread into another."""
@@ -395,7 +382,7 @@ class Threads:
         for record in records:
             place = replace(_checkpoints.place_of(record), thread=target)
             checkpoint_id = _checkpoints.about(record)["id"]
-            head, chunks = _checkpoints.unpacked(await self._whole(record))
+            head, chunks = await self._whole(record)
             key = place.key(checkpoint_id) if record.kind == _checkpoints.KIND else None
             *parts, own = _checkpoints.draft(
                 place, key, record.kind, {"id": checkpoint_id}, chunks, head

@@ -1,13 +1,4 @@
-"""Sessions and memory of Google's Agent Development Kit.
-
-    from loombridge.google_adk import LoomBridgeMemoryService, LoomBridgeSessionService
-
-    sessions = LoomBridgeSessionService("127.0.0.1:50051")
-    memory = LoomBridgeMemoryService("127.0.0.1:50051")
-    runner = Runner(agent=agent, app_name="app", session_service=sessions, memory_service=memory)
-
-Install it with `pip install "loombridge[google-adk]"`.
-"""
+"""Sessions and memory."""
 
 import json
 import uuid
@@ -16,31 +7,22 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Unpack
 
-try:
-    from google.adk.errors.already_exists_error import AlreadyExistsError
-    from google.adk.errors.session_not_found_error import SessionNotFoundError
-    from google.adk.events.event import Event
-    from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
-    from google.adk.memory.memory_entry import MemoryEntry
-    from google.adk.sessions.base_session_service import (
-        BaseSessionService,
-        GetSessionConfig,
-        ListSessionsResponse,
-    )
-    from google.adk.sessions.session import Session
-    from google.adk.sessions.state import State
-    from google.genai import types
-    from pydantic_core import to_jsonable_python
-except ModuleNotFoundError as err:
-    if not (err.name or "").startswith(("google", "pydantic")):
-        raise
-    raise ImportError(
-        'loombridge.google_adk needs Google ADK: pip install "loombridge[google-adk]"'
-    ) from err
+from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.errors.session_not_found_error import SessionNotFoundError
+from google.adk.events.event import Event
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions.base_session_service import (
+    BaseSessionService,
+    GetSessionConfig,
+    ListSessionsResponse,
+)
+from google.adk.sessions.session import Session
+from google.adk.sessions.state import State
+from google.genai import types
+from pydantic_core import to_jsonable_python
 
-from loombridge import _client, _errors, _loops, _records
-
-__all__ = ["LoomBridgeMemoryService", "LoomBridgeSessionService"]
+from loombridge import _client, _errors, _filters, _loops, _records
 
 AGENT = "google-adk"
 """The default owner of the records."""
@@ -66,8 +48,8 @@ TEXT_BYTES = 256 << 10
 _Values = dict[str, Any]
 
 
-class _Service(_loops.Adapter):
-    """What both services are made of."""
+class Service(_loops.Adapter):
+    """What the services are made of."""
 
     def __init__(
         self,
@@ -87,7 +69,7 @@ class _Service(_loops.Adapter):
         self._open(server, agent_id, AGENT, connection)
 
 
-class LoomBridgeSessionService(_Service, BaseSessionService):
+class LoomBridgeSessionService(Service, BaseSessionService):
     """A `BaseSessionService` of ADK; close it, or use it in an `async with` block.
 
     Any event loop may use it, and several processes the same sessions. An event and the states
@@ -239,7 +221,7 @@ class LoomBridgeSessionService(_Service, BaseSessionService):
         return added
 
 
-class LoomBridgeMemoryService(_Service, BaseMemoryService):
+class LoomBridgeMemoryService(Service, BaseMemoryService):
     """A `BaseMemoryService` of ADK; close it, or use it in an `async with` block.
 
     A user's memories are in that user's memory, which all agents share, and belong to the app.
@@ -328,7 +310,7 @@ class LoomBridgeMemoryService(_Service, BaseMemoryService):
         """Forget a memory, by the id that a search returned; without one, nothing."""
 
         async def delete(ctx: _client.Client) -> None:
-            mine = f"id = {_quoted(memory_id or '')} AND {_filter(MEMORY_KIND, app_name)}"
+            mine = f"id = {_filters.literal(memory_id or '')} AND {_filter(MEMORY_KIND, app_name)}"
             await ctx.memory.delete_matching(mine, user_id=user_id)
 
         if memory_id:
@@ -432,10 +414,6 @@ def _key(kind: str, *names: str | None) -> str:
     return f"{kind}:{json.dumps(names, ensure_ascii=False)}"
 
 
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False).replace("*", "\\\\*")
-
-
 def _filter(kind: str | None, app: str, user: str | None = None, session: str | None = None) -> str:
     """Return the filter that lets such records through."""
     named = {
@@ -444,7 +422,9 @@ def _filter(kind: str | None, app: str, user: str | None = None, session: str | 
         "metadata.adk.user": user,
         "session_id": session,
     }
-    return " AND ".join(f"{field} = {_quoted(v)}" for field, v in named.items() if v is not None)
+    return " AND ".join(
+        f"{field} = {_filters.literal(v)}" for field, v in named.items() if v is not None
+    )
 
 
 def _draft(

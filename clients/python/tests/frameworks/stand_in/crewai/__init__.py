@@ -1,0 +1,1 @@
+"""Stands in for CrewAI, which brings too much for every run of the tests."""
