@@ -248,7 +248,7 @@ func (a *asking) fill(ctx context.Context, result *Answer) error {
 			texts[i].Value = passage.ValueOf(i, hit.Through.Score)
 		}
 	}
-	by := passage.Filler{Terms: a.analyzer.Terms, Weights: result.Words(), Count: a.countTokens}
+	by := passage.Filler{Terms: a.analyzer.Terms, Weights: result.Words(), Count: a.countTokens, Memo: a.packed}
 	parts, err := by.Fill(ctx, texts, a.query.MaxTokens)
 	if err != nil {
 		return err

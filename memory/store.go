@@ -39,6 +39,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/lease"
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/packing"
+	"github.com/loom-bridge/loom-bridge/memory/passage"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 )
@@ -162,6 +163,7 @@ type Store struct {
 	remembered  remembered
 	bell        feed.Bell // wakes followers of a scope
 	countTokens func(text string) int
+	packed      *passage.Memo   // of records that fitted a number of tokens
 	hold        []record.Origin // wait for review
 	instructing []string
 	redact      *redact.Redactor
@@ -203,6 +205,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		slider:       &slider{queue: make(chan slide, maxSliding), waiting: make(map[slide]struct{})},
 		remembered:   newRemembered(maxRememberedBytes),
 		countTokens:  o.CountTokens,
+		packed:       passage.NewMemo(),
 		hold:         o.Hold,
 		instructing:  o.Instructing,
 		redact:       o.Redact,

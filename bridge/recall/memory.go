@@ -23,6 +23,8 @@ import (
 type UserMemory struct {
 	Store Store
 	Terms Terms
+	// Memo remembers records that were packed before. Default: none.
+	Memo *passage.Memo
 }
 
 // Name is that of the section.
@@ -110,7 +112,7 @@ func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, ro
 		return nil, nil
 	}
 	// A line break, or what is left out, takes a token before each.
-	by := passage.Filler{Terms: m.Terms, Weights: found.words, Count: func(s string) int { return a.Count(s) + 1 }}
+	by := passage.Filler{Terms: m.Terms, Weights: found.words, Count: func(s string) int { return a.Count(s) + 1 }, Memo: m.Memo}
 	budget := cmp.Or(max(room, 0), math.MaxInt32)
 	for range packAttempts {
 		parts, err := by.Fill(ctx, texts, budget)

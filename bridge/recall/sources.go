@@ -11,6 +11,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/assemble/gather"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/passage"
 )
 
 // Options are what the sources of prompts work on. Store, Tiers and Terms are required.
@@ -75,7 +76,7 @@ func New(o Options) (*Sources, error) {
 	return &Sources{playbooks: playbooks, tasks: tasks, base: o.Base, agents: agents, all: []gather.Source{
 		&Skills{Store: o.Store},
 		&Notes{Store: o.Store, Terms: o.Terms, Agents: agents},
-		&UserMemory{Store: o.Store, Terms: o.Terms},
+		&UserMemory{Store: o.Store, Terms: o.Terms, Memo: passage.NewMemo()},
 		&Knowledge{Store: o.Store, Terms: o.Terms, Base: o.Base},
 		playbooks,
 		tasks,

@@ -51,6 +51,8 @@ type Filler struct {
 	Weights map[string]float64
 	// Count counts the tokens of a text.
 	Count func(text string) int
+	// Memo remembers what Terms gave for other fillers with the same. Default: none.
+	Memo *Memo
 }
 
 // Fill returns what to show of each text; together it never exceeds budget tokens. It ends
@@ -188,7 +190,7 @@ const least = 1e-6
 // less.
 func (g *filling) weigh(o *offer) bool {
 	if o.pairs == nil {
-		o.pairs = g.pairs(o.In(g.texts[o.text].Text))
+		o.pairs = g.Memo.pairs(g.Terms, o.In(g.texts[o.text].Text))
 	}
 	if len(o.pairs) == 0 {
 		return false

@@ -3,8 +3,10 @@ package passage_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -273,4 +275,34 @@ func FuzzFill(f *testing.F) {
 		budget = max(0, budget)
 		checkParts(t, filler, []string{first, second}, mustFill(t, filler, budget, first, second), budget)
 	})
+}
+
+// What is remembered of texts changes nothing, and spares reading them again.
+func TestMemo(t *testing.T) {
+	read := 0
+	f := byWords("harbour")
+	terms := f.Terms
+	f.Terms = func(text string) iter.Seq[string] {
+		read++
+		return terms(text)
+	}
+	var texts []string
+	for i := range 60 {
+		texts = append(texts, fmt.Sprintf("Ann has seen harbour %d in the year %d, and liked it well.", i%20, 1900+i%7))
+	}
+	const budget = 120
+	want := mustFill(t, f, budget, texts...)
+	if read < 10 {
+		t.Fatalf("without a memo %d texts were read", read)
+	}
+	f.Memo = passage.NewMemo()
+	for _, most := range []int{read, 0} {
+		read = 0
+		if got := mustFill(t, f, budget, texts...); !reflect.DeepEqual(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if read > most {
+			t.Errorf("%d texts were read, at most %d wanted", read, most)
+		}
+	}
 }

@@ -2,7 +2,10 @@ package passage
 
 import (
 	"hash/maphash"
+	"iter"
 	"slices"
+
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 )
 
 const (
@@ -68,12 +71,48 @@ var seed = maphash.MakeSeed()
 // pairSpread makes other pairs of the same words in another order.
 const pairSpread = 31
 
-// pairs are the pairs of words that stand next to one another in a text, each once; of a
+// memoBytes bounds what a Memo holds: some ten thousand statements.
+const memoBytes = 4 << 20
+
+// Memo remembers of texts what fillers compare them by, since questions of one talk find much
+// the same: it takes longer to read a text than to weigh it. It holds hashes, at most 4 MiB of
+// them. It is safe for concurrent use. Make one with NewMemo; a nil one remembers nothing.
+type Memo struct {
+	known *cache.Cache[memoKey, []uint64]
+}
+
+// memoKey names a text.
+type memoKey struct {
+	hash uint64
+	size int
+}
+
+// NewMemo returns an empty one.
+func NewMemo() *Memo { return &Memo{cache.New[memoKey, []uint64](memoBytes)} }
+
+// pairs returns the pairs of a text. The result is shared.
+func (m *Memo) pairs(terms func(string) iter.Seq[string], text string) []uint64 {
+	if m == nil {
+		return pairsOf(terms(text))
+	}
+	key := memoKey{maphash.String(seed, text), len(text)}
+	pairs, ok := m.known.Get(key)
+	if !ok {
+		pairs = pairsOf(terms(text))
+		m.known.Put(key, pairs, 8*cap(pairs)+memoBeside)
+	}
+	return pairs
+}
+
+// memoBeside is about what the memo has for a text beside its pairs.
+const memoBeside = 128
+
+// pairsOf are the pairs of words that stand next to one another in a text, each once; of a
 // single word that word.
-func (f *Filler) pairs(text string) []uint64 {
+func pairsOf(terms iter.Seq[string]) []uint64 {
 	pairs := []uint64{}
 	var before, words uint64
-	for term := range f.Terms(text) {
+	for term := range terms {
 		now := maphash.String(seed, term)
 		if words++; words > 1 {
 			pairs = append(pairs, pairSpread*before+now)
