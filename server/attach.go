@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/a2a"
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
@@ -36,6 +37,7 @@ type attachment struct {
 	*stream.Stream[streamAnswer]
 	transport attachStream
 	events    Events
+	given     *a2a.Tasks
 	agents    *agents.Directory
 	log       *slog.Logger
 	now       func() time.Time
@@ -126,7 +128,7 @@ func (s *bridgeService) attach(transport attachStream, hello *loombridgev1.Attac
 		return nil, err
 	}
 	a := &attachment{
-		transport: transport, events: s.events, agents: s.agents, log: s.log, now: s.now, signals: s.signals, children: s.children,
+		transport: transport, events: s.events, given: s.given, agents: s.agents, log: s.log, now: s.now, signals: s.signals, children: s.children,
 		tenant: scope.Tenant, agentID: hello.GetAgentId(), session: hello.GetSessionId(),
 		interval: convert.Interval(hello), before: before, topics: topicSet{},
 		framer: framer{asText: convert.AsText(ctx), limit: s.limits.MaxSendBytes, log: s.log},
@@ -361,7 +363,10 @@ func (a *attachment) SendAnswer(_ context.Context, one streamAnswer) error {
 }
 
 // SendEvent delivers an event that clients take.
-func (a *attachment) SendEvent(_ context.Context, d events.Delivery) error {
+func (a *attachment) SendEvent(ctx context.Context, d events.Delivery) error {
+	if !a.given.Waits(ctx, a.tenant, &d.Event) {
+		return nil
+	}
 	f := a.framer.event(d)
 	if !a.framer.fits(d.Event) {
 		return nil

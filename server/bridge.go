@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/loom-bridge/loom-bridge/bridge/a2a"
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
@@ -38,6 +39,7 @@ type bridgeService struct {
 	grants   *grants.Store
 	hand     *hand.Hand
 	events   Events
+	given    *a2a.Tasks
 	children *children.Spawner
 	agents   *agents.Directory
 	// signals takes in what heartbeats bring.

@@ -247,10 +247,10 @@ func markedError(number protowire.Number, text string) error {
 	return validate.Refuse(text, "holds text that is not UTF-8")
 }
 
-// newCounter counts the requests of both APIs. Those of loom.v1 have one limit for
-// everything: its clients have never known any.
+// newCounter counts the requests of all APIs. Those of loom.v1 and of A2A have one limit for
+// everything: their clients have never known any.
 func newCounter() *admission.Counter {
-	table, requests := validate.Counts(), admission.Requests("loom.v1")
+	table, requests := validate.Counts(), append(admission.Requests("loom.v1"), admission.Requests("lf.a2a.v1")...)
 	for _, field := range admission.Counted(requests...) {
 		table[field.FullName()] = loomv1.MaxItems
 	}

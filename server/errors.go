@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
 
+	"github.com/loom-bridge/loom-bridge/bridge/a2a"
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
@@ -238,6 +239,10 @@ func errorTable() []errorRow {
 		{hand.ErrClosed, codes.Unavailable, reasonShuttingDown, publicStopping},
 
 		{events.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{a2a.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
+		{a2a.ErrNotFound, codes.NotFound, loombridgev1.ErrorReason_ERROR_REASON_RECORD_NOT_FOUND, ""},
+		{a2a.ErrClosed, codes.FailedPrecondition, loombridgev1.ErrorReason_ERROR_REASON_NOBODY_LISTENS, ""},
+		{a2a.ErrFull, codes.ResourceExhausted, reasonTooLarge, ""},
 		{messages.ErrInvalid, codes.InvalidArgument, reasonInvalid, ""},
 		{messages.ErrExists, codes.AlreadyExists, loombridgev1.ErrorReason_ERROR_REASON_RECORD_EXISTS, ""},
 		{messages.ErrFull, codes.ResourceExhausted, loombridgev1.ErrorReason_ERROR_REASON_QUOTA_EXCEEDED, ""},

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/loom-bridge/loom-bridge/bridge/a2a"
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
@@ -24,6 +25,7 @@ import (
 type eventService struct {
 	loombridgev1.UnimplementedEventServiceServer
 	events   Events
+	given    *a2a.Tasks
 	messages *messages.Box
 	sender   topics.Sender
 	children *children.Spawner
@@ -58,14 +60,17 @@ func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.S
 	if err := stream.Send(&loombridgev1.SubscribeResponse{Item: &loombridgev1.SubscribeResponse_Ready{Ready: ready}}); err != nil {
 		return err
 	}
-	return sendEvents(stream.Context(), subscription, framer{asText: convert.AsText(stream.Context()), limit: s.limits.MaxSendBytes, log: s.log}, stream)
+	return s.sendEvents(stream.Context(), scope.Tenant, subscription, framer{asText: convert.AsText(stream.Context()), limit: s.limits.MaxSendBytes, log: s.log}, stream)
 }
 
-func sendEvents(ctx context.Context, from *events.Subscription, frames framer, to grpc.ServerStream) error {
+func (s *eventService) sendEvents(ctx context.Context, tenant string, from *events.Subscription, frames framer, to grpc.ServerStream) error {
 	for {
 		delivery, err := from.Next(ctx)
 		if err != nil {
 			return err
+		}
+		if !s.given.Waits(ctx, tenant, &delivery.Event) {
+			continue
 		}
 		if f := frames.event(delivery); frames.fits(delivery.Event) {
 			if err := to.SendMsg(f); err != nil {

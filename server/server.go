@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/stats"
 
+	"github.com/loom-bridge/loom-bridge/bridge/a2a"
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
@@ -46,6 +47,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv/backup"
 	"github.com/loom-bridge/loom-bridge/memory/redact"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	servera2a "github.com/loom-bridge/loom-bridge/server/a2a"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/forward"
@@ -303,7 +305,7 @@ func (s *Server) grpcOptions(o Options) []grpc.ServerOption {
 func (s *Server) registerNative() {
 	d := s.services
 	calls := &bridgeService{
-		memory: d.Memory, grants: d.Grants, hand: d.Hand, events: d.Events, agents: d.Agents, children: d.Children, limits: s.limits,
+		memory: d.Memory, grants: d.Grants, hand: d.Hand, events: d.Events, given: d.A2A, agents: d.Agents, children: d.Children, limits: s.limits,
 		signals: topics.Signals{Log: d.Log, Bus: d.Events, Told: s.metrics.Interrupted},
 		shares:  s.shares, now: s.now, log: s.observer.Log,
 	}
@@ -335,7 +337,10 @@ func (s *Server) registerNative() {
 		}))
 	}
 	loombridgev1.RegisterEventServiceServer(s.grpc, &eventService{
-		events: d.Events, messages: d.Messages, sender: d.Sender, children: d.Children, limits: s.limits, log: s.observer.Log,
+		events: d.Events, given: d.A2A, messages: d.Messages, sender: d.Sender, children: d.Children, limits: s.limits, log: s.observer.Log,
+	})
+	servera2a.Register(s.grpc, servera2a.Deps{
+		Tasks: d.A2A, Events: d.Events, Agents: d.Agents, Authenticated: s.credentials != nil, MaxSendBytes: s.limits.MaxSendBytes,
 	})
 	loombridgev1.RegisterAdminServiceServer(s.grpc, &adminService{
 		about: s.about, limits: s.limits, started: s.now(), authentication: s.credentials != nil, tools: d.Tools,
@@ -481,6 +486,8 @@ type Services struct {
 	Events Events
 	// Children makes the children of agents.
 	Children *children.Spawner
+	// A2A has the tasks that clients of the Agent2Agent protocol give to agents.
+	A2A *a2a.Tasks
 	// Messages has the direct messages of agents, Sender sends them.
 	Messages *messages.Box
 	Sender   topics.Sender

@@ -126,9 +126,9 @@ func (r Registration) check(id string, maxTools int) error {
 	return nil
 }
 
-// listens reports whether the registration has a topic or a pattern that matches it. Native
+// Listens reports whether the registration has a topic or a pattern that matches it. Native
 // agents and loom.v1 agents write patterns differently.
-func (r Registration) listens(topic string) bool {
+func (r Registration) Listens(topic string) bool {
 	return slices.ContainsFunc(r.Topics, func(text string) bool {
 		if !r.Exclusive {
 			return pattern.Legacy(text).Match(topic)

@@ -325,6 +325,39 @@ func (d *Directory) Get(tenant, id string) (Agent, bool) {
 	return merged(d.entry(tenant, id), far)
 }
 
+// Some returns agents of a tenant that match, in no order and at most so many. match is called
+// under a lock of the directory.
+func (d *Directory) Some(tenant string, limit int, match func(Agent) bool) []Agent {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var far map[string][]*other
+	if o := d.others.tenants[tenant]; o != nil {
+		far = o.agents
+	}
+	var near map[string]*directoryEntry
+	if h := d.tenants[tenant]; h != nil {
+		near = h.agents
+	}
+	var found []Agent
+	add := func(id string) bool {
+		if a, ok := merged(near[id], far[id]); ok && match(a) {
+			found = append(found, a)
+		}
+		return len(found) < limit
+	}
+	for id := range near {
+		if !add(id) {
+			return found
+		}
+	}
+	for id := range far {
+		if near[id] == nil && !add(id) {
+			return found
+		}
+	}
+	return found
+}
+
 // Tools returns the tools of the agents with an open stream, by name. Of several with
 // one name it returns the one that a call would reach.
 func (d *Directory) Tools(tenant string) []AgentTool {
@@ -371,14 +404,14 @@ func (d *Directory) Awaits(tenant, topic string) bool {
 	}
 	if h := d.tenants[tenant]; h != nil {
 		for _, e := range h.agents {
-			if e.order > 0 && len(e.links) == 0 && !e.parted && e.registration.listens(topic) {
+			if e.order > 0 && len(e.links) == 0 && !e.parted && e.registration.Listens(topic) {
 				return true
 			}
 		}
 	}
 	if o := d.others.tenants[tenant]; o != nil {
 		for _, far := range o.agents {
-			if a := bestOf(far); a != nil && a.Order > 0 && a.Streams == 0 && !a.Parted && a.listens(topic) {
+			if a := bestOf(far); a != nil && a.Order > 0 && a.Streams == 0 && !a.Parted && a.Listens(topic) {
 				return true
 			}
 		}

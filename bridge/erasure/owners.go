@@ -32,7 +32,7 @@ import (
 func Owners() []erase.Owner {
 	return []erase.Owner{
 		session.Erasure(), past.Erasure(), blob.Erasure(), children.Erasure(), memory.Erasure(), plans.Erasure(), grants.Erasure(),
-		mention.Erasure(), messages.Erasure(), store.Erasure(topics.Of), agents.Erasure(), approval.Erasure(), audit.Erasure(),
+		mention.Erasure(), messages.Erasure(), store.Erasure(topics.IsOf), agents.Erasure(), approval.Erasure(), audit.Erasure(),
 		places.Erasure(), mcp.Erasure(), lease.Erasure(), registry.Erasure(), chosen.Erasure(), own(),
 	}
 }

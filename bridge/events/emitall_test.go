@@ -18,7 +18,7 @@ import (
 // One call keeps the order, gives each event its result, and does not stop at
 // what is refused.
 func TestEmitAll(t *testing.T) {
-	bus := MustBus(t, nil, &events.Options{Admit: topics.NewRules(nil, nil, nil).Admit})
+	bus := MustBus(t, nil, &events.Options{Admit: topics.NewRules(nil, nil, nil, nil).Admit})
 	sub := MustSelect(t, bus, nil, native(t, "a.*"))
 	batch := []events.Event{
 		{Topic: "a.x", ID: "0"},

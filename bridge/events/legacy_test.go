@@ -21,7 +21,7 @@ var throughLegacy = events.EmitOptions{Legacy: true}
 // Whatever loom.v1 lets through reaches those who listen, and is stored if the
 // store can name the topic.
 func TestLegacyTopics(t *testing.T) {
-	bus := MustBus(t, nil, &events.Options{Admit: topics.NewRules(nil, nil, nil).Admit})
+	bus := MustBus(t, nil, &events.Options{Admit: topics.NewRules(nil, nil, nil, nil).Admit})
 	for topic, stored := range map[string]bool{
 		"":                       false,
 		"a\x00b":                 false,

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/loom-bridge/loom-bridge/bridge/a2a"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -25,11 +26,19 @@ type Rules struct {
 	tasks    Tasks
 	messages Messenger
 	spawner  Spawner
+	given    Given
 }
 
-// NewRules returns rules that add tasks to tasks, keep direct messages in a box, and let a
-// spawner make children.
-func NewRules(tasks Tasks, box Messenger, spawner Spawner) *Rules { return &Rules{tasks, box, spawner} }
+// Given rules the events of tasks that clients of the Agent2Agent protocol give to agents.
+type Given interface {
+	Admit(ctx context.Context, tenant string, e *events.Event, opts *events.EmitOptions) error
+}
+
+// NewRules returns rules that add tasks to tasks, keep direct messages in a box, let a spawner
+// make children, and ask given about the tasks of clients.
+func NewRules(tasks Tasks, box Messenger, spawner Spawner, given Given) *Rules {
+	return &Rules{tasks, box, spawner, given}
+}
 
 // Admit applies the rules of an event's topic before the bus takes the event. It refuses
 // reserved topics with a *ReservedError, and keeps loom.v1's answers out of the store. It
@@ -48,6 +57,9 @@ func (r *Rules) Admit(ctx context.Context, tenant string, e *events.Event, opts 
 	}
 	if !opts.Legacy && !strings.HasPrefix(e.Topic, agentPrefix) && strings.ContainsFunc(e.Topic, unicode.IsSpace) {
 		return refuse("topic", "holds a blank; words of a topic are separated by dots, as in prices.btc")
+	}
+	if _, _, ok := a2a.Of(e.Topic); ok {
+		return r.given.Admit(ctx, tenant, e, opts)
 	}
 	switch topic := e.Topic; {
 	case topic == Status, topic == Folded, topic == Progress && !opts.Legacy, isMessages(topic), isFamily(topic), isInterrupts(topic) && !opts.Legacy:

@@ -3,7 +3,10 @@ package topics
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/loom-bridge/loom-bridge/bridge/a2a"
 )
 
 // Topics that only the bridge emits on.
@@ -115,7 +118,10 @@ func ReadableBy(actsFor func(agent string) bool) func(topic string) bool {
 	}
 }
 
-// Of are the topics that are named after an agent.
-func Of(agent string) []string {
-	return []string{Mailbox(agent), Spawned(agent), Results(agent), Messages(agent), Interrupts(agent)}
+// IsOf reports whether a topic is named after an agent, and has nothing but what is said to it.
+func IsOf(agent, topic string) bool {
+	if of, _, ok := a2a.Of(topic); ok {
+		return of == agent
+	}
+	return slices.Contains([]string{Mailbox(agent), Spawned(agent), Results(agent), Messages(agent), Interrupts(agent)}, topic)
 }

@@ -59,7 +59,7 @@ func TestAdmit(t *testing.T) {
 	} {
 		added := tasks{}
 		e := events.Event{Topic: tt.topic, Source: "a", Payload: []byte(`{"task_id":"t"}`)}
-		err := topics.NewRules(added, nil, nil).Admit(t.Context(), "acme", &e, &tt.opts)
+		err := topics.NewRules(added, nil, nil, nil).Admit(t.Context(), "acme", &e, &tt.opts)
 		var detail *topics.ReservedError
 		got := passes
 		switch {
@@ -82,7 +82,7 @@ func TestAdmit(t *testing.T) {
 func TestMailboxesAreVolatile(t *testing.T) {
 	for topic, want := range map[string]bool{topics.Mailbox("a"): true, ".replies": true, "replies": false, "agent.a": false} {
 		opts := events.EmitOptions{Legacy: true}
-		if err := topics.NewRules(nil, nil, nil).Admit(t.Context(), "acme", &events.Event{Topic: topic}, &opts); err != nil || opts.Volatile != want {
+		if err := topics.NewRules(nil, nil, nil, nil).Admit(t.Context(), "acme", &events.Event{Topic: topic}, &opts); err != nil || opts.Volatile != want {
 			t.Errorf("%s: volatile %v, %v", topic, opts.Volatile, err)
 		}
 	}
@@ -92,7 +92,7 @@ func TestMailboxesAreVolatile(t *testing.T) {
 // request was used.
 func TestTaskOfARequest(t *testing.T) {
 	added := tasks{}
-	rules := topics.NewRules(added, nil, nil)
+	rules := topics.NewRules(added, nil, nil, nil)
 	for i, want := range []error{nil, kv.ErrRequestReused} {
 		e := events.Event{Topic: "execute", Source: "a", SessionID: "s", Payload: []byte(`{"depth":2,"result":"done","tags":["x"]}`)}
 		if err := rules.Admit(t.Context(), "acme", &e, &events.EmitOptions{RequestID: "r"}); !errors.Is(err, want) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/bridge/a2a"
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
@@ -77,6 +78,7 @@ type Domain struct {
 	Policies  *policy.Resolver
 	Events    *events.Bus
 	Messages  *messages.Box
+	A2A       *a2a.Tasks
 	Retention *retention.Sweeper
 	Erasures  *live.Worker
 	Agents    *agents.Directory
@@ -400,7 +402,8 @@ func (d *Domain) openAgents(engine kv.Engine, writer *kv.Writer, o Options) {
 		d.onClose(d.peers.Close) // when what follows fails, it was not opened
 		o.Events.Elsewhere, o.Agents.Elsewhere = d.peers, d.peers
 	}
-	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages, spawner{d}).Admit
+	d.A2A = a2a.New(engine)
+	o.Events.Admit = topics.NewRules(d.Tiers, d.Messages, spawner{d}, d.A2A).Admit
 	d.Events = events.New(engine, writer, &o.Events)
 	d.onClose(d.Events.Close)
 	o.Agents.EventTime = func() time.Time {
@@ -480,7 +483,7 @@ func (d *Domain) Services() server.Services {
 		Blobs:   d.Blobs, Reads: d.reader(false),
 		Tokens: d.Tokens, Assembler: d.Assembler, Events: d.Events, Agents: d.Agents,
 		Children: d.Children, Retention: d.Retention, Erasures: d.Erasures,
-		Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
+		A2A: d.A2A, Messages: d.Messages, Sender: topics.Sender{Box: d.Messages, Bus: d.Events},
 	}
 }
 

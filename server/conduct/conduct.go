@@ -2,22 +2,33 @@
 // server keeps a table of methods.
 //
 // For loombridge.v1 that stands in the protos, as the option of options.proto that every
-// method has. The protos of loom.v1 are frozen, so its methods have a table here.
+// method has. The protos of loom.v1 are frozen, and that of A2A is others', so their methods
+// have tables here.
 package conduct
 
 import (
+	"maps"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	a2av1 "github.com/loom-bridge/loom-bridge/proto/gen/lf/a2a/v1"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
 // native is the package of the native API.
 const native protoreflect.FullName = "loombridge.v1"
+
+// given has the methods of A2A. What they refuse reads.
+var given = map[string]*loombridgev1.Conduct{
+	a2av1.A2AService_SendMessage_FullMethodName:          {Effect: loombridgev1.Effect_EFFECT_STORES},
+	a2av1.A2AService_SendStreamingMessage_FullMethodName: {Effect: loombridgev1.Effect_EFFECT_STORES},
+	a2av1.A2AService_CancelTask_FullMethodName:           {Effect: loombridgev1.Effect_EFFECT_FREES},
+	a2av1.A2AService_ListTasks_FullMethodName:            {Effect: loombridgev1.Effect_EFFECT_READS, Searches: true},
+}
 
 // loom has the methods of loom.v1 that do more than read.
 var loom = map[string]loombridgev1.Effect{
@@ -55,11 +66,12 @@ var all = sync.OnceValue(func() map[string]*loombridgev1.Conduct {
 	for method, effect := range loom {
 		found[method] = &loombridgev1.Conduct{Effect: effect}
 	}
+	maps.Copy(found, given)
 	return found
 })
 
 // Of is the conduct of a method, by its full name with a slash in front; that of one that
-// does nothing, for what is in none of the two APIs. It is not to be changed.
+// does nothing, for what is in none of the APIs. It is not to be changed.
 func Of(method string) *loombridgev1.Conduct { return all()[method] }
 
 // Changes reports whether a call of a method does anything but read.

@@ -84,7 +84,7 @@ func MustLoom(tb testing.TB, opts loomOptions) *loomWorld {
 		if opts.Events == nil {
 			opts.Events = &events.Options{}
 		}
-		opts.Events.Admit = topics.NewRules(nil, nil, nil).Admit
+		opts.Events.Admit = topics.NewRules(nil, nil, nil, nil).Admit
 		w.Events = events.New(w.engine, writer, opts.Events)
 		tb.Cleanup(func() { mustBe(tb, w.Events.Close()) })
 	}

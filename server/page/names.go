@@ -24,6 +24,7 @@ const (
 	Approvals Names = "g1."
 	Backups   Names = "k1."
 	Blobs     Names = "b1."
+	Given     Names = "v1."
 	Grants    Names = "a2."
 	Messages  Names = "m1."
 	Relations Names = "r1."

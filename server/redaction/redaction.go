@@ -33,6 +33,7 @@ var stored = map[protoreflect.FullName][]protoreflect.Name{
 	"loombridge.v1.CompactHistoryRequest":   {"summary"},
 	"loombridge.v1.RenewRequest":            {"goal"},
 	"loombridge.v1.UpdateBlobRequest":       {"tags"},
+	"lf.a2a.v1.SendMessageRequest":          {"message"},
 	"loom.v1.PublishRequest":                {"event"},
 	"loom.v1.ClientEvent":                   {"publish"},
 	"loom.v1.SendEventRequest":              {"event"},

@@ -251,13 +251,13 @@ func (w *Worker) round(ctx context.Context, j *job, i *intent) (audited int, err
 // their own.
 func (w *Worker) ofAgent(ctx context.Context, j *job) (audited int, err error) {
 	s := j.subject
-	var own []string
+	var own func(topic string) bool
 	if s.Session == "" {
 		w.Jobs.EndAgent(j.scope)
 		if _, err := w.Agents.DeleteHere(ctx, s.Tenant, s.ID); err != nil {
 			return 0, err
 		}
-		own = topics.Of(s.ID)
+		own = func(topic string) bool { return topics.IsOf(s.ID, topic) }
 	}
 	if audited, err = w.Audit.Erase(ctx, s.Tenant, s.ID, s.Session, 0); err != nil {
 		return audited, err

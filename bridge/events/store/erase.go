@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"iter"
-	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
@@ -14,27 +13,24 @@ import (
 // sequences of a topic have no gaps.
 const TypeErased = "loom.erased"
 
-// Erasure is what becomes of events when a subject is erased. own are the topics that are
-// named after an agent: they go with it.
-func Erasure(own func(agent string) []string) erase.Owner {
+// Erasure is what becomes of events when a subject is erased. own reports whether a topic is
+// named after an agent: it goes with it.
+func Erasure(own func(agent, topic string) bool) erase.Owner {
 	const others = "what others emitted"
 	sort := func(tags, counted string) erase.Sort {
 		return erase.Sort{Keyspace: kv.Events, Kinds: "t", Tags: tags, Counted: counted, Phase: erase.Elsewhere, Texts: others}
 	}
-	topics := func(s erase.Subject) []string {
-		if s.Kind != erase.Agent || s.Narrowed() {
-			return nil
-		}
-		return own(s.ID)
+	ofSubject := func(s erase.Subject) func(topic string) bool {
+		return func(topic string) bool { return s.Kind == erase.Agent && !s.Narrowed() && own(s.ID, topic) }
 	}
 	return erase.Owner{
 		Name:  "bridge/events",
 		Sorts: []erase.Sort{sort(string(rune(eventTag)), "events"), sort(string([]byte{payloadTag, topicTag, answerTag}), "")},
 		Whole: func(s erase.Subject, scope kv.Scope) bool {
-			return scope.Kind == kv.OwnerTopic && slices.Contains(topics(s), scope.Owner)
+			return scope.Kind == kv.OwnerTopic && ofSubject(s)(scope.Owner)
 		},
 		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
-			x := &Erasing{From: r.From, Source: r.Subject.ID, Session: r.Subject.Session, Own: topics(r.Subject)}
+			x := &Erasing{From: r.From, Source: r.Subject.ID, Session: r.Subject.Session, Own: ofSubject(r.Subject)}
 			if r.Subject.Step != 0 {
 				x.Session, x.Quotes = r.Place.Session, r.Words.In
 			}
@@ -59,8 +55,8 @@ type Erasing struct {
 	Session string
 	// Quotes narrows them to those whose payload it is true of. Nil: all go.
 	Quotes func(payload []byte) bool
-	// Own are topics of which all events go, from any emitter.
-	Own []string
+	// Own reports whether all events of a topic go, from any emitter. Nil: of none.
+	Own func(topic string) bool
 
 	scope    kv.Scope
 	freed    int64
@@ -188,7 +184,7 @@ func (x *Erasing) event(ctx context.Context, p kv.Pair) ([]byte, bool, error) {
 		}
 		e = whole.Event
 	}
-	own := slices.Contains(x.Own, x.scope.Owner) && e.Type != TypeErased
+	own := x.Own != nil && e.Type != TypeErased && x.Own(x.scope.Owner)
 	if !own && (e.Source != x.Source || x.Session != "" && e.SessionID != x.Session || x.Quotes != nil && !x.Quotes(e.Payload)) {
 		return p.Value, true, nil
 	}

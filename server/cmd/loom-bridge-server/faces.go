@@ -56,7 +56,7 @@ func openFaces(config Config, parts *compose.Domain, o server.Options, at listen
 	within := all[0].endpoint.(*server.Server).Within()
 	opened.add(within.Close)
 	if at.http != nil {
-		web, err := config.openHTTP(within, parts, o, at.http, metrics, opened)
+		web, err := config.openHTTP(within, parts, o, at, metrics, opened)
 		if err != nil {
 			return nil, err
 		}

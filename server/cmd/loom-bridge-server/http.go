@@ -88,7 +88,7 @@ func (c *Config) listenHTTP(logger *slog.Logger) (net.Listener, error) {
 }
 
 // openHTTP makes the face of all that is not gRPC.
-func (c *Config) openHTTP(within *server.Within, parts *compose.Domain, o server.Options, listener net.Listener, metrics *figures.Metrics, opened *closers) (face, error) {
+func (c *Config) openHTTP(within *server.Within, parts *compose.Domain, o server.Options, at listeners, metrics *figures.Metrics, opened *closers) (face, error) {
 	calls, err := rest.New(within, rest.Options{StallTimeout: o.Limits.StallTimeout})
 	if err != nil {
 		return face{}, err
@@ -110,6 +110,9 @@ func (c *Config) openHTTP(within *server.Within, parts *compose.Domain, o server
 	f.Handle("DELETE "+web.SignInPath, web.Everybody, f.SignOut())
 	f.Handle("GET /docs", web.Everybody, http.HandlerFunc(rest.Docs))
 	f.Handle("GET "+manual.Path, web.Everybody, http.HandlerFunc(manual.ServeHTTP))
+	agentCards := cards(within, addressOf(at.grpc))
+	f.Handle("GET "+cardPath, web.Callers, agentCards)
+	f.Handle("GET "+agentPath+cardPath, web.Callers, agentCards)
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)
 	if models := c.openProxy(within, parts, o); models != nil {
@@ -117,7 +120,7 @@ func (c *Config) openHTTP(within *server.Within, parts *compose.Domain, o server
 		within.OnErase(models.Forget)
 		f.Handle(proxy.Prefix, web.Programs, models)
 	}
-	return face{f, listener}, nil
+	return face{f, at.http}, nil
 }
 
 // handleMCP serves hosts of the Model Context Protocol.
