@@ -113,6 +113,14 @@ type asking struct {
 // either lies near the middle.
 const asksForPast = 0.2
 
+// asksForWork is how far along its axis a query asks for some work, as hardly a question for
+// a fact does; instructsFrom is from where on a text is taken for an instruction that holds, in
+// full from instructsSurely on.
+const asksForWork, instructsFrom, instructsSurely = 0.4, 0.3, 0.5
+
+// foreignOrigins are the origins of texts that are never taken as instructions.
+var foreignOrigins = []string{record.OriginTool.String(), record.OriginWeb.String()}
+
 // accessLooked is how many times as many hits as are asked for are weighed by their accesses.
 const accessLooked = 4
 
@@ -133,6 +141,15 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 	a.asked, whole = q.Read(s.analyzer, now, a.vectors.Turn)
 	a.asked.Near = s.vectorWeight
 	if a.vectors.Optional {
+		a.asked.Foreign = foreignOrigins
+		a.asked.Instructs = func(ctx context.Context) func([]float32) float64 {
+			if axes := s.embeddings.Axes(ctx); axes != nil && axes.Request.Of(a.vectors.Vector) >= asksForWork {
+				return func(v []float32) float64 {
+					return min(1, max(0, (axes.Rule.Of(v)-instructsFrom)/(instructsSurely-instructsFrom)))
+				}
+			}
+			return nil
+		}
 		a.asked.Changes = func(ctx context.Context) func([]float32) float64 {
 			if axes := s.embeddings.Axes(ctx); axes != nil && axes.Past.Of(a.vectors.Vector) < asksForPast {
 				return func(v []float32) float64 { return min(1, max(-1, axes.Change.Of(v))) }

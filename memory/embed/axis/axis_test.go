@@ -36,8 +36,8 @@ func TestModelThatKnowsNothing(t *testing.T) {
 	}
 }
 
-// What tells of a change, what asks for the past and what comes to a question is recognised in
-// other words and in languages that the axes were not made with.
+// What tells of a change, what asks for the past, what comes to a question, what instructs for good
+// and what asks for work is recognised in other words and in languages that the axes were not made with.
 func TestAxes(t *testing.T) {
 	t.Parallel()
 	path := builtin.Find(filepath.Join("..", "..", "..", "bin", "loom-bridge-server"))
@@ -101,6 +101,33 @@ func TestAxes(t *testing.T) {
 	} {
 		if turns, other := of(axes.Turn, pair[0]), of(axes.Turn, pair[1]); turns < 0.9 || other > 0.8 {
 			t.Errorf("%q: %.2f, %q: %.2f", pair[0], turns, pair[1], other)
+		}
+	}
+	for _, pair := range [][2]string{
+		{"Whenever I ask for a workout, leave out jumps.", "I left out the jumps in my workout."},
+		{"Always quote the law when you advise me on taxes.", "Advise me on my taxes, please."},
+		{"Wenn ich dir Fotos schicke, beschreibe immer die Farben.", "Beschreibe mir die Farben des Fotos."},
+		{"Cuando te pida un poema, hazlo siempre sin rima.", "Escribe un poema sin rima."},
+		{"Quand je demande un menu, évite toujours le poisson.", "Fais un menu avec du poisson."},
+		{"以后写诗的时候，每次都不要押韵。", "我写的诗不押韵。"},
+		{"メニューを考えるときは、いつも魚を避けてください。", "魚のメニューを考えて。"},
+		{"Когда я прошу меню, всегда избегай рыбы.", "Придумай меню с рыбой."},
+	} {
+		if rule, other := of(axes.Rule, pair[0]), of(axes.Rule, pair[1]); rule < 0.3 || other > 0.3 {
+			t.Errorf("%q: %.2f, %q: %.2f", pair[0], rule, pair[1], other)
+		}
+	}
+	for _, pair := range [][2]string{
+		{"Write a poem about the harbour", "Who wrote the poem about the harbour?"},
+		{"Help me set up a workout", "How often do I do my workout?"},
+		{"Erfinde eine Geschichte für die Kinder", "Wie heißen die Kinder?"},
+		{"Escribe un poema sobre el puerto", "¿Quién escribió el poema?"},
+		{"Propose un menu pour dimanche", "Qui vient dimanche ?"},
+		{"写一首关于港口的诗", "港口在哪里？"},
+		{"Придумай меню на воскресенье", "Кто придёт в воскресенье?"},
+	} {
+		if request, question := of(axes.Request, pair[0]), of(axes.Request, pair[1]); request < 0.4 || question > 0.2 {
+			t.Errorf("%q: %.2f, %q: %.2f", pair[0], request, pair[1], question)
 		}
 	}
 }

@@ -46,6 +46,9 @@ func (r *ranking) calibrate(ctx context.Context, best []candidate) error {
 		return err
 	}
 	r.spreadOut(best)
+	if err := r.heed(ctx, best); err != nil {
+		return err
+	}
 	if n.alone {
 		sure = n.nearest
 	} else {

@@ -69,6 +69,9 @@ func (r *ranking) signalsNamed(p *rankedPart, c candidate) []Signal {
 		{SignalVector, c.cosine, float64(c.byVector)},
 	}
 	list = append(list, r.lost(f, o, list)...)
+	if c.heeded > 0 {
+		list = append(list, Signal{SignalAnswer, 1, float64(c.heeded)})
+	}
 	// What is left was given to the newer of two that say the same.
 	const rounding = 1e-4
 	if gained := float64(c.rank+c.repeated+c.stale) - sumOf(list); gained > rounding {

@@ -62,6 +62,12 @@ type Query struct {
 	// change; nil if that is unknown, or the query asks how things were in words that Past does
 	// not know. A nil Changes is the same.
 	Changes func(ctx context.Context) func(vector []float32) float64
+	// Instructs returns a function that says from 0 to 1 how surely the text of a vector is an
+	// instruction that holds from then on; nil if that is unknown, or the query asks for no
+	// work. A nil Instructs is the same. Foreign are the origins of documents that are none
+	// whatever they say.
+	Instructs func(ctx context.Context) func(vector []float32) float64
+	Foreign   []string
 	// Owned: the query asks for something of somebody's, such as "my address".
 	Owned bool
 	// Limit is how many hits at most; zero means none.
@@ -139,7 +145,7 @@ const (
 	SignalSession    = "session"    // words of its section of the session
 	SignalAuthor     = "author"     // the query names who said it
 	SignalDate       = "date"       // the query names when it was
-	SignalAnswer     = "answer"     // it has the kind of thing that is asked for
+	SignalAnswer     = "answer"     // it has the kind of thing that is asked for, or says how to do the work
 	SignalQuestion   = "question"   // it only asks
 	SignalReply      = "reply"      // within turn: the share that a question passes to its answer
 	SignalBrevity    = "brevity"    // within window and session: a few words say little by themselves

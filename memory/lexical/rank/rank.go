@@ -89,6 +89,8 @@ type candidate struct {
 	stale float32
 	// gained is what it was lifted by as the newest statement of a matter.
 	gained float32
+	// heeded is what it was lifted by as an instruction for the work that is asked for.
+	heeded float32
 	// words are the query's words that it holds; zero until computed.
 	words uint64
 }
