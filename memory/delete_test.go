@@ -2,10 +2,13 @@ package memory_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -86,4 +89,33 @@ func testKeyMovedOn(t *testing.T, r *rig) {
 	r.MustUpdate(t, text(by.ID, "Ann lives in Bergen"))
 	r.MustDelete(t, by.ID)
 	r.MustSave(t, record.Record{Key: "city", Text: "Bob lives in Rome"})
+}
+
+// Who asks learns of each record that leaves the disk: deleted by its id, by a filter, by its
+// time. One that is replaced, changed or could not be deleted does not leave it.
+func TestOnRemoved(t *testing.T) {
+	r := MustRig(t, memkv.New(nil))
+	var gone []string
+	r.OnRemoved(func(ids []string) { gone = append(gone, ids...) })
+	for _, id := range []string{"named", "filtered", "stays"} {
+		r.MustSave(t, record.Record{ID: id, Text: "about " + id, Tags: []string{id}})
+	}
+	r.MustSave(t, record.Record{ID: "expires", Text: "soon over", TTL: time.Minute})
+	r.MustSave(t, record.Record{ID: "newer", Text: "about what stays", Supersedes: "stays"})
+	r.MustUpdate(t, text("newer", "about what is"))
+	if _, err := r.Delete(t.Context(), agent, memory.Deletion{ID: "named", ExpectedVersion: 7}, ""); err == nil || gone != nil {
+		t.Fatalf("nothing was deleted, yet %v are gone: %v", gone, err)
+	}
+	_, err := r.Delete(t.Context(), agent, memory.Deletion{ID: "named"}, "")
+	if err == nil {
+		_, err = r.DeleteMatching(t.Context(), agent, memory.Matching{Filter: `tags:"filtered"`})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.clock.Set(r.clock.Now().Add(2 * time.Minute))
+	r.MustSweep(t)
+	if want := []string{"named", "filtered", "expires"}; !slices.Equal(gone, want) {
+		t.Errorf("gone are %v, want %v", gone, want)
+	}
 }

@@ -40,6 +40,7 @@ type Staging struct {
 
 	records    []record.Record
 	statistics segment.Statistics
+	removed    []string
 }
 
 // Refs are what the stage reads and writes.
@@ -87,7 +88,7 @@ func (s *Staging) Stage(ctx context.Context, tx *kv.Tx) error {
 	if err := e.flush(ctx); err != nil {
 		return err
 	}
-	s.records, s.statistics = e.result, e.statistics
+	s.records, s.statistics, s.removed = e.result, e.statistics, e.taken
 	return nil
 }
 
@@ -102,6 +103,9 @@ func (s *Staging) Do(ctx context.Context, commit func() error) error {
 func (s *Staging) Done(ctx context.Context) {
 	s.store.embeddings.Saved(s.scope)
 	s.store.bell.Ring(s.scope)
+	if removed := s.store.onRemoved.Load(); removed != nil && len(s.removed) > 0 {
+		(*removed)(s.removed)
+	}
 	s.store.packer.Saved(ctx, s.scope, s.statistics)
 }
 
@@ -148,6 +152,7 @@ type edit struct {
 	removed    int   // about how many bytes removing records has written
 	begun      time.Time
 	gone       []string // ids of removed records that are not in the feed yet
+	taken      []string // ids of all removed records
 	related    []string // ids of those whose relations changed; they enter the feed at the end
 	relations  relations.Counts
 	statistics segment.Statistics
@@ -322,7 +327,7 @@ func (e *edit) remove(ctx context.Context, r *record.Record) error {
 		}
 	}
 	e.change.Delete = append(e.change.Delete, r.Document.Ordinal)
-	e.gone = append(e.gone, r.ID)
+	e.gone, e.taken = append(e.gone, r.ID), append(e.taken, r.ID)
 	if r.Archived {
 		e.archived--
 	}

@@ -174,6 +174,7 @@ type Store struct {
 	holderOf    func(tenant, agent string) string // nil: each agent has its own share
 	// vectorWeight is Options.VectorWeight.
 	vectorWeight float64
+	onRemoved    atomic.Pointer[func(ids []string)]
 	closed       atomic.Bool
 	stop         context.CancelFunc
 	running      sync.WaitGroup
@@ -222,6 +223,11 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 	s.start(o.SweepEvery)
 	return s
 }
+
+// OnRemoved has a function called with the ids of records after each commit of this store that
+// took them off the disk: deleted, expired, or to make room. It must be quick and not keep the
+// slice. A later function takes the place of an earlier one.
+func (s *Store) OnRemoved(removed func(ids []string)) { s.onRemoved.Store(&removed) }
 
 // start begins the work on what expires.
 func (s *Store) start(sweepEvery time.Duration) {

@@ -3,7 +3,9 @@ package proxy
 import (
 	"context"
 	"crypto/sha256"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +27,8 @@ const (
 	// keptBeside is about what memory that is kept to be added to the same message again takes
 	// besides its text.
 	keptBeside = 128
+	// refBytes is about what the name of a record takes.
+	refBytes = 48
 )
 
 // memories adds what memory has to what the user says. A text that was added to a message is
@@ -35,12 +39,18 @@ type memories struct {
 	// kept is by the conversation up to the message. Another one takes its place to forget, so
 	// that what was asked before is not kept after.
 	kept atomic.Pointer[cache.Cache[mark, remembered]]
+
+	mu      sync.RWMutex
+	removed map[string]struct{} // guarded by mu; the ids of records that are gone
 }
+
+// maxRemoved is how many records may be gone before all that is kept is forgotten instead.
+const maxRemoved = 10_000
 
 // remembered is what memory has for a message; empty for nothing.
 type remembered struct {
 	text    string
-	records int
+	records []string // what names them
 	tokens  int32
 }
 
@@ -51,6 +61,32 @@ func newMemories(within grpc.ClientConnInterface) *memories {
 }
 
 func (m *memories) forget() { m.kept.Store(cache.New[mark, remembered](keptBytes)) }
+
+// remove notes that records are gone: no request says them any more.
+func (m *memories) remove(ids []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.removed == nil || len(m.removed)+len(ids) > maxRemoved {
+		m.removed = make(map[string]struct{})
+		m.forget()
+	}
+	if len(ids) > maxRemoved {
+		return
+	}
+	for _, id := range ids {
+		m.removed[id] = struct{}{}
+	}
+}
+
+// stands reports whether all records are still there.
+func (m *memories) stands(found remembered) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return !slices.ContainsFunc(found.records, func(ref string) bool {
+		_, gone := m.removed[ref[strings.LastIndexByte(ref, ':')+1:]] // "user:" stands before an id of the user's
+		return gone
+	})
+}
 
 // modelOf is the name of a model as the native API takes it.
 func modelOf(name string) string {
@@ -96,10 +132,15 @@ func (m *memories) find(ctx context.Context, p place, t *talk) (all recalled) {
 			continue
 		}
 		found, known := kept.Get(chain)
-		if i == newest && !known {
-			var err error
-			if found, err = m.ask(ctx, p, t.model, saidBy(it.message)); err == nil {
-				kept.Put(chain, found, len(found.text)+keptBeside)
+		if known && !m.stands(found) {
+			found, known = remembered{}, false
+		}
+		// What memory has may have changed since another conversation began with the same words;
+		// while the model answers a message by its tools, it stays as it was.
+		if i == newest && (!known || i == len(t.items)-1) {
+			if now, err := m.ask(ctx, p, t.model, saidBy(it.message)); err == nil {
+				found = now
+				kept.Put(chain, found, len(found.text)+refBytes*len(found.records)+keptBeside)
 			}
 		}
 		if found.text == "" {
@@ -108,7 +149,7 @@ func (m *memories) find(ctx context.Context, p place, t *talk) (all recalled) {
 		all.added = append(all.added, addition{it.from, found.text})
 		all.tokens += found.tokens
 		if i == newest {
-			all.records = found.records
+			all.records = len(found.records)
 		}
 	}
 	return all
@@ -133,11 +174,11 @@ func (m *memories) ask(ctx context.Context, p place, model, said string) (found 
 	}
 	for _, s := range prompt.GetReceipt().GetSections() {
 		if s.GetTokens() > 0 {
-			found.records += len(s.GetRefs())
+			found.records = append(found.records, s.GetRefs()...)
 			found.tokens += s.GetTokens()
 		}
 	}
-	if found.records > 0 {
+	if len(found.records) > 0 {
 		found.text = strings.Join(texts, "\n\n")
 	}
 	return found, nil

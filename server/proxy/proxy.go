@@ -123,6 +123,13 @@ func (h *Handler) Forget() {
 	}
 }
 
+// Removed notes that records of memory are gone: no later request says what they said.
+func (h *Handler) Removed(ids []string) {
+	if h.memory != nil {
+		h.memory.remove(ids)
+	}
+}
+
 // ServeHTTP sends a request on. Its body has been read (package web).
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), Prefix), "/")
@@ -142,6 +149,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{to: to, upstream: h.opts.Upstreams[i], body: body}
+	var known bool
+	if x.off, known = off(r); !known {
+		web.Refuse(w, r, http.StatusBadRequest, OffHeader, "names something else than record, fold and memory")
+		return
+	}
 	if r.Method == http.MethodPost {
 		x.dialect = dialects[rest]
 	}
@@ -167,6 +179,7 @@ type exchange struct {
 	to       *url.URL
 	dialect  dialect
 	body     []byte
+	off      []string    // parts that are not to be done
 	sent     atomic.Bool // the upstream may have seen some of it
 	silent   atomic.Bool // it was cut off because the upstream said nothing
 }

@@ -44,7 +44,7 @@ type recording struct {
 // begin does with a request what there is to do before it is sent, and begins to record it; nil
 // where there is neither.
 func (h *Handler) begin(r *http.Request, x *exchange) *recording {
-	remember, record, fold := !off(r, "memory"), !off(r, "record"), !off(r, "fold")
+	remember, record, fold := !slices.Contains(x.off, "memory"), !slices.Contains(x.off, "record"), !slices.Contains(x.off, "fold")
 	if h.record == nil || x.dialect == foreign || !remember && !record {
 		return nil
 	}
@@ -135,11 +135,22 @@ func (rec *recording) record(ctx context.Context, p place, session string, t *ta
 	}
 }
 
-// off reports whether a request switches something off.
-func off(r *http.Request, what string) bool {
-	return slices.ContainsFunc(r.Header.Values(OffHeader), func(list string) bool {
-		return slices.ContainsFunc(strings.Split(list, ","), func(name string) bool { return strings.EqualFold(strings.TrimSpace(name), what) })
-	})
+// parts are what OffHeader can name.
+var parts = []string{"record", "fold", "memory"}
+
+// off are the parts that are not to be done with a request. known is false where a name is of
+// none: who mistypes it would not know what is done.
+func off(r *http.Request) (names []string, known bool) {
+	for _, list := range r.Header.Values(OffHeader) {
+		for name := range strings.SplitSeq(list, ",") {
+			name = strings.ToLower(strings.TrimSpace(name))
+			if name != "" && !slices.Contains(parts, name) {
+				return nil, false
+			}
+			names = append(names, name)
+		}
+	}
+	return names, true
 }
 
 // did is what was done with the request; none where nothing is.

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -722,3 +723,40 @@ async def test_memory_stands_behind_what_the_user_says(
             body = asks(path, said, "Pears.", thanks)
             await post(url + path, body, **me)
             assert script.requests[-1][1] == body
+
+
+# N15
+async def test_memory_is_as_it_is_when_it_is_asked(binary: Path, script: Script) -> None:
+    async with proxied(binary, script.url) as (srv, url):
+        path = PATHS[0]
+
+        async def told(*said: str) -> str:
+            script.answers = [(200, EVENTS, ANSWER)]
+            await post(url + path, asks(path, *said), **{"Loom-Agent-Id": "me"})
+            return script.requests[-1][1].decode()
+
+        async with loombridge.connect(srv.address, agent_id="me") as ctx:
+            question = "Which number opens the gate?"
+            assert "memory" not in await told(question)
+            first = await ctx.memory_save("The number of the gate is 4711.", key="gate")
+            talk = (question, "It is 4711.", "Is that the number of the gate?")
+            # Another conversation that begins with the same words knows what was saved since.
+            assert "4711" in (await told(question)).split("user_memory")[1]
+            assert (await told(*talk)).count("<user_memory>") == 2
+            await ctx.memory_save("The number of the gate is 1234.", key="gate", replace=True)
+            assert "1234" in (await told(question)).split("user_memory")[1]
+            # What is deleted is said no more, in a conversation that was told it neither.
+            assert (await told(*talk, "Yes.", "Which gate?")).count("<user_memory>") >= 2
+            await ctx.memory.delete(id=first.id)
+            for said in ((question,), talk, (*talk, "Yes.", "Which gate?")):
+                assert "user_memory" not in await told(*said)
+
+
+# N15
+async def test_a_part_that_is_mistyped_is_refused(binary: Path, script: Script) -> None:
+    async with proxied(binary, script.url) as (_, url):
+        with pytest.raises(HTTPError) as refused:
+            await post(url + PATHS[0], asks(PATHS[0], "A?"), **{"Loom-Off": "memory, recrod"})
+        assert refused.value.code == 400
+        assert "Loom-Off" in refused.value.read().decode()
+        assert not script.requests

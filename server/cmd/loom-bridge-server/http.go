@@ -118,6 +118,7 @@ func (c *Config) openHTTP(within *server.Within, parts *compose.Domain, o server
 	if models := c.openProxy(within, parts, o); models != nil {
 		opened.add(models.Close)
 		within.OnErase(models.Forget)
+		parts.Memory.OnRemoved(models.Removed)
 		f.Handle(proxy.Prefix, web.Programs, models)
 	}
 	return face{f, at.http}, nil
