@@ -218,7 +218,7 @@ export interface Loaded<T> {
 
 /** Loads what a screen shows, anew when the call changes, the server is back, or some
  * seconds have passed. What was shown stays until the next answer. */
-export function useCall<T>(call: Call | undefined, every = 0, load: (call: Call, signal: AbortSignal) => Promise<T> = ask, about = ""): Loaded<T> {
+export function useCall<T>(call: Call | undefined, every = 0, load?: (call: Call, signal: AbortSignal) => Promise<T>, about = ""): Loaded<T> {
   const key = call ? curl(call) + about : "";
   const [state, set] = useState<{ key: string; data?: T | undefined; error?: Failure | undefined }>({ key: "" });
   const [again, setAgain] = useState(0);
@@ -228,13 +228,19 @@ export function useCall<T>(call: Call | undefined, every = 0, load: (call: Call,
     shown.value = [...shown.value, call];
     const ended = new AbortController();
     let running = false;
+    let before = "";
     const next = async () => {
       if (running || (document.hidden && every)) return;
       running = true;
       try {
-        const data = await load(call, ended.signal);
-        set({ key, data });
+        if (load) set({ key, data: await load(call, ended.signal) });
+        else {
+          const text = await askText(call, ended.signal);
+          if (text !== before) set({ key, data: JSON.parse(text) }); // the same is neither read nor drawn again
+          before = text;
+        }
       } catch (err) {
+        before = "";
         if (!ended.signal.aborted && err instanceof Failure) {
           set((old) => ({ key, error: err, data: err.status === 0 && old.key === key ? old.data : undefined }));
         }
@@ -280,18 +286,19 @@ export interface Paged<T> extends Loaded<T[]> {
 }
 
 /** Loads the rows of a call that answers in pages, the newest first. The first page is loaded
- * as by useCall: what it no longer has stays behind it, as far as the two hang together. */
+ * as by useCall: what it no longer has stays behind it where further pages were asked for, as
+ * far as the two hang together. */
 export function usePages<P extends Page, T>(call: Call, every: number, rowsOf: (page: P) => T[] | undefined, name: (row: T) => string): Paged<T> {
   const first = useCall<P>(call, every);
   const key = curl(call);
-  const [held, hold] = useState<{ key: string; rows: T[]; next?: string | undefined; asking?: boolean; error?: Failure | undefined }>({ key: "", rows: [] });
+  const [held, hold] = useState<{ key: string; rows: T[]; next?: string | undefined; deep?: boolean; asking?: boolean; error?: Failure | undefined }>({ key: "", rows: [] });
   useEffect(() => {
     const page = first.data;
     if (!page) return;
     hold((old) => {
       const rows = rowsOf(page) ?? [];
       const names = new Set(rows.map(name));
-      const last = old.key === key && page.nextPageToken ? old.rows.findLastIndex((r) => names.has(name(r))) : -1;
+      const last = old.key === key && old.deep && page.nextPageToken ? old.rows.slice(0, rows.length).findLastIndex((r) => names.has(name(r))) : -1;
       if (last < 0) return { key, rows, next: page.nextPageToken };
       return { ...old, rows: rows.concat(old.rows.slice(last + 1)), error: undefined };
     });
@@ -303,8 +310,9 @@ export function usePages<P extends Page, T>(call: Call, every: number, rowsOf: (
       (page) =>
         hold((old) => {
           if (old.key !== key) return old;
-          const names = new Set(old.rows.map(name));
-          return { key, rows: old.rows.concat((rowsOf(page) ?? []).filter((r) => !names.has(name(r)))), next: page.nextPageToken };
+          const rows = rowsOf(page) ?? [];
+          const names = new Set(old.rows.slice(-rows.length).map(name));
+          return { key, rows: old.rows.concat(rows.filter((r) => !names.has(name(r)))), next: page.nextPageToken, deep: true };
         }),
       (error) => hold((old) => (old.key === key ? { ...old, asking: false, error } : old)),
     );

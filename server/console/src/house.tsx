@@ -1,7 +1,7 @@
 // House: whether the server is well, what fills it, and its copies.
 import { useState } from "preact/hooks";
 import { askText, type Call, Failure, listen, useAll, useCall } from "./api";
-import { bytes, count, lasting } from "./format";
+import { bytes, count, lasting, now } from "./format";
 import { agent } from "./route";
 import { Bar, editing, Line, question, Shown, Time, Trouble } from "./parts";
 import { type Status, statusCall, troubles } from "./now";
@@ -53,7 +53,7 @@ function Facts({ of }: { of: Status }) {
       .join(", ");
   const rows: [string, unknown][] = [
     ["version", of.version],
-    ["running", of.startTime && lasting((Date.now() - Date.parse(of.startTime)) / 1000 + "s")],
+    ["running", of.startTime && lasting((Math.max(now.value, Date.now()) - Date.parse(of.startTime)) / 1000 + "s")],
     ["durability", of.durability],
     ["store", of.store?.writable === false ? "takes no writes" : `takes writes, format ${of.storeFormat}`],
     ["read back", of.store?.scrubTime ? <Time at={of.store.scrubTime} /> : "not since it was started"],

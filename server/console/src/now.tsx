@@ -1,7 +1,7 @@
 // Now: what goes on, and what is wrong.
 import { useState } from "preact/hooks";
 import { ask, type Call, useAll, useCall } from "./api";
-import { brief, count, lasting, percent, words } from "./format";
+import { brief, count, lasting, now, percent, words } from "./format";
 import { FirstVisit, agents } from "./frame";
 import { type Audit, good, Inbox, lastCalls } from "./hand";
 import { Bar, Shown, Time } from "./parts";
@@ -48,7 +48,7 @@ export function Now() {
           const wrong = troubles(s);
           return (
             <>
-              {wrong.length ? wrong.map((t) => <p key={t} class="trouble" role="alert">{t}</p>) : <p>All is well. Running {s.startTime && lasting((Date.now() - Date.parse(s.startTime)) / 1000 + "s")}, version <span class="name">{s.version}</span>.</p>}
+              {wrong.length ? wrong.map((t) => <p key={t} class="trouble" role="alert">{t}</p>) : <p>All is well. Running {s.startTime && lasting((Math.max(now.value, Date.now()) - Date.parse(s.startTime)) / 1000 + "s")}, version <span class="name">{s.version}</span>.</p>}
               {!agents.value.length && <FirstVisit />}
             </>
           );
@@ -66,7 +66,7 @@ export function Now() {
 function Hour() {
   const [call, setCall] = useState(lastCalls);
   const found = useCall<{ records?: Audit[]; nextPageToken?: string }>(call, 5);
-  const minute = Math.floor(Date.now() / 60_000);
+  const minute = Math.floor(Math.max(now.value, Date.now()) / 60_000); // drawn anew as time passes
   if (call.query?.start_time !== lastCalls().query?.start_time) setCall(lastCalls);
   return (
     <section>

@@ -485,7 +485,7 @@ const nameOf = (e: Entry) => e.position + (e.task ? ` ${e.task.action} ${e.task.
 
 /** What was said and done, the newest first; a row opens in whole beside the list. */
 function Conversation({ agent, session, sent, until }: { agent: string; session: string; sent: Sent[]; until: number }) {
-  const call: Call = { method: "GET", path: at`/v1/sessions/${session}/conversation`, query: { agent_id: agent, order: "CONVERSATION_ORDER_NEWEST_FIRST", page_size: 500 } };
+  const call: Call = { method: "GET", path: at`/v1/sessions/${session}/conversation`, query: { agent_id: agent, order: "CONVERSATION_ORDER_NEWEST_FIRST", page_size: 200 } };
   const entries = usePages(call, 5, pageOf, nameOf);
   const [step, entry] = [query.value.get("step"), query.value.get("entry")];
   const rows = entries.data ?? [];
