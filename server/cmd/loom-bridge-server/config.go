@@ -51,7 +51,9 @@ type Config struct {
 	TrustNetwork                              bool
 	LoomAddr, LoomTenant                      string
 	HTTPAddr, MCPAddr, MCPServers             string
-	ProxyUpstreams                            []string
+	// Dashboard is where `loom run` says that a dashboard is; empty: nowhere.
+	Dashboard      string
+	ProxyUpstreams []string
 	// ProgramPath is PATH, in which programs of MCP servers are looked for last.
 	ProgramPath string
 	MCPHosts    []string

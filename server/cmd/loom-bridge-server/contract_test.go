@@ -4,6 +4,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/connectivity"
+
+	"github.com/loom-bridge/loom-bridge/server/console"
 )
 
 // startLimit is when a start has hung. The promise is two seconds, for agents are
@@ -101,6 +104,25 @@ func TestStartedByLoomRun(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, ".loom", "store", "LOOM-FORMAT")); err != nil {
 		t.Errorf("the store is not in the current directory: %v", err)
+	}
+}
+
+// Where `loom run` says that the dashboard is, the console is.
+func TestDashboardOfLoomRun(t *testing.T) {
+	env := environment{vars: map[string]string{"LOOM_DASHBOARD": "true", "LOOM_DASHBOARD_PORT": "0"}}
+	dir := t.TempDir()
+	p := MustRunIn(t, env, "--addr", "127.0.0.1:0", "--http-addr", "", "--data-dir", filepath.Join(dir, "store"), "--workspace", dir, "--log-level", "info")
+	base := p.httpURL(t)
+	if strings.HasSuffix(base, ":50080") {
+		t.Fatalf("HTTP is served at its default address, %s", base)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/", http.NoBody)
+	must(t, err)
+	answer, err := http.DefaultClient.Do(request)
+	must(t, err)
+	must(t, answer.Body.Close())
+	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path != console.Path {
+		t.Errorf("%s leads to %s: %s", base, answer.Request.URL, answer.Status)
 	}
 }
 

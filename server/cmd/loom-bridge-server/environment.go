@@ -129,34 +129,12 @@ func parseDotenv(path string) (map[string]string, error) {
 	return values, nil
 }
 
-// unserved are settings of loom.v1's core that mean nothing here, and what they
-// would have done.
-var unserved = []struct{ name, what string }{
-	{"LOOM_DASHBOARD", "there is no dashboard"},
-	{"OTEL_EXPORTER_OTLP_ENDPOINT", "without --otel no telemetry is exported"},
-}
-
-// missing says what somebody asked for and does not get. It shows no values: they
-// may hold keys.
-func (e environment) missing(otel bool) []string {
-	var missing []string
-	for _, u := range unserved {
-		if otel && strings.HasPrefix(u.name, "OTEL_") {
-			continue
-		}
-		if value := e.vars[u.name]; value != "" && value != "false" {
-			missing = append(missing, u.name+" is set, but "+u.what)
-		}
-	}
-	return missing
-}
-
 // warn logs once what the environment asks for and is not served, and what of it
 // is ignored.
 func (e environment) warn(logger *slog.Logger, otel bool) {
-	// Not an error, and not for agents: `loom run` sets these variables in every run.
-	if missing := e.missing(otel); len(missing) > 0 {
-		logger.Info("variables set options that this version does not have", "missing", strings.Join(missing, "; "))
+	// Not an error, and not for agents: `loom run` sets it in every run. Its value may hold keys.
+	if e.vars["OTEL_EXPORTER_OTLP_ENDPOINT"] != "" && !otel {
+		logger.Info("OTEL_EXPORTER_OTLP_ENDPOINT is set, but without --otel no telemetry is exported")
 	}
 	for _, i := range e.ignored {
 		logger.Warn("ignored in a .env file", "file", i.path, "variables", strings.Join(i.names, ", "), "why", i.why)

@@ -42,6 +42,15 @@ func checkHTTPAddr(addr string) error {
 	return checkTCPAddr(addr)
 }
 
+// dashboard is where HTTP is served instead of at its default address: `loom run` tells its
+// user to look there.
+func dashboard(getenv func(string) string) string {
+	if getenv("LOOM_DASHBOARD") != "true" {
+		return ""
+	}
+	return net.JoinHostPort("127.0.0.1", cmp.Or(getenv("LOOM_DASHBOARD_PORT"), "3030"))
+}
+
 // upstreams is a list of NAME=URL, or off.
 func upstreams(to *[]string) scalar[[]string] {
 	return checkedList(to, "name=url,...", func(list []string) error {
@@ -74,9 +83,10 @@ func (c *Config) listenHTTP(logger *slog.Logger) (net.Listener, error) {
 	if c.HTTPAddr == addrOff || c.HTTPAddr == "" && network == "unix" {
 		return nil, nil
 	}
-	listener, err := listen("http-addr", cmp.Or(c.HTTPAddr, defaultHTTPAddr))
+	address := cmp.Or(c.HTTPAddr, c.Dashboard, defaultHTTPAddr)
+	listener, err := listen("http-addr", address)
 	if _, taken := errors.AsType[takenError](err); taken && c.HTTPAddr == "" {
-		logger.Warn("HTTP is not served: another program has the address; --http-addr chooses another one, or off", "address", defaultHTTPAddr)
+		logger.Warn("HTTP is not served: another program has the address; --http-addr chooses another one, or off", "address", address)
 		return nil, nil
 	}
 	if err == nil && c.Credentials == "" && !c.TrustNetwork && !local(listener.Addr()) {
