@@ -171,3 +171,26 @@ def test_a_python_that_is_too_old_is_told_which_one_is_needed(tmp_path: Path) ->
     declared = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     assert f"Requires-Python: {declared['requires-python']}\n" in metadata
     assert f"Name: {declared['name']}\n" in metadata
+
+
+def test_the_table_of_frameworks_has_the_versions_that_are_tested() -> None:
+    """Each with the lowest version that is declared, and up to the one that is installed here."""
+    rows = re.findall(
+        r"\| ([a-z-]+) ([\d.]+)(?: to ([\d.]+))? \|$", (PROJECT / "README.md").read_text(), re.M
+    )
+    promised = {name: (lowest, highest or lowest) for name, lowest, highest in rows}
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    declared: dict[str, str] = {}
+    for extra, requirements in project["optional-dependencies"].items():
+        if requirements and extra != "server":
+            name, lowest = requirements[0].split(">=")
+            declared[name.removesuffix("-slim")] = lowest
+    assert {name: lowest for name, (lowest, _) in promised.items()} == declared
+    pins = "".join(
+        (PROJECT / f"requirements-{which}.txt").read_text() for which in ("dev", "frameworks")
+    )
+    for name, pin in re.findall(r"^([\w-]+)==([\d.]+)$", pins, re.M):
+        highest = promised.get(name.removesuffix("-slim"), ("", ""))[1]
+        if highest:
+            numbers = [int(number) for number in highest.split(".")]
+            assert numbers >= [int(n) for n in pin.split(".")][: len(numbers)], name

@@ -5,7 +5,7 @@
     crew = Crew(agents=[…], tasks=[…], memory=Memory(storage=LoomBridgeStorage("127.0.0.1:50051")))
 
 Crews on several machines share what they know, and `memory_query` of the same agent finds it,
-too. CrewAI brings the vectors. Install it with `pip install loombridge crewai`.
+too. CrewAI brings the vectors. Install it with `pip install "loombridge[crewai]"`.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ try:
 except ModuleNotFoundError as err:
     if (err.name or "").partition(".")[0] != "crewai":
         raise
-    raise ImportError("loombridge.crewai needs CrewAI: pip install crewai") from err
+    raise ImportError('loombridge.crewai needs CrewAI: pip install "loombridge[crewai]"') from err
 
 from loombridge import _client, _errors, _filters, _loops, _records
 

@@ -4,7 +4,9 @@
 # LangGraph's graphs are typed in part.
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -19,7 +21,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.types import interrupt
 
 from loombridge import testing
-from loombridge.langgraph import Copied, LoomBridgeSaver, acopy_checkpoints, copy_checkpoints
+from loombridge.langgraph import (
+    Copied,
+    LoomBridgeSaver,
+    __main__,
+    acopy_checkpoints,
+    copy_checkpoints,
+)
 
 
 class State(TypedDict):
@@ -87,3 +95,33 @@ async def test_an_asynchronous_one(srv: testing.Server, made: SqliteSaver, tmp_p
         assert [each async for each in saver.alist(None)] == expected
         done = [each async for each in acopy_checkpoints(source, saver)]
         assert done[-1] == Copied(known=6, threads=2)
+
+
+async def test_the_command(
+    srv: testing.Server, made: SqliteSaver, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def copy(source: Path, *more: str) -> tuple[int, str]:
+        command = [str(source), *more, "--addr", srv.address, "--agent", "a"]
+        code = await asyncio.to_thread(__main__.main, command)
+        return code, "".join(capsys.readouterr()).strip()
+
+    source = tmp_path / "made.db"
+    assert await copy(source, "--dry-run") == (
+        0,
+        "6 checkpoints of 2 threads would be copied; 0 were there",
+    )
+    assert await copy(source) == (0, "6 checkpoints of 2 threads were copied; 0 were there")
+    assert await copy(source) == (0, "0 checkpoints of 2 threads were copied; 6 were there")
+    async with LoomBridgeSaver(srv.address, agent_id="a") as saver:
+        expected = {each.checkpoint["id"] for each in made.list(None)}
+        assert expected == {each.checkpoint["id"] async for each in saver.alist(None)}
+    damaged, other, missing = (tmp_path / name for name in ("damaged", "other", "missing"))
+    damaged.write_bytes(b"SQLite format 3\0" + bytes(8000))
+    with closing(sqlite3.connect(other)) as file:
+        file.execute("CREATE TABLE notes (note TEXT)")
+    before = other.read_bytes()
+    for bad in (damaged, other, missing):
+        code, output = await copy(bad)
+        assert (code, output.startswith(f"{bad}: ")) == (1, True), output
+    assert other.read_bytes() == before
+    assert not missing.exists()
