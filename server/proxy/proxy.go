@@ -138,17 +138,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		web.Refuse(w, r, http.StatusNotFound, "path", "names no upstream; --proxy-upstreams says which there are")
 		return
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		web.Refuse(w, r, http.StatusBadRequest, "body", "can't be read")
-		return
-	}
 	to, err := h.opts.Upstreams[i].at(rest, r.URL.RawQuery)
 	if err != nil {
 		web.Refuse(w, r, http.StatusBadRequest, "path", "is not percent-encoded as paths are")
 		return
 	}
-	x := &exchange{to: to, upstream: h.opts.Upstreams[i], body: body}
+	x := &exchange{to: to, upstream: h.opts.Upstreams[i], body: web.BodyOf(r)}
 	var known bool
 	if x.off, known = off(r); !known {
 		web.Refuse(w, r, http.StatusBadRequest, OffHeader, "names something else than record, fold and memory")
@@ -198,6 +193,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	quiet := time.AfterFunc(h.opts.Silence, func() { x.silent.Store(true); cancel() })
 	defer quiet.Stop()
 	recording := h.begin(r, x)
+	defer recording.begun()
 	answer, err := way.session.RoundTrip(x.request(ctx, r))
 	if err != nil {
 		x.failed(w, r, err)
@@ -213,7 +209,8 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	w.Header()[didHeader] = recording.did()
 	w.WriteHeader(answer.StatusCode)
 	said := recording.listen(answer)
-	h.copy(w, answer.Body, quiet, said)
+	h.copy(w, answer.Body, quiet, said, recording.begun)
+	recording.begun()
 	recording.end(said)
 }
 
@@ -274,9 +271,9 @@ func passBack(to, from http.Header) {
 	}
 }
 
-// copy passes an answer on as it comes, and what is said in it. One that breaks breaks for the
-// program, too.
-func (h *Handler) copy(w http.ResponseWriter, answer io.Reader, quiet *time.Timer, said *heard) {
+// copy passes an answer on as it comes, and what is said in it, and calls begun behind each part.
+// One that breaks breaks for the program, too.
+func (h *Handler) copy(w http.ResponseWriter, answer io.Reader, quiet *time.Timer, said *heard, begun func()) {
 	control := http.NewResponseController(w)
 	_ = control.Flush() // the header; what fails fails below
 	part := make([]byte, copyBytes)
@@ -288,6 +285,7 @@ func (h *Handler) copy(w http.ResponseWriter, answer io.Reader, quiet *time.Time
 			if _, err := w.Write(part[:n]); err != nil || control.Flush() != nil {
 				panic(http.ErrAbortHandler) // the program has left; so does the request to the upstream
 			}
+			begun()
 			said.take(part[:n])
 		}
 		switch {

@@ -344,3 +344,27 @@ func TestWays(t *testing.T) {
 		t.Errorf("after its end: %v", err)
 	}
 }
+
+// A body arrives whole whether its length is told before or not, and so does none.
+func TestForwardedOfAnyLength(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(body)
+	})
+	for _, size := range []int{0, 1, 100_000, 3 << 20} {
+		body := strings.Repeat("x", size)
+		for _, told := range []bool{true, false} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/v1/files", io.MultiReader(strings.NewReader(body)))
+			must(t, err)
+			if told {
+				r.ContentLength = int64(size)
+			}
+			answer, err := http.DefaultTransport.RoundTrip(r)
+			must(t, err)
+			if got := read(t, answer); got != body {
+				t.Errorf("%d bytes, told %v: %d came back", size, told, len(got))
+			}
+		}
+	}
+}

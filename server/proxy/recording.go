@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/status"
@@ -39,6 +40,15 @@ type recording struct {
 	request recorded      // set before done is closed
 	made    chan struct{} // so is the prompt made
 	prompt  string        // its id; set before made is closed
+	first   chan struct{} // the program has the first of the answer, or gets none
+	once    sync.Once     // closes first
+}
+
+// begun says that the program has the first of the answer, or gets none.
+func (rec *recording) begun() {
+	if rec != nil && rec.first != nil {
+		rec.once.Do(func() { close(rec.first) })
+	}
 }
 
 // begin does with a request what there is to do before it is sent, and begins to record it; nil
@@ -55,17 +65,15 @@ func (h *Handler) begin(r *http.Request, x *exchange) *recording {
 	t, err := x.dialect.parse(x.body, h.known)
 	var shown chan *loombridgev1.AssembleResponse
 	if record {
-		rec.done, rec.made, shown = make(chan struct{}), make(chan struct{}), make(chan *loombridgev1.AssembleResponse, 1)
+		rec.done, rec.made, rec.first, shown = make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan *loombridgev1.AssembleResponse, 1)
 		body := x.body
 		go func() { // beside the request
 			defer close(rec.made)
-			ctx, cancel := context.WithTimeout(rec.ctx, recordTime)
-			defer cancel()
 			if rec.request.err = err; err != nil {
 				close(rec.done)
 				return
 			}
-			rec.record(ctx, p, r.Header.Get(auth.SessionKey), t, body, fold, shown)
+			rec.record(p, r.Header.Get(auth.SessionKey), t, body, fold, shown)
 		}()
 	}
 	if err != nil {
@@ -106,8 +114,10 @@ func within(ctx context.Context, shown <-chan *loombridgev1.AssembleResponse) (*
 }
 
 // record records a request, and has the session's prompt made of it: before it is sent where it
-// may show less than the request has, else beside it, for its receipt.
-func (rec *recording) record(ctx context.Context, p place, session string, t *talk, body []byte, fold bool, shown chan<- *loombridgev1.AssembleResponse) {
+// may show less than the request has, else for its receipt, once the answer has begun.
+func (rec *recording) record(p place, session string, t *talk, body []byte, fold bool, shown chan<- *loombridgev1.AssembleResponse) {
+	ctx, cancel := context.WithTimeout(rec.ctx, recordTime)
+	defer cancel()
 	c, err := rec.h.record.find(ctx, p, session, t)
 	var b bounds
 	if fold = fold && err == nil && t.previous == "" && len(t.elements) > 0; fold {
@@ -120,8 +130,14 @@ func (rec *recording) record(ctx context.Context, p place, session string, t *ta
 		rec.request = rec.h.record.request(ctx, c, session, t)
 	}
 	close(rec.done)
+	if !fold && rec.request.err == nil {
+		<-rec.first
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(rec.ctx, recordTime)
+		defer cancel()
+	}
 	prompt := &loombridgev1.AssembleResponse{} // which shows nothing
-	if rec.request.err == nil && rec.request.whole {
+	if rec.request.err == nil && rec.request.whole && rec.request.to.endsAt(rec.request.after) {
 		made, err := rec.h.fold.made(ctx, rec.request.to, t, body, fold, b)
 		if err != nil {
 			rec.h.opts.Logger.Debug("a request has no prompt", "error", err)

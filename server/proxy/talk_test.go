@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zeebo/xxh3"
 	"google.golang.org/grpc"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -246,5 +247,22 @@ func TestForgotten(t *testing.T) {
 	}
 	if len(r.byName) != maxKnown || len(r.byFirst) != maxKnown {
 		t.Errorf("%d and %d are known", len(r.byName), len(r.byFirst))
+	}
+}
+
+// Two elements that are found by the same key are told apart by their bytes.
+func TestKnownElementsAreCompared(t *testing.T) {
+	t.Parallel()
+	one, two := []byte(`{"role":"user","content":"one"}`), []byte(`{"role":"user","content":"two"}`)
+	k := newKnown()
+	first, err := k.tell(chat, one)
+	must(t, err)
+	k.kept.Load().Put(elementKey{chat, xxh3.Hash128(two)}, first, 1)
+	for range 2 {
+		second, err := k.tell(chat, two)
+		must(t, err)
+		if got := second.message.GetContent(); got != "two" {
+			t.Errorf("it says %q", got)
+		}
 	}
 }

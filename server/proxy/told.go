@@ -2,11 +2,12 @@ package proxy
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/zeebo/xxh3"
 
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
@@ -15,6 +16,7 @@ import (
 
 // told is what an element of a conversation says, whatever stands before it. It never changes.
 type told struct {
+	raw     []byte // the element; nil where it is not kept
 	role    loombridgev1.Role
 	message *loombridgev1.Message // all of it but results that may be steps; nil for a part of an answer
 	blocks  json.RawMessage       // of a message with results: all of it
@@ -48,7 +50,13 @@ const keptBytes, toldTimes, toldBeside = 32 << 20, 3, 256
 // known are elements that were read before: programs say a conversation again with each request,
 // so that most of one was. It is safe for concurrent use; nil knows none.
 type known struct {
-	kept atomic.Pointer[cache.Cache[mark, *told]]
+	kept atomic.Pointer[cache.Cache[elementKey, *told]]
+}
+
+// elementKey is what an element is found by. Two may have the same: their bytes are compared.
+type elementKey struct {
+	d    dialect
+	hash xxh3.Uint128
 }
 
 func newKnown() *known {
@@ -57,21 +65,22 @@ func newKnown() *known {
 	return k
 }
 
-func (k *known) forget() { k.kept.Store(cache.New[mark, *told](keptBytes)) }
+func (k *known) forget() { k.kept.Store(cache.New[elementKey, *told](keptBytes)) }
 
 // tell is what an element says.
 func (k *known) tell(d dialect, raw json.RawMessage) (*told, error) {
 	if k == nil {
 		return d.tell(raw)
 	}
-	key := mark(sha256.Sum256(raw))
-	key[0] ^= byte(d)
+	key := elementKey{d, xxh3.Hash128(raw)}
 	kept := k.kept.Load()
-	if e, ok := kept.Get(key); ok {
+	if e, ok := kept.Get(key); ok && bytes.Equal(e.raw, raw) {
 		return e, nil
 	}
-	e, err := d.tell(bytes.Clone(raw)) // the request's body goes
+	own := bytes.Clone(raw) // the request's body goes
+	e, err := d.tell(own)
 	if err == nil {
+		e.raw = own
 		kept.Put(key, e, toldTimes*len(raw)+toldBeside)
 	}
 	return e, err

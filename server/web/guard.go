@@ -209,7 +209,7 @@ func (f *Face) read(w http.ResponseWriter, r *http.Request, id auth.Identity, mo
 	defer room.Leave()
 	timed := http.NewResponseController(w)
 	_ = timed.SetReadDeadline(time.Now().Add(f.limits.ConnectionTimeout)) // every connection of net/http can
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(most)))
+	body, err := readAll(http.MaxBytesReader(w, r.Body, int64(most)), r.ContentLength)
 	if err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			RefuseError(w, r, tooLarge)
@@ -219,8 +219,37 @@ func (f *Face) read(w http.ResponseWriter, r *http.Request, id auth.Identity, mo
 		return
 	}
 	_ = timed.SetReadDeadline(time.Time{})
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	r.Body = &readBody{*bytes.NewReader(body), body}
 	next.ServeHTTP(w, r)
+}
+
+// readAll reads a body whose length may be known, for which there is room then: it is read into
+// its place, and not copied again and again as that grows.
+func readAll(from io.Reader, length int64) ([]byte, error) {
+	if length < 0 {
+		return io.ReadAll(from)
+	}
+	body := make([]byte, length)
+	n, err := io.ReadFull(from, body)
+	return body[:n], err
+}
+
+// readBody is a body that was read.
+type readBody struct {
+	bytes.Reader
+	all []byte
+}
+
+func (*readBody) Close() error { return nil }
+
+// BodyOf is the whole body of a request that a Face serves to callers, hosts, operators or
+// programs. It is not to be changed.
+func BodyOf(r *http.Request) []byte {
+	body, _ := r.Body.(*readBody)
+	if body == nil {
+		return nil
+	}
+	return body.all
 }
 
 // maxShown bounds what a refusal repeats of a header.
