@@ -27,6 +27,9 @@ func TestQuestionBehindItsTurn(t *testing.T) {
 		{"Il concerto di ieri era troppo forte.", "I pomodori sono finalmente rossi.", "La mia gatta si chiama Luna.", "Il concerto era forte e i pomodori sono rossi. Aspetta, quello che vorrei davvero chiedere è come si chiama la mia gatta."},
 		{"O concerto de ontem foi alto demais.", "Os tomates já estão vermelhos.", "Meu dentista é o doutor Amsel.", "O concerto foi alto e os tomates estão vermelhos. Espera, o que eu quero mesmo perguntar é quem é meu dentista."},
 		{"Вчерашний концерт был слишком громким.", "Помидоры наконец покраснели.", "Мой зубной врач — доктор Амзель.", "Концерт был громким, помидоры покраснели. Ладно, на самом деле я хотел спросить, кто мой зубной врач."},
+		{"クジラの講演は面白かった。", "博物館は月曜日に休みです。", "猫の名前はモモです。", "クジラの講演と博物館の話は置いておいて、私の本当の質問は、猫の名前は何ですか？"},
+		{"비가 많이 왔어.", "우체국 줄이 길었어.", "내 치과 의사는 암젤 선생님이야.", "비가 오고 우체국 줄도 길었어. 아무튼, 알고 싶은 건 치과 의사가 누구인지야."},
+		{"Balina konferansı çok güzeldi.", "Müze pazartesi kapalıydı.", "Kedimin adı Momo.", "Balina konferansını ve müzeyi bırakalım, asıl sorum kedimin adı ne?"},
 		{"The concert last night was far too loud.", "The tomatoes are finally red.", "I park in the garage under the opera.", "Where do I park, under the opera or elsewhere? That is what I really want to know."},
 		{"I asked the bank about the invoice.", "The door of the cellar is stuck.", "The bank answered that the invoice was paid in May.", "What did the bank say about the invoice in May, was it paid? I have no further questions about the door."},
 	} {

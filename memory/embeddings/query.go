@@ -37,9 +37,9 @@ const degradedZero = "a vector of zeros is similar to nothing"
 const DegradedDimension = "stored vectors have another dimension than the embedder's, words only"
 
 // maybeTurns is how far along its axis a text is at least in which somebody comes to the question,
-// as half of the long ones in which nobody does are not, and surelyTurns the same for the words
+// as three of four of the long ones in which nobody does are not, and surelyTurns the same for the words
 // that do it.
-const maybeTurns, surelyTurns = -0.5, 1
+const maybeTurns, surelyTurns = -0.8, 0.9
 
 // Query is what a query brings for the vectors.
 type Query struct {

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// headWords is how many words the head of a clause has, and bodyWords how many the text has
-	// at least behind it.
-	headWords, bodyWords = 6, 3
+	// headWords is how many words the head of a clause has, leastHead how many where the text
+	// would have less than bodyWords behind it: Korean and Turkish say much in a word.
+	headWords, leastHead, bodyWords = 6, 2, 3
 	// In scripts without spaces a clause is one word. shortHead and longHead are the heads of it
 	// in bytes: such words are shorter in Chinese than in Japanese.
 	shortHead, longHead = 21, 33
@@ -35,7 +35,7 @@ func Clauses(text string) (clauses []Clause) {
 		if !strings.ContainsAny(text[words[i-1].to:words[i].from], ",;:.!?\n…—–،؛؟。，、；：！？") {
 			continue
 		}
-		at, last := int(words[i].from), min(i+headWords, end)
+		at, last := int(words[i].from), min(i+headWords, end, max(i+leastHead, len(words)-bodyWords))
 		if last == i+1 && text[at] >= utf8.RuneSelf {
 			for _, longest := range []int{shortHead, longHead} {
 				to := runeStart(text, min(at+longest, int(words[i].to)))

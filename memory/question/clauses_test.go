@@ -15,6 +15,8 @@ func TestClauses(t *testing.T) {
 		"my question is: who is my dentist?":                                         nil,
 		"Well, my question is: who is my dentist?":                                   {"my question is"},
 		"下雨了，停一下，我真正想问的是车停在哪里":                                                       {"我真正想问的是", "停一下"},
+		"Müzeyi bırakalım, asıl sorum kedimin adı ne?":                               {"asıl sorum"},
+		"그만하고, 알고 싶은 건 치과 의사가 누구인지야":                                                 {"알고 싶은 건"},
 		"下雨了，好的":                                               nil,
 		"下雨了，我想问的是，车停在哪里":                                      {"我想问的是"},
 		"one, two, three, four, five, six, seven, eight, nine": {"six"},
