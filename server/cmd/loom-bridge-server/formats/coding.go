@@ -103,7 +103,7 @@ func (c *conversation) item(given json.RawMessage, at *time.Time, held *holding)
 		return err
 	}
 	last := c.msgs[before]
-	for _, own := range []string{"<environment_context>", "<user_instructions>"} {
+	for _, own := range []string{"<environment_context>", "<user_instructions>", "# AGENTS.md instructions for ", "<skill>", "<turn_aborted>"} {
 		if last.Role == session.User && strings.HasPrefix(strings.TrimSpace(last.Content), own) {
 			c.msgs, c.times = c.msgs[:before], c.times[:before]
 			c.leftOut++

@@ -108,7 +108,7 @@ func TestFormats(t *testing.T) {
 			"02-03 10:00:09 tool: make: no rule for stems\n[image]← toolu_1",
 			"02-03 10:00:12 assistant: The rule for stems is missing.",
 		}},
-		"codex": {Counts{Sessions: 1, Messages: 6, LeftOut: 3}, []string{
+		"codex": {Counts{Sessions: 1, Messages: 6, LeftOut: 4}, []string{
 			"03-01 08:00:02 user: Count the orchards.", `03-01 08:00:04 assistant: → call_1 shell {"command":["ls"]}`, "03-01 08:00:05 tool: north south← call_1",
 			"03-01 08:00:06 assistant: → call_2 apply_patch *** Begin Patch", `03-01 08:00:07 tool: {"output":"done"}← call_2`, "03-01 08:00:08 assistant: There are two orchards.",
 		}},
