@@ -15,6 +15,7 @@ from fake_attach import Attach
 from loombridge import _rpc, testing
 from loombridge.v1 import events_pb2
 from loomlog import Log
+from proxying import script as script
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
