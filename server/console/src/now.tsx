@@ -1,6 +1,6 @@
 // Now: what goes on, and what is wrong.
 import { useState } from "preact/hooks";
-import { ask, type Call, useAll, useCall } from "./api";
+import { ask, type Call, opener, useCall } from "./api";
 import { brief, count, lasting, now, percent, words } from "./format";
 import { FirstVisit, agents } from "./frame";
 import { type Audit, good, Inbox, lastCalls } from "./hand";
@@ -57,7 +57,6 @@ export function Now() {
       <Inbox />
       <Hour />
       <Spend />
-      <Recent />
     </>
   );
 }
@@ -118,80 +117,106 @@ function Hour() {
 interface Spent {
   sessions: number;
   sent: Sent[];
+  /** The sessions that were used last. */
+  last: (Info & { agent: string })[];
   /** Why it is not all of the day. */
   cut: string[];
 }
 
 const day = 86_400_000;
 /** How many agents, and of each how many sessions, the spend of the day is added up of. */
-const [mostAgents, mostSessions] = [50, 20];
+const [mostAgents, mostSessions, mostRecent] = [200, 20, 12];
+
+type Known = Map<string, { used: string; prompts: Sent[] }>;
+
+/** The prompts of the sessions that were read last, and when each had been used. */
+let known: Known = new Map();
+
+/** The prompts of a session, asked for only if it was used since. */
+async function promptsOf(agent: string, s: Info, next: Known, signal: AbortSignal): Promise<Sent[]> {
+  const call = promptsCall(agent, s.sessionId);
+  const key = opener.value + call.path + " " + agent;
+  const before = known.get(key);
+  const prompts = before?.used === s.updateTime ? before!.prompts : ((await ask<{ prompts?: Sent[] }>(call, signal)).prompts ?? []);
+  next.set(key, { used: s.updateTime ?? "", prompts });
+  return prompts;
+}
 
 /** The prompts of the last day, of the sessions that were used in it. */
 async function spent(signal: AbortSignal): Promise<Spent> {
   const since = Date.now() - day;
-  const all: Spent = { sessions: 0, sent: [], cut: [] };
+  const all: Spent = { sessions: 0, sent: [], last: [], cut: [] };
+  const next: Known = new Map();
   if (agents.value.length > mostAgents) all.cut.push(`${count(agents.value.length - mostAgents)} agents are not counted`);
   for (const name of agents.value.slice(0, mostAgents)) {
     const page = await ask<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: name, page_size: 1000, include_closed: true } }, signal);
-    const used = (page.sessions ?? []).filter((s) => Date.parse(s.updateTime ?? "") >= since).sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? ""));
+    const newest = (page.sessions ?? []).sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? ""));
+    all.last.push(...newest.slice(0, mostRecent).map((s) => ({ ...s, agent: name })));
+    const used = newest.filter((s) => Date.parse(s.updateTime ?? "") >= since);
     if (page.nextPageToken || used.length > mostSessions) all.cut.push(`only ${count(Math.min(used.length, mostSessions))} sessions of ${name} are counted`);
     for (const s of used.slice(0, mostSessions)) {
-      const { prompts = [] } = await ask<{ prompts?: Sent[] }>(promptsCall(name, s.sessionId), signal);
+      const prompts = await promptsOf(name, s, next, signal);
       const today = prompts.filter((p) => Date.parse(p.createTime ?? "") >= since);
       if (today.length && today[0] === prompts[0] && Number(prompts[0]!.number) > 1) all.cut.push(`${name} keeps only its last prompts of ${s.sessionId}`);
       if (today.length) all.sessions++;
       all.sent.push(...today);
     }
   }
+  known = next;
+  all.last = all.last.sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? "")).slice(0, mostRecent);
   return all;
 }
 
-/** What the prompts of the last day cost, and what they would have with nothing folded. */
+/** What the prompts of the last day cost, what they would have with nothing folded, and the
+ * sessions that were used last. */
 function Spend() {
   const names = agents.value.join(" ");
-  const found = useCall<Spent>(names ? { method: "GET", path: "/v1/sessions", query: { agent_id: agents.value[0], page_size: 1000, include_closed: true } } : undefined, 60, (_, signal) => spent(signal), names);
+  const found = useCall<Spent>(names ? { method: "GET", path: "/v1/sessions", query: { agent_id: agents.value[0], page_size: 1000, include_closed: true } } : undefined, 15, (_, signal) => spent(signal), names);
   if (!names) return null;
   return (
-    <section aria-label="Spend of the last day">
-      <h2>Prompts of the last day</h2>
-      <Shown from={found}>
-        {({ sessions, sent, cut }) => {
-          const sum = (of: (p: Sent) => number | undefined) => sent.reduce((all, p) => all + (of(p) ?? 0), 0);
-          const [cost, other, tokens, cached] = [sum((p) => p.cost), sum((p) => p.appendOnlyCost), sum((p) => p.tokens), sum((p) => p.expectedCachedTokens)];
-          const most = Math.max(cost, other, 1);
-          const bar = (name: string, value: number, kind: string) => (
-            <tr>
-              <th scope="row">{name}</th>
-              <td class="n">{count(Math.round(value))}</td>
-              <td class="wide">
-                <Bar part={value} of={most} kind={kind} />
-              </td>
-            </tr>
-          );
-          return (
-            <>
-              <p class="figures">
-                <b>{count(sent.length)}</b> prompts of {count(sessions)} sessions, <b>{brief(tokens)}</b> tokens, {percent(cached, tokens)} of them from the cache
-              </p>
-              {sent.length > 0 && (
-                <table class="spend" aria-label="Billed like so many tokens of input">
-                  <tbody>
-                    {bar("billed like tokens of input", cost, "accent")}
-                    {bar("with nothing folded", other, "plain")}
-                  </tbody>
-                </table>
-              )}
-              {cut.slice(0, 3).map((c) => (
-                <p key={c} class="note">
-                  {c}
+    <>
+      <section aria-label="Spend of the last day">
+        <h2>Prompts of the last day</h2>
+        <Shown from={found}>
+          {({ sessions, sent, cut }) => {
+            const sum = (of: (p: Sent) => number | undefined) => sent.reduce((all, p) => all + (of(p) ?? 0), 0);
+            const [cost, other, tokens, cached] = [sum((p) => p.cost), sum((p) => p.appendOnlyCost), sum((p) => p.tokens), sum((p) => p.expectedCachedTokens)];
+            const most = Math.max(cost, other, 1);
+            const bar = (name: string, value: number, kind: string) => (
+              <tr>
+                <th scope="row">{name}</th>
+                <td class="n">{count(Math.round(value))}</td>
+                <td class="wide">
+                  <Bar part={value} of={most} kind={kind} />
+                </td>
+              </tr>
+            );
+            return (
+              <>
+                <p class="figures">
+                  <b>{count(sent.length)}</b> prompts of {count(sessions)} sessions, <b>{brief(tokens)}</b> tokens, {percent(cached, tokens)} of them from the cache
                 </p>
-              ))}
-              {cut.length > 3 && <p class="note">{count(cut.length - 3)} more bounds like these.</p>}
-            </>
-          );
-        }}
-      </Shown>
-    </section>
+                {sent.length > 0 && (
+                  <table class="spend" aria-label="Billed like so many tokens of input">
+                    <tbody>
+                      {bar("billed like tokens of input", cost, "accent")}
+                      {bar("with nothing folded", other, "plain")}
+                    </tbody>
+                  </table>
+                )}
+                {cut.slice(0, 3).map((c) => (
+                  <p key={c} class="note">
+                    {c}
+                  </p>
+                ))}
+                {cut.length > 3 && <p class="note">{count(cut.length - 3)} more bounds like these.</p>}
+              </>
+            );
+          }}
+        </Shown>
+      </section>
+      {found.data && <Recent of={found.data.last} />}
+    </>
   );
 }
 
@@ -199,16 +224,15 @@ interface Info {
   sessionId: string;
   lastPosition?: string;
   updateTime?: string;
+  closed?: boolean;
 }
 
-/** The open sessions of the first agents. */
-function Recent() {
-  const first = agents.value.slice(0, 8);
-  if (!first.length) return null;
+function Recent({ of }: { of: Spent["last"] }) {
+  if (!of.length) return null;
   return (
     <section>
-      <h2>Open sessions</h2>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Open sessions">
+      <h2>Sessions, the last used first</h2>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Sessions, the last used first">
         <table>
           <thead>
             <tr>
@@ -216,43 +240,28 @@ function Recent() {
               <th>session</th>
               <th class="n">entries</th>
               <th>last used</th>
+              <th>state</th>
             </tr>
           </thead>
           <tbody>
-            {first.map((a) => (
-              <Of key={a} agent={a} />
+            {of.map((s) => (
+              <tr key={s.agent + "/" + s.sessionId}>
+                <td class="name">{s.agent}</td>
+                <td>
+                  <a class="name" href={to(["a", s.agent, "s", s.sessionId])}>
+                    {s.sessionId}
+                  </a>
+                </td>
+                <td class="n">{count(s.lastPosition)}</td>
+                <td>
+                  <Time at={s.updateTime} />
+                </td>
+                <td class="muted">{s.closed ? "closed" : "open"}</td>
+              </tr>
             ))}
           </tbody>
         </table>
       </div>
-      {agents.value.length > 8 && (
-        <p>
-          <a href={to(["a"])}>{agents.value.length - 8} more agents</a>
-        </p>
-      )}
     </section>
-  );
-}
-
-function Of({ agent }: { agent: string }) {
-  const found = useAll<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: agent, page_size: 1000 } }, 5, "sessions");
-  const rows = [...(found.data?.sessions ?? [])].sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? "")).slice(0, 4);
-  return (
-    <>
-      {rows.map((s) => (
-        <tr key={s.sessionId}>
-          <td class="name">{agent}</td>
-          <td>
-            <a class="name" href={to(["a", agent, "s", s.sessionId])}>
-              {s.sessionId}
-            </a>
-          </td>
-          <td class="n">{count(s.lastPosition)}</td>
-          <td>
-            <Time at={s.updateTime} />
-          </td>
-        </tr>
-      ))}
-    </>
   );
 }
