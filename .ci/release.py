@@ -178,9 +178,7 @@ def main(
         sign(listing, key, Path(signers))
     print(listing.read_text(), end="")
     print("Signed." if key else "NOT SIGNED: only SIGN_KEY=FILE gives users something to check by.")
-    print(
-        f"This was for Linux on {arch}; for macOS see `make build-macos`; nothing is built for Windows."
-    )
+    print(f"This was for Linux on {arch}; macOS: `make build-macos`; for Windows nothing is built.")
 
 
 if __name__ == "__main__":

@@ -89,6 +89,8 @@ const (
 // Owners asks for the owners of a tenant that have anything stored in memory.
 type Owners struct {
 	Tenant string
+	// Also are further keyspaces: who has anything there is an owner, too.
+	Also []kv.Keyspace
 	// Kind is what owns the memories: an agent, a space or a person; zero for all three.
 	Kind kv.OwnerKind
 	// Prefix is what the owners' ids begin with.
@@ -127,7 +129,7 @@ func (s *Store) Owners(ctx context.Context, ask Owners) (page []Owned, next kv.S
 		if ask.After.Kind > kind {
 			continue
 		}
-		for scope, err := range kv.ScopesIn(ctx, s.engine, kv.Records, ask.within(kind)) {
+		for scope, err := range kv.ScopesOf(ctx, s.engine, append([]kv.Keyspace{kv.Records}, ask.Also...), ask.within(kind)) {
 			if err != nil {
 				return nil, next, wrap("memory: list owners", err)
 			}

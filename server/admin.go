@@ -49,7 +49,7 @@ type adminService struct {
 }
 
 // errNoBackups: the server has no folder for backups.
-var errNoBackups = errors.New("server: backups are off; start it with --backup-dir")
+var errNoBackups = errors.New("server: backups are off; start it with --backup-dir, or back up PostgreSQL by its own means")
 
 // GetStatus says what the server is and how it stores, and who has a workspace.
 func (s *adminService) GetStatus(ctx context.Context, r *loombridgev1.GetStatusRequest) (*loombridgev1.GetStatusResponse, error) {
@@ -219,7 +219,7 @@ func (s *adminService) ListScopes(ctx context.Context, r *loombridgev1.ListScope
 	}
 	after, _ := page.ParseScopeToken(r.GetPageToken()) // checked before
 	found, next, err := s.memory.Owners(ctx, memory.Owners{
-		Tenant: tenant, Kind: convert.OwnerKind(r.GetKind()), Prefix: r.GetPrefix(), After: kv.Scope{Tenant: tenant, Kind: after.Kind, Owner: after.Owner},
+		Tenant: tenant, Also: []kv.Keyspace{kv.Log}, Kind: convert.OwnerKind(r.GetKind()), Prefix: r.GetPrefix(), After: kv.Scope{Tenant: tenant, Kind: after.Kind, Owner: after.Owner},
 		Size: int(r.GetPageSize()), May: sharing.Administers(ctx, s.grants, r.GetAgentId()),
 	})
 	if err != nil {

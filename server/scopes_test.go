@@ -77,7 +77,12 @@ func TestScopesAreListed(t *testing.T) {
 		_, err := saveTo(ctx, s, "a1", m, "the rose is red")
 		must(t, err)
 	}
-	want := []string{"a0 1", "a1 2", "a2 3", "a3 4", "a4 5", "#t 1", "@u 1"}
+	// Who has sessions alone is an owner, too; whose are both stands there once.
+	for _, id := range []string{"b", "a2"} {
+		_, err := s.Context.AppendMessages(ctx, &loombridgev1.AppendMessagesRequest{AgentId: id, Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: "Hello"}}})
+		must(t, err)
+	}
+	want := []string{"a0 1", "a1 2", "a2 3", "a3 4", "a4 5", "b 0", "#t 1", "@u 1"}
 	for size := range int32(9) {
 		got, err := scopesOf(ctx, s, &loombridgev1.ListScopesRequest{PageSize: size})
 		must(t, err)
@@ -89,11 +94,12 @@ func TestScopesAreListed(t *testing.T) {
 		ask  *loombridgev1.ListScopesRequest
 		want []string
 	}{
-		{&loombridgev1.ListScopesRequest{Kind: loombridgev1.ScopeKind_SCOPE_KIND_USER}, want[6:]},
-		{&loombridgev1.ListScopesRequest{Kind: loombridgev1.ScopeKind_SCOPE_KIND_SPACE, Prefix: "t"}, want[5:6]},
+		{&loombridgev1.ListScopesRequest{Kind: loombridgev1.ScopeKind_SCOPE_KIND_USER}, want[7:]},
+		{&loombridgev1.ListScopesRequest{Kind: loombridgev1.ScopeKind_SCOPE_KIND_SPACE, Prefix: "t"}, want[6:7]},
 		{&loombridgev1.ListScopesRequest{Prefix: "a3"}, want[3:4]},
 		{&loombridgev1.ListScopesRequest{Prefix: "a", PageSize: 2}, want[:5]},
-		{&loombridgev1.ListScopesRequest{Prefix: "b"}, nil},
+		{&loombridgev1.ListScopesRequest{Prefix: "b"}, want[5:6]},
+		{&loombridgev1.ListScopesRequest{Prefix: "c"}, nil},
 		{&loombridgev1.ListScopesRequest{Tenant: "nobody"}, nil},
 	} {
 		got, err := scopesOf(ctx, s, test.ask)

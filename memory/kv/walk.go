@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,14 @@ func Scopes(ctx context.Context, from Reader, ks Keyspace) iter.Seq2[Scope, erro
 
 // ScopesIn is Scopes, limited to scopes with a key in a range, such as TenantRange.
 func ScopesIn(ctx context.Context, from Reader, ks Keyspace, r Range) iter.Seq2[Scope, error] {
+	return ScopesOf(ctx, from, []Keyspace{ks}, r)
+}
+
+// ScopesOf is ScopesIn of several keyspaces: it yields each scope once that has a key in any.
+func ScopesOf(ctx context.Context, from Reader, spaces []Keyspace, r Range) iter.Seq2[Scope, error] {
 	return func(yield func(Scope, error) bool) {
 		for {
-			scope, found, err := firstScope(ctx, from, ks, r)
+			scope, found, err := firstOf(ctx, from, spaces, r)
 			if err != nil {
 				yield(Scope{}, err)
 				return
@@ -52,6 +58,19 @@ func ScopesIn(ctx context.Context, from Reader, ks Keyspace, r Range) iter.Seq2[
 			}
 		}
 	}
+}
+
+func firstOf(ctx context.Context, from Reader, spaces []Keyspace, r Range) (first Scope, found bool, err error) {
+	for _, ks := range spaces {
+		scope, there, err := firstScope(ctx, from, ks, r)
+		if err != nil {
+			return Scope{}, false, err
+		}
+		if there && (!found || bytes.Compare(scope.AppendPrefix(nil), first.AppendPrefix(nil)) < 0) {
+			first, found = scope, true
+		}
+	}
+	return first, found, nil
 }
 
 func firstScope(ctx context.Context, from Reader, ks Keyspace, r Range) (scope Scope, found bool, err error) {

@@ -10,8 +10,8 @@ import pytest
 
 import loombridge
 from conftest import EXAMPLES
+from interpreters import run
 from loombridge import _extract, testing
-from test_examples import run
 
 
 def facts(records: list[loombridge.Record]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import pytest
 
 import loombridge
 from loombridge import sync, testing
-from test_examples import chapter_code
+from test_readme import chapter_code
 
 
 @pytest.fixture

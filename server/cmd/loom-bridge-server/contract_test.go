@@ -105,6 +105,24 @@ func TestStartedByLoomRun(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, ".loom", "store", "LOOM-FORMAT")); err != nil {
 		t.Errorf("the store is not in the current directory: %v", err)
 	}
+	if kept, err := os.ReadFile(filepath.Join(dir, ".loom", ".gitignore")); err != nil || string(kept) != "*\n!sandbox.toml\n" {
+		t.Errorf("a repository would take the store in: %q, %v", kept, err)
+	}
+}
+
+// What a server refuses for want of a credential says how a command gets one.
+func TestRefusalsSayWhatCommandsTake(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "callers.toml")
+	must(t, os.WriteFile(file, []byte("[[credential]]\ntoken = \"t\"\ntenant = \"x\"\nagents = [\"mine\"]\n"), 0o600))
+	p := MustRun(t, t.TempDir(), "--credentials", file)
+	for token, want := range map[string]string{"": "LOOM_BRIDGE_TOKEN", "t": "--agent names one"} {
+		env := environment{vars: map[string]string{envToken: token}}
+		err := run(t.Context(), []string{"memory", "list", "--agent", "other", "--addr", p.Address}, env, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(worded(err), want) {
+			t.Errorf("with the token %q: %v, want %q in it", token, err, want)
+		}
+	}
 }
 
 // Where `loom run` says that the dashboard is, the console is.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -189,12 +190,18 @@ func nearestCommand(of *cobra.Command, wrong, behind string) string {
 	return fmt.Sprintf("see `%s --help`", of.CommandPath())
 }
 
-// suggestCommand adds the nearest command to cobra's error about an unknown one, which has no
+// wrongArguments are cobra's errors about how many arguments there are.
+var wrongArguments = regexp.MustCompile(`^(accepts|requires) .*arg\(s\)`)
+
+// suggestCommand says how a command is called whose arguments are too few or too many, and adds the nearest command to cobra's error about an unknown one, which has no
 // type.
 func suggestCommand(of *cobra.Command, err error) error {
 	var wrong string
 	if err == nil {
 		return nil
+	}
+	if wrongArguments.MatchString(err.Error()) {
+		return fmt.Errorf("%s: %w; see %s --help", of.UseLine(), err, of.CommandPath())
 	}
 	if _, other := fmt.Sscanf(err.Error(), "unknown command %q", &wrong); other != nil {
 		return err

@@ -21,7 +21,10 @@ import (
 	"strings"
 	"syscall"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/loom-bridge/loom-bridge/server/auth"
 )
 
 func main() {
@@ -47,7 +50,16 @@ func worded(err error) string {
 		return err.Error()
 	}
 	s := answered.GRPCStatus()
-	return strings.Replace(err.Error(), answered.Error(), fmt.Sprintf("%s (%v)", s.Message(), s.Code()), 1)
+	said := strings.Replace(err.Error(), answered.Error(), fmt.Sprintf("%s (%v)", s.Message(), s.Code()), 1)
+	switch s.Code() {
+	case codes.Unauthenticated:
+		return said + "; this command takes the token from " + envToken
+	case codes.PermissionDenied:
+		if strings.Contains(s.Message(), strings.TrimPrefix(auth.ErrAgentNotOwned.Error(), "server: ")) {
+			return said + "; --agent names one of the credential's"
+		}
+	}
+	return said
 }
 
 // gcPercent is how much the heap grows until garbage is collected, unless GOGC says

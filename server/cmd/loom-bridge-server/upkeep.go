@@ -216,6 +216,7 @@ func (c Config) takeStore(ctx context.Context, o stores.Options, open func(store
 	if err := os.MkdirAll(c.DataDir, 0o700); err != nil {
 		return nil, &ConfigError{keyDataDir, c.DataDir, err.Error()}
 	}
+	c.unversion()
 	o.Durability, o.Wait = c.Durability, c.StoreWait
 	engine, err := open(c.place(), ctx, o)
 	if err != nil {
@@ -293,4 +294,17 @@ func logHealth(health *kv.Health, logger *slog.Logger, opened *closers) {
 		<-stopped
 		return nil
 	})
+}
+
+// unversion keeps the default directory of a project out of its repository, with what else is in
+// .loom, but for the rules of its sandbox. A file that is there already stays.
+func (c Config) unversion() {
+	above := filepath.Dir(c.DataDir)
+	if filepath.Base(above) != ".loom" {
+		return
+	}
+	if f, err := os.OpenFile(filepath.Join(above, ".gitignore"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		_, _ = f.WriteString("*\n!sandbox.toml\n") // without it, git shows what it need not
+		_ = f.Close()
+	}
 }

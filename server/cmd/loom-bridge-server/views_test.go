@@ -44,6 +44,10 @@ func mustFillViews(t *testing.T, p *process, dir string) (id string) {
 		{Role: loombridgev1.Role_ROLE_USER, Content: "What is by the gate? " + hostileText},
 	}})
 	must(t, err)
+	_, err = p.context().AppendMessages(t.Context(), &loombridgev1.AppendMessagesRequest{AgentId: "talker", Messages: []*loombridgev1.Message{
+		{Role: loombridgev1.Role_ROLE_USER, Content: "Remember nothing."},
+	}})
+	must(t, err)
 	for n := range 30 {
 		output := strings.Repeat("some line of a file\n", 150)
 		if n == 2 {
@@ -91,7 +95,7 @@ func TestViews(t *testing.T) {
 		{"prompt blame --agent a1 --session monday quince --prompt 4", []string{"prompt 4  shows it"}, "losses"},
 		{"prompt blame --agent a1 --session monday careful", []string{"system", "prompt 30  shows it"}, "prompts"},
 		{"prompt blame --agent a1 --session monday zebra", []string{"nothing that is kept", "nor did any prompt before"}, "prompts"},
-		{"agents", []string{"AGENT", "a1"}, "scopes"},
+		{"agents", []string{"AGENT", "a1", "talker"}, "scopes"},
 		{"tools list --agent a1", []string{"fs:read_file", "the server"}, "tools"},
 		{"tools call --agent a1 fs:read_file {\"path\":\"f.txt\"}", []string{`\u001b[31mred`}, "outputJson"},
 		{"jobs --agent a1", []string{"nothing in the background"}, ""},
@@ -194,6 +198,7 @@ func TestViewsOfNothing(t *testing.T) {
 		`tools call --agent a1 fs:stat {"path":"x"}`: "not found",
 		"events tail --agent a1 a..b":                "empty word",
 		"top --every 1ms":                            "is less than 200ms",
+		"memory search --agent a1":                   "memory search QUERY",
 		"prompt":                                     "",
 	} {
 		got, err := look(t, p, "", strings.Split(args, " ")...)

@@ -832,7 +832,7 @@ func (x *ListScopesRequest) GetAgentId() string {
 // ListScopesResponse has a page of owners.
 type ListScopesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// scopes are the owners with stored memory.
+	// scopes are the owners with a stored memory or session.
 	Scopes []*MemoryScope `protobuf:"bytes,1,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	// next_page_token gets the next page; empty when there is none.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
@@ -889,8 +889,8 @@ type MemoryScope struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// owner is whose memory it is.
 	Owner *MemoryOwner `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"`
-	// records is the number of records, including replaced and archived ones. 0: only other
-	// data is left, such as answers to repeated requests.
+	// records is the number of records, including replaced and archived ones. 0: there is only
+	// other data, such as sessions or answers to repeated requests.
 	Records int64 `protobuf:"varint,2,opt,name=records,proto3" json:"records,omitempty"`
 	// archived is how many of them lie in the archive.
 	Archived int64 `protobuf:"varint,3,opt,name=archived,proto3" json:"archived,omitempty"`

@@ -48,7 +48,7 @@ type AdminServiceClient interface {
 	// ListBackups returns the backups in that folder, the newest first. With authentication
 	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
 	ListBackups(ctx context.Context, in *ListBackupsRequest, opts ...grpc.CallOption) (*ListBackupsResponse, error)
-	// ListScopes returns the owners of memories in the store, page by page: agents by id, then spaces, then persons. A page
+	// ListScopes returns the owners of memories and sessions in the store, page by page: agents by id, then spaces, then persons. A page
 	// token stays valid across restarts and saves. A caller sees what it may administer: all of its tenant where
 	// authentication is off and where its credential says `operates`; otherwise the agents that it may act for, the persons
 	// that its credential administers, and the spaces and persons that `agent_id` was granted admin of. Whose credential has
@@ -151,7 +151,7 @@ type AdminServiceServer interface {
 	// ListBackups returns the backups in that folder, the newest first. With authentication
 	// the credential must say `operates`. Errors: OPERATOR_REQUIRED; NO_BACKUP_FOLDER.
 	ListBackups(context.Context, *ListBackupsRequest) (*ListBackupsResponse, error)
-	// ListScopes returns the owners of memories in the store, page by page: agents by id, then spaces, then persons. A page
+	// ListScopes returns the owners of memories and sessions in the store, page by page: agents by id, then spaces, then persons. A page
 	// token stays valid across restarts and saves. A caller sees what it may administer: all of its tenant where
 	// authentication is off and where its credential says `operates`; otherwise the agents that it may act for, the persons
 	// that its credential administers, and the spaces and persons that `agent_id` was granted admin of. Whose credential has

@@ -49,6 +49,9 @@ type notes struct {
 // openNotes opens a folder, in which the notes of known records are where paths says.
 func openNotes(dir string, paths map[string]string, tell func(tale)) (*notes, error) {
 	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) { // one that is mistyped would be taken for one without notes
+		return nil, fmt.Errorf("--folder: there is no %s; make it first", dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--folder: %w", err)
 	}

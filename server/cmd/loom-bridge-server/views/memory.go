@@ -32,6 +32,9 @@ func Memory(o Options) *cobra.Command {
 		if v.json {
 			return v.write(got)
 		}
+		if without := got.GetReceipt().GetDegraded(); len(without) > 0 {
+			_, _ = fmt.Fprintln(v.Console, text.VisibleLine(strings.Join(without, "; ")))
+		}
 		return v.print(t)
 	})
 	list := v.command("list", "List records, the newest first", "memory list --agent a1 --filter 'kind = \"note\"'", cobra.NoArgs, func(ctx context.Context, _ []string) error {
@@ -43,7 +46,7 @@ func Memory(o Options) *cobra.Command {
 			return []any{r.GetId(), r.GetKind(), at(r.GetCreateTime()), r.GetText()}
 		})
 	})
-	show := v.command("show [ID]", "Show a record", "memory show --agent a1 01M8E2\nmemory show --agent a1 --key desk/hours", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
+	show := v.command("show [ID]", "Show a record", "memory show --agent a1 01K9Y6ZQ0M8E2V4T7R5C3N1XWB\nmemory show --agent a1 --key desk/hours", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
 		ask := &loombridgev1.GetRecordRequest{AgentId: v.agent, UserId: user, SpaceId: space, Peek: true}
 		switch {
 		case (key == "") == (len(args) == 0):
@@ -76,7 +79,7 @@ func Memory(o Options) *cobra.Command {
 	save.Flags().StringVar(&saved.Kind, "kind", "", "what it is, as a `word`; default: fact. A note stands in every prompt")
 	save.Flags().StringSliceVar(&saved.Tags, "tag", nil, "a `label`; may be repeated")
 	save.Flags().BoolVar(&saved.Replace, "replace", false, "change the record that has the key already")
-	forget := v.command("forget [ID]", "Delete a record", "memory forget --agent a1 01M8E2", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
+	forget := v.command("forget [ID]", "Delete a record", "memory forget --agent a1 01K9Y6ZQ0M8E2V4T7R5C3N1XWB", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
 		ask := &loombridgev1.DeleteRecordsRequest{AgentId: v.agent, UserId: user, SpaceId: space}
 		switch {
 		case (key == "") == (len(args) == 0):

@@ -98,7 +98,7 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListScopes(self, request, context):
-        """ListScopes returns the owners of memories in the store, page by page: agents by id, then spaces, then persons. A page
+        """ListScopes returns the owners of memories and sessions in the store, page by page: agents by id, then spaces, then persons. A page
         token stays valid across restarts and saves. A caller sees what it may administer: all of its tenant where
         authentication is off and where its credential says `operates`; otherwise the agents that it may act for, the persons
         that its credential administers, and the spaces and persons that `agent_id` was granted admin of. Whose credential has
