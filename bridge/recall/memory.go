@@ -148,12 +148,20 @@ func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, ro
 // sections have no colon in their names.
 const newSuffix = ":new"
 
-// memoryLine is what is shown of a record, with its day and who said it where these are
-// known: without them "I went there yesterday" says nothing.
+// memoryLine is what is shown of a record, with its day, the day until which it is true and who
+// said it where these are known: without them "I went there yesterday" says nothing, and what is
+// over looks as true as the rest.
 func memoryLine(r *record.Record, said string) string {
 	var b strings.Builder
+	var days []string
 	if !r.EventTime.IsZero() {
-		b.WriteString("[" + r.EventTime.UTC().Format(time.DateOnly) + "] ")
+		days = append(days, r.EventTime.UTC().Format(time.DateOnly))
+	}
+	if !r.ValidUntil.IsZero() {
+		days = append(days, "until "+r.ValidUntil.UTC().Format(time.DateOnly))
+	}
+	if len(days) > 0 {
+		b.WriteString("[" + strings.Join(days, " ") + "] ")
 	}
 	if author := text.OneLine(r.Author); author != "" {
 		b.WriteString(author + ": ")

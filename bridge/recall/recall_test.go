@@ -167,6 +167,10 @@ func TestUserMemoryLine(t *testing.T) {
 	if got != "- [2023-05-08] Caroline: I went to a support group yesterday" {
 		t.Errorf("got %q", got)
 	}
+	w.save(eva, record.Record{Text: "Ann lives in Rome", ValidUntil: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)})
+	if got := w.text(&recall.UserMemory{Store: w.store, Terms: terms}, w.ask("Where does Ann live?")); !strings.Contains(got, "- [until 2020-01-01] Ann lives in Rome") {
+		t.Errorf("got %q", got)
+	}
 }
 
 // A long goal does not drown the newest message, and stands in for one that says

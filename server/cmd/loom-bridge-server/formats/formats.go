@@ -112,7 +112,7 @@ func Find(name string) (Format, error) {
 type Counts struct {
 	Sessions, Messages, Records int
 	// LeftOut are parts that are no conversation: instructions, thoughts, images, branches of
-	// helpers. Cut are texts that were cut to the length that a message or a record may have.
+	// helpers; and memories of another person than is wanted. Cut are texts that were cut to the length that a message or a record may have.
 	LeftOut, Cut int
 }
 
@@ -128,11 +128,12 @@ const (
 	Records
 )
 
-// Read reads files and calls do with the lines of each session or record, in order. Errors of do
+// Read reads files and calls do with the lines of each session or record, in order. With a user,
+// memories that name another person are left out. Errors of do
 // end it. Errors of a file are a *FileError; those of a path that can't be opened are as the
 // system gives them.
-func (f Format) Read(paths []string, what What, do func(lines []string) error) (Counts, error) {
-	out := &output{what: what, do: do, seen: make(map[string]bool), source: f.Name}
+func (f Format) Read(paths []string, what What, user string, do func(lines []string) error) (Counts, error) {
+	out := &output{what: what, user: user, do: do, seen: make(map[string]bool), source: f.Name}
 	for _, path := range paths {
 		files, err := f.filesOf(path)
 		if err != nil {
@@ -150,6 +151,7 @@ func (f Format) Read(paths []string, what What, do func(lines []string) error) (
 // output takes what files hold.
 type output struct {
 	what   What
+	user   string // whose memories are wanted; empty: everybody's
 	source string
 	do     func(lines []string) error
 	seen   map[string]bool // ids of sessions and records

@@ -33,7 +33,7 @@ func read(t testing.TB, format string, what What, paths ...string) (said []strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts, err := f.Read(paths, what, func(lines []string) error {
+	counts, err := f.Read(paths, what, "", func(lines []string) error {
 		if what != Sessions {
 			l, err := record.ParseLine([]byte(lines[0]))
 			if err != nil || len(lines) != 1 {
@@ -430,7 +430,7 @@ func TestNoteOfRecord(t *testing.T) {
 			}
 			var got record.Line
 			f, _ := Find("markdown")
-			_, err := f.Read([]string{path}, Memories, func(lines []string) (err error) {
+			_, err := f.Read([]string{path}, Memories, "", func(lines []string) (err error) {
 				got, err = record.ParseLine([]byte(lines[0]))
 				return err
 			})
@@ -482,4 +482,22 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// With a person, memories of others are left out, and those that name nobody are hers.
+func TestMemoriesOfOnePerson(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "memories.json")
+	if err := os.WriteFile(path, []byte(`[{"memory":"a","user_id":"ann"},{"memory":"b","user_id":"bob"},{"memory":"c"}]`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Find("mem0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for user, want := range map[string]Counts{"": {Records: 3}, "ann": {Records: 2, LeftOut: 1}, "eve": {Records: 1, LeftOut: 2}} {
+		if got, err := f.Read([]string{path}, Memories, user, func([]string) error { return nil }); err != nil || got != want {
+			t.Errorf("of %q: %+v, %v, want %+v", user, got, err, want)
+		}
+	}
 }

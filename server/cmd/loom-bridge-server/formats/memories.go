@@ -56,6 +56,10 @@ func (o *output) memory(value json.RawMessage) error {
 	if err := decode(value, &m); err != nil {
 		return err
 	}
+	if o.user != "" && m.User != "" && m.User != o.user {
+		o.counts.LeftOut++
+		return nil
+	}
 	r := line{Text: m.Memory, Kind: mem0, Metadata: map[string]any{}, SessionID: short(m.Run, record.MaxSessionBytes), CreateTime: when(m.Created), ExpireTime: when(m.Expires)}
 	if r.Text == "" {
 		r.Text = m.Text

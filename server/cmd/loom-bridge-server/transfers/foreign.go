@@ -132,7 +132,7 @@ func (d *desk) foreignPart(ctx context.Context, f formats.Format, files []string
 		next = &loombridgev1.ImportRequest{AgentId: d.agent, UserId: next.GetUserId(), SpaceId: next.GetSpaceId()}
 		return err
 	}}
-	found, err := f.Read(files, kind, func(lines []string) error {
+	found, err := f.Read(files, kind, d.user, func(lines []string) error {
 		for _, line := range lines {
 			if err := out.add(line); err != nil {
 				return err

@@ -27,7 +27,7 @@ func Memory(o Options) *cobra.Command {
 		t := newTable("no record says that", ">SCORE", "=ID", "KIND", "SAVED", "TEXT")
 		for _, hit := range got.GetHits() {
 			r := hit.GetRecord()
-			t.add(fmt.Sprintf("%.2f", hit.GetScore()), r.GetId(), r.GetKind(), at(r.GetCreateTime()), r.GetText())
+			t.add(fmt.Sprintf("%.2f", hit.GetScore()), r.GetId(), r.GetKind(), at(r.GetCreateTime()), said(r))
 		}
 		if v.json {
 			return v.write(got)
@@ -43,7 +43,7 @@ func Memory(o Options) *cobra.Command {
 				AgentId: v.agent, UserId: user, SpaceId: space, Filter: filter, PageSize: size, PageToken: token, NewestFirst: true, Peek: true,
 			})
 		}, (*loombridgev1.ListRecordsResponse).GetRecords, func(r *loombridgev1.Record) []any {
-			return []any{r.GetId(), r.GetKind(), at(r.GetCreateTime()), r.GetText()}
+			return []any{r.GetId(), r.GetKind(), at(r.GetCreateTime()), said(r)}
 		})
 	})
 	show := v.command("show [ID]", "Show a record", "memory show --agent a1 01K9Y6ZQ0M8E2V4T7R5C3N1XWB\nmemory show --agent a1 --key desk/hours", cobra.MaximumNArgs(1), func(ctx context.Context, args []string) error {
@@ -111,6 +111,18 @@ func Memory(o Options) *cobra.Command {
 }
 
 var errOneName = errors.New("name one record: its ID, or --key")
+
+// said is the text of a record, behind what it is not to be read without.
+func said(r *loombridgev1.Record) string {
+	before := ""
+	if r.GetArchived() {
+		before = "[archived] "
+	}
+	if r.GetValidUntil() != nil {
+		before += "[until " + at(r.GetValidUntil()) + "] "
+	}
+	return before + r.GetText()
+}
 
 // record shows all of a record.
 func (v *view) record(r *loombridgev1.Record) error {
