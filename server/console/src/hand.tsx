@@ -38,7 +38,7 @@ export interface Audit {
 }
 
 /** By which name this tab watches and answers. */
-const me = signal("console");
+const me = signal("operator");
 
 const nobody: Pending[] = [];
 
@@ -246,7 +246,7 @@ function Calls() {
         <Field label="tool" value={field("tool")} placeholder="fs:read_file" apply={apply("tool")} />
         <Field label="agent" value={field("agent")} placeholder="any" apply={apply("agent")} />
         <Choice label="outcome" value={field("outcome")} of={outcomes} apply={apply("outcome")} />
-        <Field label="I answer as" value={me.value} apply={(value) => (me.value = value || "console")} />
+        <Field label="I answer as" value={me.value} apply={(value) => (me.value = value || "operator")} />
       </search>
       <Shown from={calls}>
         {(rows) =>
