@@ -47,31 +47,42 @@ var ErrUnknown = errors.New("axis: the model does not distinguish changes and qu
 // leastKnown is the part of the pairs that a model must distinguish without having seen them.
 const leastKnown = 0.85
 
-// New makes the axes of a model. Errors: errors of the model, ErrUnknown.
+// New makes the axes of a model; those of the server's own are at hand. Errors: errors of the model,
+// ErrUnknown.
 func New(ctx context.Context, by embed.Embedder) (*Axes, error) {
+	if a := madeFor(by.Space(), made); a != nil {
+		return a, nil
+	}
+	return learn(ctx, by)
+}
+
+// kinds are the pairs of each axis, in the order of Axes.
+func kinds() [][][2]string { return [][][2]string{changes, pasts, turns, rules, requests} }
+
+// learn makes the axes by the model.
+func learn(ctx context.Context, by embed.Embedder) (*Axes, error) {
 	var texts []string
-	kinds := [][][2]string{changes, pasts, turns, rules, requests}
-	for _, pair := range slices.Concat(kinds...) {
+	for _, pair := range slices.Concat(kinds()...) {
 		texts = append(texts, pair[0], pair[1])
 	}
 	vectors, err := by.Embed(ctx, texts)
 	if err != nil {
 		return nil, err
 	}
-	var made [5]Axis
+	var all [5]Axis
 	var known [5]bool
-	for i, pairs := range kinds {
+	for i, pairs := range kinds() {
 		of := vectors[:2*len(pairs)]
 		vectors = vectors[len(of):]
-		made[i] = between(of)
-		known[i] = made[i].knows(of) >= leastKnown
+		all[i] = between(of)
+		known[i] = all[i].knows(of) >= leastKnown
 	}
 	if !known[0] || !known[1] || !known[2] {
 		return nil, ErrUnknown
 	}
-	a := &Axes{Change: made[0], Past: made[1], Turn: made[2]}
+	a := &Axes{Change: all[0], Past: all[1], Turn: all[2]}
 	if known[3] && known[4] {
-		a.Rule, a.Request = made[3], made[4]
+		a.Rule, a.Request = all[3], all[4]
 	}
 	return a, nil
 }
