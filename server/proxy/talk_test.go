@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zeebo/xxh3"
 	"google.golang.org/grpc"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -257,7 +256,7 @@ func TestKnownElementsAreCompared(t *testing.T) {
 	k := newKnown()
 	first, err := k.tell(chat, one)
 	must(t, err)
-	k.kept.Load().Put(elementKey{chat, xxh3.Hash128(two)}, first, 1)
+	k.kept.Load().Put(keyOf(chat, two), first, 1)
 	for range 2 {
 		second, err := k.tell(chat, two)
 		must(t, err)

@@ -3,11 +3,10 @@ package proxy
 import (
 	"bytes"
 	"encoding/json"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"sync/atomic"
-
-	"github.com/zeebo/xxh3"
 
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
@@ -56,8 +55,13 @@ type known struct {
 // elementKey is what an element is found by. Two may have the same: their bytes are compared.
 type elementKey struct {
 	d    dialect
-	hash xxh3.Uint128
+	hash uint64
 }
+
+// seed is that of the hashes of this process: nobody else knows which elements have the same.
+var seed = maphash.MakeSeed()
+
+func keyOf(d dialect, raw []byte) elementKey { return elementKey{d, maphash.Bytes(seed, raw)} }
 
 func newKnown() *known {
 	k := &known{}
@@ -72,7 +76,7 @@ func (k *known) tell(d dialect, raw json.RawMessage) (*told, error) {
 	if k == nil {
 		return d.tell(raw)
 	}
-	key := elementKey{d, xxh3.Hash128(raw)}
+	key := keyOf(d, raw)
 	kept := k.kept.Load()
 	if e, ok := kept.Get(key); ok && bytes.Equal(e.raw, raw) {
 		return e, nil

@@ -83,7 +83,7 @@ func TestAgentCannotWriteSettings(t *testing.T) {
 		p := MustRunIn(t, environment{dir: test.dir}, "--addr", "127.0.0.1:0", "--workspace", test.workspace, "--data-dir", t.TempDir())
 		save(t, p, "served")
 		must(t, p.Stop())
-		for _, want := range []string{"is serving", "LOOM_BRIDGE_ADDR, LOOM_BRIDGE_LOG_LEVEL, RUST_LOG", "agents can write the file", "there is no dashboard"} {
+		for _, want := range []string{"is serving", "LOOM_BRIDGE_ADDR, LOOM_BRIDGE_LOG_LEVEL, LOOM_DASHBOARD, RUST_LOG", "agents can write the file"} {
 			p.told(t, want)
 		}
 	}

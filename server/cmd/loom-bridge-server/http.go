@@ -42,13 +42,16 @@ func checkHTTPAddr(addr string) error {
 	return checkTCPAddr(addr)
 }
 
+// loomDashboard and loomDashboardPort are variables of loom.v1's core.
+const loomDashboard, loomDashboardPort = "LOOM_DASHBOARD", "LOOM_DASHBOARD_PORT"
+
 // dashboard is where HTTP is served instead of at its default address: `loom run` tells its
 // user to look there.
 func dashboard(getenv func(string) string) string {
-	if getenv("LOOM_DASHBOARD") != "true" {
+	if getenv(loomDashboard) != "true" {
 		return ""
 	}
-	return net.JoinHostPort("127.0.0.1", cmp.Or(getenv("LOOM_DASHBOARD_PORT"), "3030"))
+	return net.JoinHostPort("127.0.0.1", cmp.Or(getenv(loomDashboardPort), "3030"))
 }
 
 // upstreams is a list of NAME=URL, or off.
