@@ -1,7 +1,7 @@
 package axis
 
 import (
-	"flag"
+	"flag" //nolint:depguard // -update belongs to the test binary, no setting of the product
 	"math"
 	"os"
 	"path/filepath"
