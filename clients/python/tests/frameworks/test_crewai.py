@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("pydantic", reason="pydantic, whose models CrewAI's are, is not installed")
+
 sys.path.append(str(Path(__file__).with_name("stand_in")))
 
 from crewai.memory.types import MemoryRecord
