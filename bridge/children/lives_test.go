@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -20,8 +21,6 @@ const (
 	livesAtOnce = 200
 	// soakLives are those of a round of the soak test.
 	soakLives = 10_000
-	// seedName names the variable that has the seed of the first world.
-	seedName = "LOOM_CHILDREN_SEED"
 )
 
 // Each child gets exactly one result, in every order of deadline, loss, result, cancel,
@@ -56,13 +55,7 @@ func (f figures) String() string {
 // runWorlds runs worlds until so many children have lived.
 func runWorlds(t *testing.T, lives int) figures {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number
-	if text := os.Getenv(seedName); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	seed := chance.Seed(t)
 	sum := figures{outcomes: map[string]int{}}
 	for i := 0; sum.results < lives; i++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -70,7 +63,7 @@ func runWorlds(t *testing.T, lives int) figures {
 			w.live(t, &sum)
 		})
 		if t.Failed() {
-			t.Fatalf("%s=%d", seedName, seed+uint64(i)) //nolint:gosec // any number
+			t.Fatalf("LOOM_SEED=%d", seed+uint64(i)) //nolint:gosec // any number
 		}
 	}
 	return sum

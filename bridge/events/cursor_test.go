@@ -3,13 +3,13 @@ package events
 import (
 	"math/rand/v2"
 	"testing"
-	"time"
+
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 // A cursor that keeps only fresh events gives back all the room it took.
 func TestFreshEventsKeepTheirLane(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 200 {
 		room := lane{limit: 20}

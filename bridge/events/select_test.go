@@ -16,6 +16,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -207,8 +208,7 @@ func TestOrderOfOneEmitter(t *testing.T) {
 // there are, whatever the readers do meanwhile.
 func TestPatternsLoseNothingDurable(t *testing.T) {
 	const emitters, perEmitter, topics = 6, 300, 200
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	bus := MustBus(t, nil, nil)
 	selections := [][]events.Subscribed{
 		{native(t, "thread.**")}, {native(t, "thread.*.x"), native(t, "thread.1.x")}, {native(t, "**")}, {native(t, "*.*.*")},

@@ -15,6 +15,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 	"github.com/loom-bridge/loom-bridge/bridge/share"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 )
@@ -120,8 +121,7 @@ func TestLiveTail(t *testing.T) {
 // event of its topics behind its position, once and in order.
 func TestEverySubscriberGetsEverythingInOrder(t *testing.T) {
 	const topics, emitters, perEmitter, subscribers = 3, 6, 200, 8
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	bus := MustBus(t, nil, nil)
 	name := func(i int) string { return fmt.Sprint("topic", i) }
 	for i := range topics {

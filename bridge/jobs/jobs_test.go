@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
@@ -99,7 +100,7 @@ const maxEndedOfAll = 64
 // What a job has printed is forgotten only where there is too much, and then that of whoever
 // has most of it, the oldest first. A running job never is.
 func TestWhoLosesOutput(t *testing.T) {
-	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any number
+	seed := chance.Seed(t)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	inBubble(t, jobs.Options{MaxRunning: 1000}, func(t *testing.T, r *rig) {
 		for range 400 {

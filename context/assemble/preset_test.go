@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 // written is in all that the talker's tools write, and nowhere else.
@@ -29,8 +29,7 @@ type talker struct {
 
 func newTalker(tb testing.TB) *talker {
 	tb.Helper()
-	seed := uint64(time.Now().UnixNano())
-	tb.Logf("seed %d", seed)
+	seed := chance.Seed(tb)
 	return &talker{world: newWorld(tb), Rand: rand.New(rand.NewPCG(seed, 3))}
 }
 

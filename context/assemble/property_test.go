@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 // writer makes random logs in blocks. At the end of a block no turn is open.
@@ -29,8 +29,7 @@ type writer struct {
 
 func newWriter(tb testing.TB) *writer {
 	tb.Helper()
-	seed := uint64(time.Now().UnixNano())
-	tb.Logf("seed %d", seed)
+	seed := chance.Seed(tb)
 	return &writer{Rand: rand.New(rand.NewPCG(seed, 1))}
 }
 

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/context/tokens"
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 var texts = map[string]string{
@@ -117,8 +117,7 @@ func randomText(r *rand.Rand, from [][]rune) string {
 }
 
 func TestRandomTextsAgree(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	from := alphabets()
 	c := MustCounter(t, nil)

@@ -4,7 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
+
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 type item struct{ at int }
@@ -14,8 +15,7 @@ func (i *item) Seat() *int { return &i.at }
 // A Shared lists what was added and not removed, and never changes what it handed
 // out.
 func TestShared(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	var list Shared[*item]
 	var there []*item

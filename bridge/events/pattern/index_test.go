@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/loom-bridge/loom-bridge/internal/testkit/chance"
 )
 
 // listener is an item with its pattern.
@@ -19,8 +20,7 @@ func (l *listener) Seat() *int { return &l.at }
 // The index finds exactly what Pattern.Match says, whatever was added and
 // removed before, and is empty in the end.
 func TestIndexAgreesWithMatch(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
+	seed := chance.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	text := func(words ...string) string {
 		out := make([]string, 1+r.IntN(4))
