@@ -42,6 +42,7 @@ func Erasure() erase.Owner {
 			sort(string([]byte{record.TagKey, record.TagSame, tagExpiry, tagCounts, left.Tag, access.Tag, embeddings.Tag, 'q'}), ""),
 			list(expiryList, tagDue),
 			list(embeddings.List, embeddings.TagScope),
+			list(embeddings.MarkedOwner, embeddings.TagMarked),
 		}, feed.Sorts(), relations.Sorts(), vector.Sorts(), segment.Sorts()),
 		Begin: func(_ context.Context, r *erase.Run) (erase.Change, error) {
 			x := erasing{r}

@@ -63,6 +63,11 @@ type backfill struct {
 func (b *backfill) run(ctx context.Context) {
 	list := func() { b.addListed(ctx) }
 	b.running.Go(list)
+	b.running.Go(func() {
+		if err := b.markOlder(ctx); err != nil {
+			b.report(ctx, "find records that were saved without an embedder, until the next start", err)
+		}
+	})
 	b.scopes.Run(ctx, func(ctx context.Context, scope kv.Scope) {
 		b.work(ctx, scope)
 		if b.scopes.Missed() {

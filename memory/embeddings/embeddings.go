@@ -113,7 +113,9 @@ func New(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o Options) *
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	e.running.Go(func() { e.packs.Run(ctx, e.pack) })
-	if e.embedder != nil {
+	if e.embedder == nil {
+		e.unmark(ctx)
+	} else {
 		e.backfill = &backfill{Embeddings: e, scopes: packing.NewList(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
 		e.running.Go(func() { e.backfill.run(ctx) })
 		e.running.Go(func() { e.makeAxes(ctx) })

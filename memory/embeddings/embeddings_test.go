@@ -292,3 +292,66 @@ func TestVectorsAfterAStoreThatFailed(t *testing.T) {
 		}
 	}
 }
+
+// Records of a time without an embedder get their vectors once there is one, whatever
+// others of their scope have; nothing is asked for twice.
+func TestRecordsOfATimeWithoutAnEmbedder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine, e := memkv.New(nil), &letters{space: "letters/1"}
+		other := kv.AgentScope("default", "writer")
+		vectors := func(want int, space string) {
+			t.Helper()
+			var n int
+			r := open(engine, nil)
+			defer r.close()
+			for _, scope := range []kv.Scope{agent, other} {
+				spaces, pending, err := r.Stats(t.Context(), engine, scope)
+				if err != nil || pending != 0 {
+					t.Errorf("%d wait: %v", pending, err)
+				}
+				for _, s := range spaces {
+					if s.Name == space {
+						n += s.Count
+					}
+				}
+			}
+			if n != want {
+				t.Errorf("%d vectors in %s, want %d", n, space, want)
+			}
+		}
+		r := open(engine, nil)
+		for n := range uint32(300) {
+			r.mustSave(t, agent, n+1, strings.Repeat("a", int(n%9)+1))
+		}
+		r.mustSave(t, other, 1, "bbb")
+		r.close()
+
+		r = open(engine, e)
+		synctest.Wait()
+		if found := r.hits(t, "a"); len(found) != 10 {
+			t.Errorf("nearest to a: %d", found)
+		}
+		r.close()
+		vectors(301, "letters/1") // and for a moment there was a server without
+
+		r = open(engine, nil)
+		r.mustSave(t, agent, 301, "ab")
+		r.close()
+		r, asked := open(engine, e), e.asked.Load()
+		synctest.Wait()
+		r.close()
+		vectors(302, "letters/1")
+		if n := e.asked.Load() - asked; n != 1 {
+			t.Errorf("one record took %d requests", n)
+		}
+
+		// Another embedder makes none for what has one; that costs, so a person says so.
+		another := &letters{space: "letters/2"}
+		r = open(engine, another)
+		synctest.Wait()
+		r.close()
+		if n := another.asked.Load(); n != 0 {
+			t.Errorf("another embedder was asked %d times", n)
+		}
+	})
+}

@@ -209,6 +209,15 @@ func TestEmbedderBuiltin(t *testing.T) {
 	if got := hits(t, p, "which animal do I own?"); got != 0 {
 		t.Errorf("with words alone: %d hits", got)
 	}
+	save(t, p, "My sister plays the violin")
+	must(t, p.Stop())
+	p = MustRunWith(t, dir, own, "--embedder", "auto")
+	eventually(t, waitTime, func() error {
+		if hits(t, p, "Who makes music?") == 0 {
+			return errors.New("what was saved without an embedder has no vector")
+		}
+		return nil
+	})
 }
 
 // Which embedder the server chose stays that of the store, whatever listens at a later start:
