@@ -53,6 +53,38 @@ func TestResultsOver3000Tokens(t *testing.T) {
 	}
 }
 
+// The line that says what went wrong stays in sight, wherever it stands: of a failed call,
+// and of a log that is so long that it was cut when it was recorded.
+//
+// I19
+func TestErrorsOfCutResultsStay(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for i, tt := range []struct {
+		lines         int
+		line, problem string
+		want          string
+	}{
+		{600, "ok   \tpkg/t%d\t0.1s", "exit 1", "--- FAIL: TestLock (0.00s)\n    lock_test.go:12: expected 3, got 4\n"},
+		{1500, "2026-11-30T10:00:00Z INFO request %d served in 12 ms", "", "2026-11-30T10:00:00Z ERROR pool exhausted\n"},
+	} {
+		c := as(t, s, fmt.Sprint("agent", i))
+		var b strings.Builder
+		for n := range tt.lines {
+			fmt.Fprintf(&b, tt.line+"\n", n)
+			if n == tt.lines/2 {
+				b.WriteString(tt.want)
+			}
+		}
+		c.record(&loombridgev1.RecordStepRequest{
+			ToolName: "bash", Success: tt.problem == "", ErrorMessage: tt.problem, OutputForm: &loombridgev1.RecordStepRequest_OutputJson{OutputJson: quoted(t, b.String())},
+		})
+		messages := c.prompt(nil).GetMessages()
+		if got := messages[len(messages)-1].GetContent(); !strings.Contains(got, "omitted") || !strings.Contains(got, tt.want) || c.tokens(got) > 3000 {
+			t.Errorf("%d tokens: %q is cut, or nothing is", c.tokens(got), tt.want)
+		}
+	}
+}
+
 // checkEnds checks what is shown of a text: both ends, and between them a mark.
 func checkEnds(t *testing.T, text, got, path string, failed bool) {
 	t.Helper()

@@ -21,7 +21,7 @@ func TestNextErrorWord(t *testing.T) {
 	}
 	pieces := []string{
 		"error", "Error", "ERROR", "exception", "failed", "FATAL", "panic", "traceback", "cannot", "denied", "not found", "Not Found", "e", "er", "errors", "no",
-		"not", "fa", "x", "_", "9", " ", "\n", ":", "é", "\xff", ".", "terror",
+		"not", "fa", "fail", "FAILURE", "panicked", "critical", "no such", "no s", "x", "_", "9", " ", "\n", ":", "é", "\xff", ".", "terror",
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {

@@ -27,6 +27,32 @@ func (r Range) Of(text string) string { return text[r.From:r.To] }
 // isErrorWord knows, and the last one that names an exception, such as "ValueError: bad
 // date". Lines over 2,000 bytes are skipped. It reads the text in one pass.
 func ErrorLines(text string) []Range {
+	return errorLines(text, func(int) bool { return true })
+}
+
+// Complaints are ErrorLines of a text that need not be about a failure, such as source or
+// a log: the word stands in capitals, before a colon or a bracket, or alone in quotes, as
+// in "ERROR disk full", "error: no rule", "error[E0308]" and {"level":"error"}.
+func Complaints(text string) []Range {
+	return errorLines(text, func(at int) bool {
+		end := at
+		for end < len(text) && is(text[end], isWord) {
+			end++
+		}
+		switch after := text[end:]; {
+		case strings.ToUpper(text[at:end]) == text[at:end]:
+			return true
+		case strings.HasPrefix(after, `"`):
+			return at > 0 && text[at-1] == '"' && !strings.HasPrefix(after, `":`)
+		default:
+			return strings.HasPrefix(after, ":") || strings.HasPrefix(after, "[")
+		}
+	})
+}
+
+// errorLines returns the lines with an error word that counts, and the last that names an
+// exception.
+func errorLines(text string, counts func(at int) bool) []Range {
 	var found []Range
 	var last [LastErrorLines]Range
 	more := 0
@@ -34,6 +60,10 @@ func ErrorLines(text string) []Range {
 		hit := nextErrorWord(text, at)
 		if hit < 0 {
 			break
+		}
+		if !counts(hit) {
+			at = hit + 1
+			continue
 		}
 		line := lineAt(text, hit)
 		at = line.To
@@ -80,6 +110,22 @@ func raisedLine(text string) (raised Range, ok bool) {
 	return raised, ok
 }
 
+// WithDetail is a line of a text together with the next one, if that is indented deeper:
+// it says where, or what was expected.
+func (r Range) WithDetail(text string) Range {
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(text[r.To:], "\r"), "\n")
+	if !ok || indent(rest) <= indent(r.Of(text)) {
+		return r
+	}
+	next := lineAt(text, len(text)-len(rest))
+	if next.To-next.From > maxErrorLineBytes {
+		return r
+	}
+	return Range{r.From, next.To}
+}
+
+func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+
 // lineAt is the line that a place of a text stands in, without its end.
 func lineAt(text string, at int) Range {
 	line := Range{strings.LastIndexByte(text[:at], '\n') + 1, len(text)}
@@ -111,7 +157,7 @@ func nextErrorWord(text string, from int) int {
 // errorHeads has a bit for the first three letters of each word of isErrorWord, in any case:
 // the five lowest bits of a letter are its place in the alphabet.
 var errorHeads = func() (table [1 << 10]uint32) {
-	for _, head := range []string{"err", "exc", "fai", "fat", "pan", "tra", "can", "den", "not"} {
+	for _, head := range []string{"err", "exc", "fai", "fat", "pan", "tra", "can", "cri", "den", "not", "no "} {
 		three := uint32(head[0]&0x1f)<<10 | uint32(head[1]&0x1f)<<5 | uint32(head[2]&0x1f)
 		table[three>>5] |= 1 << (three & 0x1f)
 	}
@@ -125,17 +171,17 @@ func isErrorWord(text string) bool {
 	case 'e':
 		return hasWord(text, "error") || hasWord(text, "exception")
 	case 'f':
-		return hasWord(text, "failed") || hasWord(text, "fatal")
+		return hasWord(text, "fail") || hasWord(text, "failed") || hasWord(text, "failure") || hasWord(text, "fatal")
 	case 'p':
-		return hasWord(text, "panic")
+		return hasWord(text, "panic") || hasWord(text, "panicked")
 	case 't':
 		return hasWord(text, "traceback")
 	case 'c':
-		return hasWord(text, "cannot")
+		return hasWord(text, "cannot") || hasWord(text, "critical")
 	case 'd':
 		return hasWord(text, "denied")
 	case 'n':
-		return hasWord(text, "not found")
+		return hasWord(text, "not found") || hasWord(text, "no such")
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,6 +17,8 @@ const (
 	capStep = 8
 	// capFewer: when there is no room for them, so many times fewer are tried.
 	capFewer = 4
+	// errorParts: lines that say what went wrong take one such part of what stays at most.
+	errorParts = 4
 	// namedBytes next to what stays are looked at for identifiers: who wants more
 	// reads on there.
 	namedBytes = 64 << 10
@@ -40,11 +43,12 @@ func (l *Ledger) capped(e *Entry, text string, limit int) (short string, cut, re
 	// Later attempts leave out more, but what they name is found once.
 	head, tail := excerpt.Halves(keep, e.failed())
 	found := l.omitted(e, text, head/2, tail/2)
+	errors := e.hiddenErrors(text[head/2 : len(text)-tail/2])
 	// Long names can take more than there is room for.
 	for names := capIdentifiers; names > 0; names /= capFewer {
 		for keep := keep; keep > 0; {
 			head, tail = excerpt.Halves(keep, e.failed())
-			short, cut, resumed = e.withoutMiddle(text, chars, head, tail, pickOf{found, names})
+			short, cut, resumed = e.withoutMiddle(text, chars, head, tail, pickOf{found, names, within(errors, keep/errorParts)})
 			got := l.count(short)
 			if got <= limit {
 				return short, cut, resumed
@@ -55,10 +59,41 @@ func (l *Ledger) capped(e *Entry, text string, limit int) (short string, cut, re
 	return e.withoutMiddle(text, chars, 0, 0, pickOf{})
 }
 
-// pickOf are identifiers of which so many are named at most.
+// pickOf are identifiers of which so many are named at most, and lines to quote.
 type pickOf struct {
-	found []excerpt.Identifier
-	most  int
+	found  []excerpt.Identifier
+	most   int
+	errors []string
+}
+
+// hiddenErrors are the lines of a part of the entry's output that say what went wrong, each
+// once, and of what was left out when the call was recorded.
+func (e *Entry) hiddenErrors(part string) []string {
+	find := excerpt.Complaints
+	if e.failed() {
+		find = excerpt.ErrorLines
+	}
+	var lines []string
+	for _, text := range []string{part, e.Evidence} {
+		for _, line := range find(text) {
+			if line := withoutBlanks(line.WithDetail(text).Of(text)); !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+// within are the lines that fit into so many bytes, in their order.
+func within(lines []string, room int) []string {
+	var kept []string
+	for _, line := range lines {
+		if len(line) < room {
+			kept = append(kept, line)
+			room -= len(line) + 1
+		}
+	}
+	return kept
 }
 
 // omitted are the identifiers of a text but for some bytes at its ends, from
@@ -95,8 +130,9 @@ const maxOmitted = 2000
 
 // withoutMiddle keeps about head bytes of the beginning and tail bytes of the
 // end, on borders of lines where there are any, and says what the rest names:
-// the best names that do not stand in them. The text has so many chars. What it
-// does not show is counted in them, or in bytes where it was cut before.
+// the best names that do not stand in them, and the lines to quote that do not. The text
+// has so many chars. What it does not show is counted in them, or in bytes where it was cut
+// before.
 func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (short string, cut, resumed int) {
 	first, last := excerpt.NamedHead(s, head), excerpt.NamedTail(s, tail)
 	var omitted string
@@ -118,12 +154,22 @@ func (e *Entry) withoutMiddle(s string, chars, head, tail int, names pickOf) (sh
 	if named := pick(names.found, names.most, names.most, seen); named != "" {
 		mark += "; they name: " + named
 	}
+	mark += "]\n"
+	quoted := false
+	for _, line := range names.errors {
+		if !strings.Contains(first, line) && !strings.Contains(last, line) {
+			mark, quoted = mark+line+"\n", true
+		}
+	}
+	if quoted {
+		mark += "[...]\n"
+	}
 	cut = strings.Count(first, "\n") + 1
 	if first == "" {
 		cut = 0
 	}
 	resumed = strings.Count(s[:len(s)-len(last)], "\n")
-	return first + "\n" + mark + "]\n" + last, cut, max(resumed, cut)
+	return first + "\n" + mark + last, cut, max(resumed, cut)
 }
 
 // readOn says how to read on behind the beginning of an output.

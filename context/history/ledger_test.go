@@ -346,6 +346,35 @@ func TestCap(t *testing.T) {
 	}
 }
 
+// The middle that a cut takes out leaves the lines that say what went wrong: of a call that
+// failed all of them, of another those that leave no doubt, and those that were left out when
+// the call was recorded.
+func TestCapKeepsErrors(t *testing.T) {
+	const failed = "--- FAIL: TestLock\n    lock_test.go:12: expected 3, got 4\n"
+	between := func(middle string) string { return lines(1, 200) + middle + lines(201, 400) }
+	for i, tt := range []struct {
+		middle, evidence string
+		exit             int
+		want             string // what stands behind the mark
+	}{
+		{failed, "", 1, failed + "[...]\n"},
+		{"2026-01-02 ERROR disk full\n", "", 0, "2026-01-02 ERROR disk full\n[...]\n"},
+		{"return fmt.Errorf(\"cannot read\") // if it failed\n", "", 0, ""},
+		{"nothing\n", "error: no rule to make target\nnames: a b", 0, "error: no rule to make target\n[...]\n"},
+		{strings.Repeat("x", 900) + " ERROR\n", "", 1, ""}, // more than the room allows
+	} {
+		s := session{tb: t, ledger: history.New(count, &history.Options{ResultTokens: 300})}
+		s.fail("make", between(tt.middle), tt.exit)
+		s.entries[1].Evidence = tt.evidence
+		got := s.view().Items[1].Output
+		_, rest, _ := strings.Cut(got, " chars omitted. ")
+		_, rest, _ = strings.Cut(rest, "]\n")
+		if count(got) > 300 || !strings.HasPrefix(rest, tt.want+"the content ") {
+			t.Errorf("%d: %d tokens, behind the mark stands %.120q", i, count(got), rest)
+		}
+	}
+}
+
 // Where a line of a result is cut, no name is: half a path is the path of nothing.
 func TestCapLeavesNamesWhole(t *testing.T) {
 	const name = "[workspace/outputs/search_012.json]"

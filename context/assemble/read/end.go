@@ -3,9 +3,12 @@ package read
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/inject"
@@ -56,6 +59,7 @@ type End struct {
 type failure struct {
 	inject.Failure
 	position uint64
+	args     []byte
 }
 
 // Failures are the last calls that failed, oldest first.
@@ -169,21 +173,41 @@ func (e *End) addStep(s *step.Step, position uint64) {
 		e.recovered(s)
 	case step.Failed:
 		said := inject.Failure{Tool: s.ToolName, Message: cmp.Or(s.Error, s.Observation)}
-		e.failed = append(e.failed, failure{said, position})
+		e.failed = append(e.failed, failure{said, position, s.MinimalArgs})
 		e.failed = e.failed[max(len(e.failed)-inject.ErrorWindow, 0):]
 	}
 }
 
-// recovered says of the last failure of a tool by which call the tool worked again.
+// recovered says of the last failure of a tool by which call it worked, if a call asks for
+// the same thing: that another command of a shell works says nothing of the one that failed.
 func (e *End) recovered(s *step.Step) {
 	for i := len(e.failed) - 1; i >= 0; i-- {
 		f := &e.failed[i]
-		if f.Tool != s.ToolName {
+		if f.Tool != s.ToolName || !sameAim(f.args, s.MinimalArgs) {
 			continue
 		}
-		if f.Recovery == "" && len(s.MinimalArgs) > 0 {
+		if f.Recovery == "" {
 			f.Recovery = "worked with " + string(s.MinimalArgs)
 		}
 		return
 	}
+}
+
+// sameAim reports whether two calls of a tool ask for the same thing: a text that both have
+// begins with the same word, as two commands of one program do, or names a file of the same
+// name.
+func sameAim(failed, worked []byte) bool {
+	var a, b map[string]any
+	if json.Unmarshal(failed, &a) != nil || json.Unmarshal(worked, &b) != nil {
+		return false
+	}
+	for key, value := range a {
+		one, _ := value.(string)
+		other, _ := b[key].(string)
+		first, second := strings.Fields(one), strings.Fields(other)
+		if len(first) > 0 && len(second) > 0 && path.Base(first[0]) == path.Base(second[0]) {
+			return true
+		}
+	}
+	return false
 }

@@ -90,10 +90,14 @@ func TestMomentIsOfOneMoment(t *testing.T) {
 
 func TestEndKnowsFailures(t *testing.T) {
 	w := newWorld(t, 0)
-	w.do(step.Step{ToolName: "shell:exec", Outcome: step.Failed, Error: "no such file"})
+	w.do(step.Step{ToolName: "shell:exec", Outcome: step.Failed, Error: "no such file", MinimalArgs: []byte(`{"command":"ls /none"}`)})
 	w.do(step.Step{ToolName: "fs:stat", Outcome: step.Succeeded})
 	if m := w.open(); m.End.Errors() != 1 || len(m.End.Failures()) != 1 || m.End.Failures()[0].Recovery != "" {
 		t.Errorf("end %+v", m.End)
+	}
+	w.do(step.Step{ToolName: "shell:exec", Outcome: step.Succeeded, MinimalArgs: []byte(`{"command":"cat notes"}`)})
+	if got := w.open().End.Failures(); len(got) != 1 || got[0].Recovery != "" {
+		t.Errorf("another command is no remedy: %+v", got)
 	}
 	w.do(step.Step{ToolName: "shell:exec", Outcome: step.Succeeded, MinimalArgs: []byte(`{"command":"ls"}`)})
 	m := w.open()
