@@ -51,7 +51,11 @@ func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Output) (body
 		stored, err = upload.Finish(context.WithoutCancel(ctx))
 	}
 	if err != nil && ctx.Err() != nil {
-		return body{}, ctx.Err() // the tool was stopped, the store is not at fault
+		// The tool was stopped, the store is not at fault. The tool may say more.
+		if _, err := io.Copy(io.Discard, in); err != nil {
+			return body{}, err
+		}
+		return body{}, ctx.Err()
 	}
 	if err != nil {
 		// The result is still worth an answer: as much of it as can be shown.

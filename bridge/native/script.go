@@ -316,6 +316,8 @@ func (c *scriptCall) finish(ctx context.Context, p *printed, out *scriptOutput, 
 		said = strings.ToValidUTF8(out.held.String(), "\uFFFD")
 	}
 	switch {
+	case errors.Is(failed, context.DeadlineExceeded):
+		p.err = timedOut(failed, said, stderr)
 	case failed != nil:
 		p.err = failed
 	case err != nil:

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -9,12 +10,19 @@ import (
 	"sync"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
+	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
+
+// maxUntilBytes of each stream stand in the failure of a program that ran out of time.
+const maxUntilBytes = (step.MaxErrorBytes - 128) / 2
 
 // printed is the output of a command while it runs: a body of what it writes to stdout,
 // at whose end the rest of the result stands in values.
 type printed struct {
 	values map[string]any
+	stdout ends // besides what is read, for a run that does not get to its end
 	stderr ends
 
 	from *io.PipeReader
@@ -36,13 +44,33 @@ func newPrinted() *printed {
 }
 
 // Write takes stdout. It waits for the reader, so that nothing piles up.
-func (p *printed) Write(b []byte) (int, error) { return p.to.Write(b) }
+func (p *printed) Write(b []byte) (int, error) {
+	_, _ = p.stdout.Write(b) // it takes all
+	return p.to.Write(b)
+}
 
 // end says that the command has ended.
 func (p *printed) end(out sandbox.RunOutcome, err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		stdout, _ := p.stdout.text()
+		stderr, _ := p.stderr.text()
+		err = timedOut(err, stdout, stderr)
+	}
 	p.outcome, p.err = out, err
 	close(p.ended)
 	_ = p.to.CloseWithError(err) // nil is the end of the output; it returns nil
+}
+
+// timedOut is the failure of a program that ran out of time: it says what the program printed
+// last, which nothing else keeps.
+func timedOut(err error, stdout, stderr string) error {
+	message := "Timeout"
+	for _, said := range [][2]string{{"stdout", stdout}, {"stderr", stderr}} {
+		if printed := strings.TrimRight(strings.ToValidUTF8(said[1], "\uFFFD"), "\r\n"); printed != "" {
+			message += "\n" + said[0] + " until then:\n" + text.Tail(printed, maxUntilBytes)
+		}
+	}
+	return wrapped(tools.Timeout, message, err)
 }
 
 // Read gives stdout. With its end, values are complete.

@@ -230,6 +230,41 @@ time.sleep(1000)`}}
 	})
 }
 
+// What a program printed before its time was over stands in the failure, and in the next
+// prompt: it says how far the program came.
+func TestTimeoutSaysWhatWasPrinted(t *testing.T) {
+	t.Parallel()
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		w.put("slow.py", "import sys, time\ndef f():\n    print('building', flush=True)\n    print('cannot link', file=sys.stderr, flush=True)\n    time.sleep(1000)\n")
+		for name, args := range map[string]object{
+			"shell:run":         {"command": "echo building; echo cannot link >&2; sleep 1000"},
+			"system:shell":      {"command": "python3", "args": []string{"-c", "import slow; slow.f()"}},
+			"python:run_script": {"path": "slow.py", "function": "f"},
+		} {
+			const want = "Timeout\nstdout until then:\nbuilding\nstderr until then:\ncannot link"
+			for timeout := 1.; ; timeout *= 2 { // a busy machine may not have come so far
+				args["timeout"] = timeout
+				text, err := json.Marshal(args)
+				must(t, err)
+				answer, err := w.bridge().Tool(t.Context(), &loombridgev1.ToolRequest{
+					AgentId: "a", Name: name, ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: string(text)},
+				})
+				must(t, err)
+				if got := answer.GetErrorMessage(); got == want {
+					break
+				} else if timeout > 60 {
+					t.Fatalf("%s: %q", name, got)
+				}
+			}
+			prompt, err := loombridgev1.NewPromptServiceClient(w.conn).Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a"})
+			must(t, err)
+			if !strings.Contains(prompt.String(), "cannot link") {
+				t.Errorf("%s: the prompt does not say what was printed: %v", name, prompt)
+			}
+		}
+	})
+}
+
 // noneLeft fails when a process with a mark stays for longer than killing takes.
 func noneLeft(t *testing.T, mark string) {
 	t.Helper()
