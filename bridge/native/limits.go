@@ -48,7 +48,7 @@ const (
 	MaxSearchFiles = 100_000
 	// MaxSearchBytes bounds the bytes a search reads, of all files together.
 	MaxSearchBytes = 512 << 20
-	// MaxSearchFileBytes bounds a file that is searched; a longer one is data,
+	// MaxSearchFileBytes bounds a file that a search of a folder looks into; a longer one is data,
 	// not text.
 	MaxSearchFileBytes = 16 << 20
 	// MaxSearchDepth bounds how deep a search goes below its folder.

@@ -158,6 +158,14 @@ func TestSearchKeepsItsLimits(t *testing.T) {
 			t.Errorf("limit %v: count %v, truncated %v", tt.limit, out["count"], out["truncated"])
 		}
 	}
+	b.put("long.log", strings.Repeat("x\n", native.MaxSearchFileBytes/2)+"the needle of a log\n")
+	out := b.must("fs:search", args{"query": "needle of a log"})
+	if note, _ := out["note"].(string); out["count"] != int64(0) || out["truncated"] != true || !strings.Contains(note, "files over 16 MiB were not searched, the first is ") {
+		t.Errorf("files that are too long: got %v", out)
+	}
+	if out := b.must("fs:search", args{"query": "needle of a log", "path": "long.log"}); out["count"] != int64(1) || out["truncated"] != false || out["note"] != nil {
+		t.Errorf("a long file by its path: count %v, note %v", out["count"], out["note"])
+	}
 	if out := b.must("fs:search", args{"query": "deep"}); out["count"] != int64(0) || out["truncated"] != true {
 		t.Errorf("too deep and too long: got %v", out)
 	}

@@ -28,12 +28,16 @@ func (f *files) search(ctx context.Context, c tools.Input) (tools.Output, error)
 	if err := s.start(ctx, c.Root, name); err != nil && !errors.Is(err, errEnough) {
 		return tools.Output{}, failure(name, err)
 	}
-	return tools.Output{Values: map[string]any{
+	values := map[string]any{
 		"query":     c.String("query", ""),
 		"matches":   s.matches,
 		"count":     int64(len(s.matches)),
 		"truncated": s.truncated,
-	}}, nil
+	}
+	if s.passedOver > 0 {
+		values["note"] = fmt.Sprintf("%d files over %d MiB were not searched, the first is %s: search it by its path", s.passedOver, MaxSearchFileBytes>>20, s.firstOver)
+	}
+	return tools.Output{Values: values}, nil
 }
 
 // search is one search under way.
@@ -44,8 +48,10 @@ type search struct {
 	limit   int
 	block   *bufio.Reader
 
-	matches   []any
-	truncated bool
+	matches    []any
+	truncated  bool
+	passedOver int    // files of folders that are too long
+	firstOver  string // the path of one
 	seenFiles int
 	seenBytes int64
 }
@@ -192,7 +198,7 @@ func (s *search) dir(ctx context.Context, dir *os.Root, rel, below string, depth
 		case info.IsDir() && name != ".git":
 			err = s.subdir(ctx, dir, info, path.Join(rel, name), path.Join(below, name), depth-1)
 		case info.Mode().IsRegular() && s.include.Match(path.Join(below, name)):
-			err = s.file(ctx, &target{dir: dir, name: name, rel: path.Join(rel, name), info: info})
+			err = s.fileOfFolder(ctx, &target{dir: dir, name: name, rel: path.Join(rel, name), info: info})
 		}
 		// Reports whether an error ends the whole search. A file that can't be read
 		// is passed over.
@@ -216,21 +222,29 @@ func (s *search) subdir(ctx context.Context, parent *os.Root, seen fs.FileInfo, 
 	return s.dir(ctx, dir, rel, below, depth)
 }
 
-// file searches one regular file, unless it is too long or binary.
-func (s *search) file(ctx context.Context, p *target) error {
+// fileOfFolder searches a regular file, unless it is too long or binary.
+func (s *search) fileOfFolder(ctx context.Context, p *target) error {
 	if s.seenFiles++; s.seenFiles > MaxSearchFiles {
 		return s.enough()
 	}
 	if p.info.Size() > MaxSearchFileBytes {
+		if s.passedOver++; s.passedOver == 1 {
+			s.firstOver = text.Valid(p.rel)
+		}
 		s.truncated = true
 		return nil
 	}
+	return s.file(ctx, p)
+}
+
+// file searches one regular file, unless it is binary.
+func (s *search) file(ctx context.Context, p *target) error {
 	file, _, err := openRegular(p, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	s.block.Reset(io.LimitReader(file, MaxSearchFileBytes))
+	s.block.Reset(file)
 	return s.lines(ctx, text.Valid(p.rel))
 }
 
