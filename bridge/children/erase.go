@@ -4,14 +4,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
+	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Erasure is what becomes of children when a subject is erased. What a parent gave its child
 // goes with the parent, or with the session that spawned it: the child is an agent like
-// others then. It needs the steps and results of a session.
+// others then. What forks begin with goes as the prompt that they left would: with the
+// memory that it shows. It needs the steps and results of a session.
 func Erasure() erase.Owner {
 	sort := func(tag byte, counted string, phase int, texts string) erase.Sort {
 		return erase.Sort{Keyspace: kv.System, Kinds: "a", Tags: string(rune(tag)), Counted: counted, Phase: phase, Texts: texts}
@@ -34,7 +38,7 @@ func Erasure() erase.Owner {
 			return []kv.Pair{{Key: spawnedKey(r.Scope, c.Number), Value: []byte(c.ID)}}, err
 		},
 		Begin: func(ctx context.Context, r *erase.Run) (erase.Change, error) {
-			x := &eraser{Run: r, orphans: make(map[string]bool), forks: make(map[string]bool)}
+			x := &eraser{Run: r, orphans: make(map[string]bool), forks: make(map[string]bool), shows: make(map[string]bool)}
 			return x.change, x.learn(ctx)
 		},
 	}
@@ -45,6 +49,7 @@ type eraser struct {
 	*erase.Run
 	orphans map[string]bool // children of what goes
 	forks   map[string]bool // hashes of what prompts of the session's children begin with
+	shows   map[string]bool // by their prefix, whether what forks begin with shows what goes
 }
 
 // learn notes the children that a session spawned.
@@ -70,11 +75,7 @@ func (x *eraser) learn(ctx context.Context) error {
 		if c.Fork == "" || c.ParentSession != x.Place.Session {
 			return nil
 		}
-		var head []byte // which may say what the step said
-		err = erase.Each(ctx, x.From, kv.System, forkPrefix(x.Scope, c.Fork), func(_, part []byte) error {
-			head = append(head, part...)
-			return nil
-		})
+		head, err := x.head(ctx, forkPrefix(x.Scope, c.Fork)) // which may say what the step said
 		if x.Words.In(head) {
 			x.forks[c.Fork] = true
 		}
@@ -82,11 +83,42 @@ func (x *eraser) learn(ctx context.Context) error {
 	})
 }
 
+// head is what forks begin with, in the form that the recorder gave it.
+func (x *eraser) head(ctx context.Context, prefix []byte) (head []byte, err error) {
+	err = erase.Each(ctx, x.From, kv.System, prefix, func(_, part []byte) error {
+		head = append(head, part...)
+		return nil
+	})
+	return head, err
+}
+
+// forked says whether a part of what forks begin with goes since it shows a memory that does.
+func (x *eraser) forked(ctx context.Context, e erase.Entry) ([]byte, bool, error) {
+	if x.Looks || !x.MayShow(e.Scope) || len(e.Tail) < sha256.Size {
+		return e.Stays()
+	}
+	prefix := forkPrefix(e.Scope, string(e.Tail[:sha256.Size]))
+	shows, known := x.shows[string(prefix)]
+	if !known {
+		head, err := x.head(ctx, prefix)
+		if err != nil {
+			return nil, false, err
+		}
+		var m storev1.ForkPart
+		shows = wire.Unmarshal(head, &m) != nil || !m.UsersKnown || x.Subject.Kind != erase.User || slices.Contains(m.Users, x.Subject.ID)
+		x.shows[string(prefix)] = shows
+	}
+	return e.Goes(shows, nil)
+}
+
 func (x *eraser) spawned(number []byte) bool {
 	return len(number) == 8 && x.Steps[binary.BigEndian.Uint64(number)]
 }
 
-func (x *eraser) change(_ context.Context, e erase.Entry) ([]byte, bool, error) {
+func (x *eraser) change(ctx context.Context, e erase.Entry) ([]byte, bool, error) {
+	if e.Tag == tagFork && e.Scope.Kind == kv.OwnerAgent && (x.Subject.Kind == erase.User || x.Subject.Filter != "") {
+		return x.forked(ctx, e)
+	}
 	if x.Subject.Kind != erase.Agent || x.Subject.Filter != "" {
 		return e.Stays()
 	}

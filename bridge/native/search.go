@@ -52,8 +52,8 @@ type search struct {
 	truncated  bool
 	passedOver int    // files of folders that are too long
 	firstOver  string // the path of one
-	seenFiles int
-	seenBytes int64
+	seenFiles  int
+	seenBytes  int64
 }
 
 // errEnough ends a search that met a limit.

@@ -295,7 +295,7 @@ func sessionOf(id string) string { return cmp.Or(id, session.DefaultSession) }
 func (t *task) record(s *fold.Material, d *draft) *record.Made {
 	return &record.Made{
 		Scope: t.r.Scope, SessionID: t.r.SessionID, Model: t.r.Model, Format: t.r.Format, MaxTokens: t.r.MaxTokens, DryRun: t.r.DryRun,
-		UserID: t.frame.Settings.UserID, Policy: t.rules.Name, Layout: t.frame.Table.Name, Prices: t.rules.Prices,
+		UserID: t.frame.Settings.UserID, ForkedUsers: t.frame.ForkedUsers(), Policy: t.rules.Name, Layout: t.frame.Table.Name, Prices: t.rules.Prices,
 		Source: s, Draft: d.Draft, Batch: t.folding.Before.Plus(d.Batch), Built: d.b, Asked: d.asked, Last: d.last, Predicted: d.predicted,
 		Sections: t.frame.Sections(d.b), Tools: t.frame.Set.Costs, Sprint: t.moment.Sprint, Through: t.moment.End.Through,
 		Rendered: t.frame.Gathered.Rendered, Time: t.a.now(),

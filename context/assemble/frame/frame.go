@@ -208,6 +208,14 @@ func (f *Framing) leaveParent(ctx context.Context) error {
 	return err
 }
 
+// ForkedUsers are the persons whose memory the prompts of a fork show from their beginning on.
+func (f *Framing) ForkedUsers() []string {
+	if f.fork == nil {
+		return nil
+	}
+	return f.fork.Users
+}
+
 // Layout lays out what was found.
 func (f *Framing) Layout() {
 	plan := f.Working.Plan

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/erase"
@@ -16,6 +17,23 @@ type ShownMemory struct {
 	// User is the person whose memory was queried. Nil in records of older versions, which
 	// did not note it; empty if no person's was.
 	User *string `json:"user,omitempty"`
+	// Forked are those whose memory a fork's prompts show since they begin as another
+	// prompt did.
+	Forked []string `json:"forked,omitempty"`
+}
+
+// Users are all of them, and whether that is known.
+func (s ShownMemory) Users() (users []string, known bool) {
+	if s.User != nil && *s.User != "" {
+		users = append(users, *s.User)
+	}
+	return append(users, s.Forked...), s.User != nil
+}
+
+// may reports whether the memory of a person may be shown.
+func (s ShownMemory) may(user string) bool {
+	users, known := s.Users()
+	return !known || slices.Contains(users, user)
 }
 
 // KindUnmarked counts records of prompts that went because an older version did not note
@@ -77,18 +95,12 @@ func (x *eraser) change(ctx context.Context, e erase.Entry) ([]byte, bool, error
 	return e.Stays()
 }
 
-// shows reports whether prompts of an agent may show what goes: a person's memory, or records
-// that are picked.
+// shows reports whether prompts of an agent may show what goes.
 func (x *eraser) shows(agent kv.Scope) bool {
-	switch {
-	case x.Subject.Step != 0:
+	if x.Subject.Step != 0 {
 		return agent == x.Scope && x.Place.Position > 0
-	case x.Subject.Kind == erase.User:
-		return x.Shown || len(x.Picked) > 0
-	case x.Subject.Filter == "" || len(x.Picked) == 0:
-		return false
 	}
-	return x.Subject.Kind == erase.Tenant || agent == x.Scope
+	return x.MayShow(agent)
 }
 
 // names reports whether a prompt of a session could show the erased data. A step is in every
@@ -101,10 +113,7 @@ func (x *eraser) names(session string, p *Kept) bool {
 		return true
 	}
 	var shown ShownMemory
-	if err := json.Unmarshal(p.Extra, &shown); err != nil || shown.User == nil {
-		return true
-	}
-	return *shown.User == x.Subject.ID
+	return json.Unmarshal(p.Extra, &shown) != nil || shown.may(x.Subject.ID)
 }
 
 // unmarked is the kind of a stored record that does not say whose memory the prompt could

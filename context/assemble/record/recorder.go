@@ -48,7 +48,9 @@ type Made struct {
 	// MaxTokens is its budget.
 	MaxTokens int
 	DryRun    bool
-	UserID    string
+	// UserID is the person whose memory it shows, ForkedUsers those of what a fork begins with.
+	UserID      string
+	ForkedUsers []string
 	// Time is when it is made.
 	Time time.Time
 	// Policy, Layout and Prices are what it goes by.

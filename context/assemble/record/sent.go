@@ -71,7 +71,7 @@ func (a *Recorder) record(ctx context.Context, m *Made, p *Prompt, asked asked, 
 	user := m.UserID
 	figures := figuresOf(&p.Receipt, m.Time)
 	figures.Undone = m.Source.State.Since
-	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user}, Policy: m.Policy, Layout: m.Layout, account: accountFor(&p.Receipt), Asked: asked, Planned: planned, Figures: figures, Shown: p.Marks})
+	extra, err := json.Marshal(sentExtra{ShownMemory: past.ShownMemory{User: &user, Forked: m.ForkedUsers}, Policy: m.Policy, Layout: m.Layout, account: accountFor(&p.Receipt), Asked: asked, Planned: planned, Figures: figures, Shown: p.Marks})
 	if err != nil {
 		return // of plain data: never
 	}

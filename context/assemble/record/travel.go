@@ -184,6 +184,7 @@ func (a *Recorder) ForkPoint(ctx context.Context, scope kv.Scope, sessionID, pro
 		return nil, err
 	}
 	part := &storev1.ForkPart{Format: uint64(s.format), Tools: s.Tools}
+	part.Users, part.UsersKnown = s.extra.Users()
 	for _, m := range s.conversation() {
 		part.Messages = append(part.Messages, session.EncodeMessage(&m))
 	}
@@ -222,6 +223,8 @@ type Fork struct {
 	Format   provider.Format
 	Tools    []byte
 	Messages []session.Message
+	// Users are the persons whose memory they may show.
+	Users []string
 }
 
 // DecodeFork reads what ForkPoint made.
@@ -230,7 +233,7 @@ func DecodeFork(stored []byte) (*Fork, error) {
 	if err := wire.Unmarshal(stored, &part); err != nil {
 		return nil, fmt.Errorf("assemble: read fork: %w", err)
 	}
-	k := &Fork{Format: provider.Format(part.Format), Tools: part.Tools}
+	k := &Fork{Format: provider.Format(part.Format), Tools: part.Tools, Users: part.Users}
 	for _, message := range part.Messages {
 		m, err := session.DecodeMessage(message)
 		if err != nil {

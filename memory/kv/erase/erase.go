@@ -151,6 +151,18 @@ type Place struct {
 	Position uint64
 }
 
+// MayShow reports whether prompts of an agent may show what goes: a person's memory, or
+// records that are picked.
+func (r *Run) MayShow(agent kv.Scope) bool {
+	switch {
+	case r.Subject.Kind == User:
+		return r.Shown || len(r.Picked) > 0
+	case r.Subject.Filter == "" || len(r.Picked) == 0:
+		return false
+	}
+	return r.Subject.Kind == Tenant || agent == r.Scope
+}
+
 // Own reports whether an entry is in the scope that the run erases a part of.
 func (r *Run) Own(e Entry) bool { return e.Scope == r.Scope }
 

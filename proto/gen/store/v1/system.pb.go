@@ -1789,7 +1789,11 @@ type ForkPart struct {
 	// Tools.
 	Tools []byte `protobuf:"bytes,2,opt,name=tools" json:"tools,omitempty"`
 	// Messages, each a Message of log.proto.
-	Messages      [][]byte `protobuf:"bytes,3,rep,name=messages" json:"messages,omitempty"`
+	Messages [][]byte `protobuf:"bytes,3,rep,name=messages" json:"messages,omitempty"`
+	// Persons whose memory they may show. Parts of older versions do not say.
+	Users []string `protobuf:"bytes,4,rep,name=users" json:"users,omitempty"`
+	// Whether users says it.
+	UsersKnown    bool `protobuf:"varint,5,opt,name=users_known,json=usersKnown" json:"users_known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1843,6 +1847,20 @@ func (x *ForkPart) GetMessages() [][]byte {
 		return x.Messages
 	}
 	return nil
+}
+
+func (x *ForkPart) GetUsers() []string {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+func (x *ForkPart) GetUsersKnown() bool {
+	if x != nil {
+		return x.UsersKnown
+	}
+	return false
 }
 
 // An agent that another one has spawned.
@@ -2565,11 +2583,14 @@ const file_store_v1_system_proto_rawDesc = "" +
 	"\x06sender\x18\x01 \x01(\tR\x06sender\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\"!\n" +
 	"\tBlobGrant\x12\x14\n" +
-	"\x05owner\x18\x01 \x01(\tR\x05owner\"T\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\"\x8b\x01\n" +
 	"\bForkPart\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\x04R\x06format\x12\x14\n" +
 	"\x05tools\x18\x02 \x01(\fR\x05tools\x12\x1a\n" +
-	"\bmessages\x18\x03 \x03(\fR\bmessages\"\xc4\x04\n" +
+	"\bmessages\x18\x03 \x03(\fR\bmessages\x12\x14\n" +
+	"\x05users\x18\x04 \x03(\tR\x05users\x12\x1f\n" +
+	"\vusers_known\x18\x05 \x01(\bR\n" +
+	"usersKnown\"\xc4\x04\n" +
 	"\x05Child\x12\x16\n" +
 	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\x04R\x04step\x12\x14\n" +
