@@ -5,6 +5,7 @@ import (
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -45,49 +46,32 @@ type Metrics struct {
 
 // NewMetrics makes the figures and registers them.
 func NewMetrics(registerer prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		GRPC: grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram(grpcprom.WithHistogramBuckets(handlingBuckets))),
-		tools: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "loom_bridge_tool_calls_total",
-			Help: "Tool calls, by tool and outcome. The tools of agents are counted as one, `agent`; names that no tool has as `unknown`.",
-		}, []string{"tool", "outcome"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "loom_bridge_refused_total", Help: "Calls and streams that ended with an error, by its reason.",
-		}, []string{"reason"}),
-		prompts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "loom_bridge_prompts_total", Help: "Prompts that were assembled.",
-		}),
-		promptTokens: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "loom_bridge_prompt_tokens", Help: "Tokens of the prompts that were assembled.",
-			Buckets: prometheus.ExponentialBuckets(firstPromptBucket, 2, promptBuckets),
-		}),
-		pressure: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "loom_bridge_prompt_pressure", Help: "The share of its window that each assembled prompt takes.",
-			Buckets: []float64{.1, .2, .3, .4, .5, .6, .7, .8, .9, .95, 1},
-		}),
-		levels: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "loom_bridge_pressure_levels_total", Help: "Levels of pressure that shortened a history, by level; renewal is a window that began anew.",
-		}, []string{"level"}),
-		interrupts: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "loom_bridge_interrupts_total", Help: "Urgent signals that agents were told of at once.",
-		}),
-		foldBatches: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "loom_bridge_fold_batches_total", Help: "Batches of folds that were stored, by reason.",
-		}, []string{"reason"}),
-		foldRefs: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "loom_bridge_folded_entries_total", Help: "Steps and messages that were folded.",
-		}),
-		calls: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "loom_bridge_context_calls_total", Help: "Calls of tools that prompts were made behind.",
-		}),
-		faults: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "loom_bridge_context_faults_total", Help: "Calls among them that asked again for what had been folded away.",
-		}),
-		foldSaved: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "loom_bridge_folded_tokens_total", Help: "Tokens that prompts take less after each batch of folds.",
-		}),
+	auto := promauto.With(registerer)
+	counter := func(name, help string) prometheus.Counter {
+		return auto.NewCounter(prometheus.CounterOpts{Name: "loom_bridge_" + name, Help: help})
 	}
-	registerer.MustRegister(m.GRPC, m.tools, m.refused, m.prompts, m.promptTokens, m.pressure, m.levels, m.interrupts, m.foldBatches, m.foldRefs, m.foldSaved, m.calls, m.faults)
+	by := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return auto.NewCounterVec(prometheus.CounterOpts{Name: "loom_bridge_" + name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		return auto.NewHistogram(prometheus.HistogramOpts{Name: "loom_bridge_" + name, Help: help, Buckets: buckets})
+	}
+	m := &Metrics{
+		GRPC:         grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram(grpcprom.WithHistogramBuckets(handlingBuckets))),
+		tools:        by("tool_calls_total", "Tool calls, by tool and outcome. The tools of agents are counted as one, `agent`; names that no tool has as `unknown`.", "tool", "outcome"),
+		refused:      by("refused_total", "Calls and streams that ended with an error, by its reason.", "reason"),
+		prompts:      counter("prompts_total", "Prompts that were assembled."),
+		promptTokens: histogram("prompt_tokens", "Tokens of the prompts that were assembled.", prometheus.ExponentialBuckets(firstPromptBucket, 2, promptBuckets)),
+		pressure:     histogram("prompt_pressure", "The share of its window that each assembled prompt takes.", []float64{.1, .2, .3, .4, .5, .6, .7, .8, .9, .95, 1}),
+		levels:       by("pressure_levels_total", "Levels of pressure that shortened a history, by level; renewal is a window that began anew.", "level"),
+		interrupts:   counter("interrupts_total", "Urgent signals that agents were told of at once."),
+		foldBatches:  by("fold_batches_total", "Batches of folds that were stored, by reason.", "reason"),
+		foldRefs:     counter("folded_entries_total", "Steps and messages that were folded."),
+		foldSaved:    counter("folded_tokens_total", "Tokens that prompts take less after each batch of folds."),
+		calls:        counter("context_calls_total", "Calls of tools that prompts were made behind."),
+		faults:       counter("context_faults_total", "Calls among them that asked again for what had been folded away."),
+	}
+	registerer.MustRegister(m.GRPC)
 	return m
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -74,6 +75,31 @@ func callTool(tb testing.TB, p *process, name, args string) (*loombridgev1.ToolR
 	})
 }
 
+// checkNames checks the names of figures: none has the words of another one, and each ends as its kind
+// says.
+func checkNames(tb testing.TB, address string) {
+	tb.Helper()
+	response, err := http.Get("http://" + address + "/metrics")
+	must(tb, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must(tb, err)
+	all := regexp.MustCompile(`# HELP (loom_bridge_[a-z_]+) ([A-Z1].*\.)\n# TYPE \S+ (\w+)\n`).FindAllStringSubmatch(string(text), -1)
+	if lines := strings.Count(string(text), "# HELP loom_bridge_"); len(all) != lines || lines < 30 {
+		tb.Errorf("%d figures of %d have a sentence", len(all), lines)
+	}
+	words := map[string]string{}
+	for _, one := range all {
+		if other, twice := words[one[2]]; twice {
+			tb.Errorf("%s says the same as %s", one[1], other)
+		}
+		words[one[2]] = one[1]
+		if (one[3] == "counter") != strings.HasSuffix(one[1], "_total") {
+			tb.Errorf("%s is a %s", one[1], one[3])
+		}
+	}
+}
+
 // What operators ask first has a figure: how much is stored, who is connected and
 // how far behind, what was called and what was refused.
 func TestMetricsTellWhatIsStored(t *testing.T) {
@@ -108,6 +134,7 @@ func TestMetricsTellWhatIsStored(t *testing.T) {
 		}
 		return nil
 	})
+	checkNames(t, address)
 	before := scrape(t, address)
 	save(t, p, "synced")
 	after := scrape(t, address)

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/children"
+	"github.com/loom-bridge/loom-bridge/bridge/cluster/mesh"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/integrity"
 	"github.com/loom-bridge/loom-bridge/bridge/mcp"
@@ -60,6 +63,39 @@ func (m *Metrics) Calls() *observe.Metrics {
 	return observe.NewMetrics(m.registry)
 }
 
+// source is what a scrape asks for figures. Which series it has changes, so that it describes
+// none before.
+type source func(show shower)
+
+// shower adds one figure to a scrape: a counter where its name ends in _total, else a gauge.
+// labels are names and values in turns.
+type shower func(name, help string, value float64, labels ...string)
+
+// with puts a prefix before names, and labels behind the others.
+func (show shower) with(prefix string, more ...string) shower {
+	return func(name, help string, value float64, labels ...string) {
+		show(prefix+name, help, value, append(labels, more...)...)
+	}
+}
+
+// Describe is prometheus.Collector's.
+func (source) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is prometheus.Collector's.
+func (s source) Collect(to chan<- prometheus.Metric) {
+	s(func(name, help string, value float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if strings.HasSuffix(name, "_total") {
+			kind = prometheus.CounterValue
+		}
+		var names, values []string
+		for pair := range slices.Chunk(labels, 2) {
+			names, values = append(names, pair[0]), append(values, pair[1])
+		}
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("loom_bridge_"+name, help, names, nil), kind, value, values...)
+	})
+}
+
 // Watch adds the figures about the stored data and who is connected. They are counted until
 // stop is called.
 func (m *Metrics) Watch(parts *compose.Domain, engine kv.Monitored, scrub func() integrity.Report, logger *slog.Logger) (stop func() error) {
@@ -67,9 +103,9 @@ func (m *Metrics) Watch(parts *compose.Domain, engine kv.Monitored, scrub func()
 		return func() error { return nil }
 	}
 	f := &figures{parts: parts, engine: engine, logger: logger}
-	m.registry.MustRegister(f, newStoreMetrics(engine.Health(), scrub))
+	m.registry.MustRegister(source(f.show), ofHealth(engine.Health(), scrub))
 	if store, ok := engine.(farStore); ok {
-		m.registry.MustRegister(newFarMetrics(store))
+		m.registry.MustRegister(ofFarStore(store))
 	}
 	return f.start()
 }
@@ -77,7 +113,14 @@ func (m *Metrics) Watch(parts *compose.Domain, engine kv.Monitored, scrub func()
 // WatchBackups adds the figures about backups, if any are made.
 func (m *Metrics) WatchBackups(keeper *backup.Keeper) {
 	if m != nil && keeper != nil {
-		m.registry.MustRegister(newBackupMetrics(keeper))
+		m.registry.MustRegister(ofBackups(keeper))
+	}
+}
+
+// WatchMesh adds the figures about the mesh, where there is one.
+func (m *Metrics) WatchMesh(with *mesh.Mesh) {
+	if m != nil && with != nil {
+		m.registry.MustRegister(ofMesh(with))
 	}
 }
 
@@ -86,12 +129,12 @@ func (m *Metrics) WatchRedaction(r *redact.Redactor) {
 	if m == nil {
 		return
 	}
-	for _, name := range r.Names() {
-		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "loom_bridge_redacted_total", Help: "Secrets that were taken out of what callers sent and tools gave, by pattern.",
-			ConstLabels: prometheus.Labels{"pattern": name},
-		}, func() float64 { return float64(r.Totals()[name]) }))
-	}
+	m.registry.MustRegister(source(func(show shower) {
+		totals := r.Totals()
+		for _, name := range r.Names() {
+			show("redacted_total", "Secrets that were taken out of what callers sent and tools gave, by pattern.", float64(totals[name]), "pattern", name)
+		}
+	}))
 }
 
 // censusEvery is how often stored data is counted. A scrape shows the last count, and reads
@@ -134,137 +177,70 @@ func takeCensus(ctx context.Context, parts *compose.Domain) (c census, err error
 	return c, err
 }
 
-// figure is one number of a scrape.
-type figure struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-}
-
-func gaugeOf(name, help string, labels ...string) figure {
-	return figure{prometheus.NewDesc("loom_bridge_"+name, help, labels, nil), prometheus.GaugeValue}
-}
-
-// counting is the same as a counter.
-func (f figure) counting() figure {
-	f.kind = prometheus.CounterValue
-	return f
-}
-
-func counterOf(name, help string) figure {
-	return figure{prometheus.NewDesc("loom_bridge_"+name, help, nil, nil), prometheus.CounterValue}
-}
-
-var (
-	figureRecords    = gaugeOf("records", "Records of memory, as of the last count.")
-	figurePending    = gaugeOf("embedder_pending_records", "Records that wait for a vector of the embedder, as of the last count, up to 100,000.")
-	figureBlobs      = gaugeOf("blobs", "Offloaded results, equal ones of an owner counted once, as of the last count.")
-	figureBlobBytes  = gaugeOf("blob_bytes", "What they hold, before compression, as of the last count.")
-	figureTopics     = gaugeOf("topics", "Topics that have had a durable event, as of the last count.")
-	figureEvents     = gaugeOf("events", "Durable events that are kept, as of the last count.")
-	figureMessages   = gaugeOf("direct_messages", "Direct messages that wait in the boxes of agents, as of the last count.")
-	figureEventBytes = gaugeOf("event_bytes", "What they take, as the retention counts it, as of the last count.")
-
-	figureStore     = gaugeOf("store_bytes", "What the store takes on disk, by keyspace, without its log.", "keyspace")
-	figureCommits   = counterOf("store_commits_total", "Commits that were acknowledged.")
-	figureConflicts = counterOf("store_conflicts_total", "Commits that were tried again because another came first.")
-	figureSyncs     = counterOf("store_syncs_total", "Syncs of the store's log.")
-	figureSyncTime  = counterOf("store_sync_seconds_total", "Time that these syncs took.")
-	figureLogBytes  = counterOf("store_log_bytes_total", "Bytes written to the store's log.")
-
-	figureAgents     = gaugeOf("agents", "Agents that are registered.")
-	figureAttached   = gaugeOf("agents_attached", "Agents with an open stream.")
-	figureJobs       = gaugeOf("background_jobs", "Programs that run in the background of sessions.")
-	figureChildren   = gaugeOf("children", "Agents that were spawned and have no result yet.")
-	figureEnded      = gaugeOf("children_ended_total", "Spawned agents that got their results, by outcome: returned, failed, timeout or disconnected.", "outcome").counting()
-	figureLimitedRun = gaugeOf("tool_limit_running", "Calls under way that count for a limit of calls at once, by rule.", "rule")
-	figureLimited    = gaugeOf("tool_limit_refused_total", "Calls that a limit of tools refused, by rule.", "rule").counting()
-	figureReaders    = gaugeOf("subscriptions", "Open subscriptions to events.")
-	figureBacklog    = gaugeOf("subscription_backlog_events", "Events that wait for their readers, each counted for each.")
-	figureReached    = gaugeOf("egress_connections_total", "Connections of tools to hosts, by what came of them: allowed, denied, failed or limited.", "outcome").counting()
-	figurePassed     = gaugeOf("egress_bytes_total", "Bytes between tools and hosts, sent or received.", "direction").counting()
-	figureHosted     = gaugeOf("mcp_server_ready", "1 where the MCP server is ready, 0 where it can't be reached.", "tenant", "server")
-	figureHostTools  = gaugeOf("mcp_server_tools", "Tools of the MCP server that can be called.", "tenant", "server")
-	figureHostTokens = gaugeOf("mcp_server_tool_tokens", "About what all tools of the MCP server would take in a prompt.", "tenant", "server")
-	figureAged       = gaugeOf("retention_deleted_total", "What was deleted for its age, by what it was: records, sessions, results of sessions, or audit for the records of calls.", "what").counting()
-	figureOpen       = gaugeOf("egress_connections", "Connections of tools to hosts that are open.")
-	figureMaxBacklog = gaugeOf("subscription_backlog_max_events", "Events that wait for the reader that is furthest behind.")
-)
-
-// Describe sends nothing: the figures of a census come with the first one.
-func (*figures) Describe(chan<- *prometheus.Desc) {}
-
-// Collect sends all figures.
-func (f *figures) Collect(to chan<- prometheus.Metric) {
-	send := func(one figure, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(one.desc, one.kind, value, labels...)
-	}
+// show adds all figures to a scrape.
+func (f *figures) show(show shower) {
 	f.mu.Lock()
 	census, counted := f.census, f.counted
 	f.mu.Unlock()
 	if counted {
-		send(figureRecords, float64(census.memory.Records))
-		send(figurePending, float64(census.memory.Pending))
-		send(figureBlobs, float64(census.blobs.Blobs))
-		send(figureBlobBytes, float64(census.blobs.Bytes))
-		send(figureTopics, float64(census.events.Topics))
-		send(figureEvents, float64(census.events.Events))
-		send(figureEventBytes, float64(census.events.Bytes))
-		send(figureMessages, float64(census.messages))
+		show("records", "Records of memory, as of the last count.", float64(census.memory.Records))
+		show("embedder_pending_records", "Records that wait for a vector of the embedder, as of the last count, up to 100,000.", float64(census.memory.Pending))
+		show("blobs", "Offloaded results, equal ones of an owner counted once, as of the last count.", float64(census.blobs.Blobs))
+		show("blob_bytes", "What they hold, before compression, as of the last count.", float64(census.blobs.Bytes))
+		show("topics", "Topics that have had a durable event, as of the last count.", float64(census.events.Topics))
+		show("events", "Durable events that are kept, as of the last count.", float64(census.events.Events))
+		show("event_bytes", "What they take, as the retention counts it, as of the last count.", float64(census.events.Bytes))
+		show("direct_messages", "Direct messages that wait in the boxes of agents, as of the last count.", float64(census.messages))
 	}
 	if own, ok := f.engine.(*rockskv.DB); ok { // PostgreSQL has its own figures
 		sizes := own.Sizes()
 		for _, ks := range kv.Keyspaces() {
-			send(figureStore, float64(sizes[ks]), ks.String())
+			show("store_bytes", "What the store takes on disk, by keyspace, without its log.", float64(sizes[ks]), "keyspace", ks.String())
 		}
 		store := own.Stats()
-		send(figureCommits, float64(store.Commits))
-		send(figureConflicts, float64(store.Conflicts))
-		send(figureSyncs, float64(store.WALSyncs))
-		send(figureSyncTime, store.SyncTime.Seconds())
-		send(figureLogBytes, float64(store.WALBytes))
+		show("store_commits_total", "Commits that were acknowledged.", float64(store.Commits))
+		show("store_conflicts_total", "Commits that were tried again because another came first.", float64(store.Conflicts))
+		show("store_syncs_total", "Syncs of the store's log.", float64(store.WALSyncs))
+		show("store_sync_seconds_total", "Time that these syncs took.", store.SyncTime.Seconds())
+		show("store_log_bytes_total", "Bytes written to the store's log.", float64(store.WALBytes))
 	}
 
 	known, attached := f.parts.Agents.Count()
-	send(figureAgents, float64(known))
-	send(figureAttached, float64(attached))
-	send(figureJobs, float64(f.parts.Jobs.Running()))
+	show("agents", "Agents that are registered.", float64(known))
+	show("agents_attached", "Agents with an open stream.", float64(attached))
+	show("background_jobs", "Programs that run in the background of sessions.", float64(f.parts.Jobs.Running()))
 	family := f.parts.Children.Stats()
-	send(figureChildren, float64(family.Live))
+	show("children", "Agents that were spawned and have no result yet.", float64(family.Live))
 	for _, outcome := range children.Outcomes() {
-		send(figureEnded, float64(family.Ended[outcome]), outcome)
+		show("children_ended_total", "Spawned agents that got their results, by outcome: returned, failed, timeout or disconnected.", float64(family.Ended[outcome]), "outcome", outcome)
 	}
 	for _, limit := range f.parts.Hand.Limits() {
-		send(figureLimited, float64(limit.Refused), limit.Rule.String())
+		show("tool_limit_refused_total", "Calls that a limit of tools refused, by rule.", float64(limit.Refused), "rule", limit.Rule.String())
 		if limit.Rule.Every == 0 {
-			send(figureLimitedRun, float64(limit.Running), limit.Rule.String())
+			show("tool_limit_running", "Calls under way that count for a limit of calls at once, by rule.", float64(limit.Running), "rule", limit.Rule.String())
 		}
 	}
 	readers := f.parts.Events.Readers()
-	send(figureReaders, float64(readers.Subscriptions))
-	send(figureBacklog, float64(readers.Backlog))
-	send(figureMaxBacklog, float64(readers.MaxBacklog))
+	show("subscriptions", "Open subscriptions to events.", float64(readers.Subscriptions))
+	show("subscription_backlog_events", "Events that wait for their readers, each counted for each.", float64(readers.Backlog))
+	show("subscription_backlog_max_events", "Events that wait for the reader that is furthest behind.", float64(readers.MaxBacklog))
 	for _, s := range f.parts.MCP.All() {
-		ready := 0.0
-		if s.State == mcp.Ready {
-			ready = 1
-		}
-		send(figureHosted, ready, s.Tenant, s.Name)
-		send(figureHostTools, float64(s.Tools), s.Tenant, s.Name)
-		send(figureHostTokens, float64(s.Tokens), s.Tenant, s.Name)
+		show("mcp_server_ready", "1 where the MCP server is ready, 0 where it can't be reached.", oneIf(s.State == mcp.Ready), "tenant", s.Tenant, "server", s.Name)
+		show("mcp_server_tools", "Tools of the MCP server that can be called.", float64(s.Tools), "tenant", s.Tenant, "server", s.Name)
+		show("mcp_server_tool_tokens", "About what all tools of the MCP server would take in a prompt.", float64(s.Tokens), "tenant", s.Tenant, "server", s.Name)
 	}
 	aged := f.parts.Retention.Stats()
-	send(figureAged, float64(aged.Records), "records")
-	send(figureAged, float64(aged.Sessions), "sessions")
-	send(figureAged, float64(aged.Results), "results")
-	send(figureAged, float64(f.parts.Audit.Swept()), "audit")
+	for what, n := range map[string]int64{"records": aged.Records, "sessions": aged.Sessions, "results": aged.Results, "audit": f.parts.Audit.Swept()} {
+		show("retention_deleted_total", "What was deleted for its age, by what it was: records, sessions, results of sessions, or audit for the records of calls.", float64(n), "what", what)
+	}
 	out := f.parts.Egress.Stats()
-	send(figureReached, float64(out.Allowed), "allowed")
-	send(figureReached, float64(out.Denied), "denied")
-	send(figureReached, float64(out.Failed), "failed")
-	send(figureReached, float64(out.Limited), "limited")
-	send(figurePassed, float64(out.Sent), "sent")
-	send(figurePassed, float64(out.Received), "received")
-	send(figureOpen, float64(out.Open))
+	for outcome, n := range map[string]int64{"allowed": out.Allowed, "denied": out.Denied, "failed": out.Failed, "limited": out.Limited} {
+		show("egress_connections_total", "Connections of tools to hosts, by what came of them: allowed, denied, failed or limited.", float64(n), "outcome", outcome)
+	}
+	for direction, n := range map[string]int64{"sent": out.Sent, "received": out.Received} {
+		show("egress_bytes_total", "Bytes between tools and hosts, sent or received.", float64(n), "direction", direction)
+	}
+	show("egress_connections", "Connections of tools to hosts that are open.", float64(out.Open))
 }
 
 // start counts the stored data, at once and from time to time, until the returned

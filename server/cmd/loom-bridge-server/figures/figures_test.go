@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,7 +70,7 @@ func (m series) has(t *testing.T, want series) {
 
 func TestFarStore(t *testing.T) {
 	t.Parallel()
-	series(gathered(t, newFarMetrics(far{}))).has(t, series{
+	series(gathered(t, ofFarStore(far{}))).has(t, series{
 		"loom_bridge_postgres_connections one calls loom": 1, "loom_bridge_postgres_connections one views loom": 5,
 		"loom_bridge_postgres_connection_wait_seconds_total one calls loom": 4, "loom_bridge_postgres_commits_total one loom": 6,
 		"loom_bridge_postgres_unknown_outcomes_total one loom": 8, "loom_bridge_postgres_transaction_seconds_total one loom": 1.5,
@@ -83,7 +81,7 @@ func TestFarStore(t *testing.T) {
 func TestStoreHealth(t *testing.T) {
 	t.Parallel()
 	health, report := &kv.Health{}, integrity.Report{}
-	m := newStoreMetrics(health, func() integrity.Report { return report })
+	m := ofHealth(health, func() integrity.Report { return report })
 	series(gathered(t, m)).has(t, series{
 		"loom_bridge_store_writable": 1, "loom_bridge_store_damaged records": 0, "loom_bridge_store_scrub_last_end_seconds": 0,
 	})
@@ -99,33 +97,6 @@ func TestStoreHealth(t *testing.T) {
 	})
 	if n := len(gathered(t, m)); n != 5+len(kv.Keyspaces())+1 {
 		t.Errorf("%d series", n)
-	}
-}
-
-// TestNames: no figure has the name or the words of another one, and each ends as its kind says.
-func TestNames(t *testing.T) {
-	t.Parallel()
-	all := []figure{
-		figureRecords, figurePending, figureBlobs, figureBlobBytes, figureTopics, figureEvents, figureMessages, figureEventBytes, figureStore, figureCommits,
-		figureConflicts, figureSyncs, figureSyncTime, figureLogBytes, figureAgents, figureAttached, figureJobs, figureChildren, figureEnded, figureLimitedRun,
-		figureLimited, figureReaders, figureBacklog, figureReached, figurePassed, figureHosted, figureHostTools, figureHostTokens, figureAged, figureOpen,
-		figureMaxBacklog,
-	}
-	parts := regexp.MustCompile(`fqName: "(loom_bridge_[a-z_]+)", help: "([A-Z1].*\.)"`)
-	var names, helps []string
-	for _, f := range all {
-		found := parts.FindStringSubmatch(f.desc.String())
-		if found == nil {
-			t.Errorf("%s", f.desc)
-			continue
-		}
-		if slices.Contains(names, found[1]) || slices.Contains(helps, found[2]) {
-			t.Errorf("%s is there twice, or says the same as another", found[1])
-		}
-		names, helps = append(names, found[1]), append(helps, found[2])
-		if (f.kind == prometheus.CounterValue) != strings.HasSuffix(found[1], "_total") {
-			t.Errorf("%s is of kind %v", found[1], f.kind)
-		}
 	}
 }
 
