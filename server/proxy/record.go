@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/hooks"
 )
@@ -21,10 +23,12 @@ import (
 const (
 	// Agent is whose log it is where a request names none by Loom-Agent-Id.
 	Agent = "proxy"
-	// maxKnown bounds the conversations that are remembered; of others the log is read.
-	maxKnown = 4096
-	// maxMarks bounds the messages of all of these together, 32 bytes each.
-	maxMarks = 1 << 20
+	// maxMarks bounds the messages of the conversations that are remembered, 32 bytes each; of
+	// others the log is read. One counts for besideMarks more.
+	maxMarks    = 1 << 20
+	besideMarks = 256
+	// maxNames bounds the names of sessions by how they begin, and by the ids of answers.
+	maxNames = 4096
 	// maxItems bounds the items of a conversation that is recorded.
 	maxItems = 20_000
 	// maxSame bounds the sessions that are looked through for one that begins with the same
@@ -50,11 +54,6 @@ type conversation struct {
 	// was made, and whether it did not show all of it.
 	tokens, bytes int
 	folded        bool
-	// The mu of the recorder guards these: when it was used last, its key in byFirst, and how
-	// many of its marks count in the recorder's.
-	used    int64
-	first   string
-	counted int
 }
 
 // mayPass reports whether a request may take more than so many tokens; none is no bound. Where it
@@ -104,28 +103,24 @@ type place struct{ tenant, agent string }
 type recorder struct {
 	sessions loombridgev1.SessionServiceClient
 
-	mu      sync.Mutex
-	clock   int64                      // guarded by mu
-	marks   int                        // guarded by mu; of all that are known
-	byName  map[string]*conversation   // guarded by mu; by place and session: all that are known
-	byFirst map[string][]*conversation // guarded by mu; by place and first mark
-	byID    map[string]*conversation   // guarded by mu; by place and the id of an answer of Responses
+	mu      sync.Mutex                        // guards the fields below
+	known   *cache.LRU[string, *conversation] // by place and session
+	byFirst *cache.LRU[string, []string]      // sessions, by place and first mark
+	byID    *cache.LRU[string, string]        // the session, by place and the id of an answer of Responses
 }
 
 func newRecorder(within grpc.ClientConnInterface) *recorder {
-	return &recorder{
-		sessions: loombridgev1.NewSessionServiceClient(within),
-		byName:   map[string]*conversation{}, byFirst: map[string][]*conversation{}, byID: map[string]*conversation{},
-	}
+	r := &recorder{sessions: loombridgev1.NewSessionServiceClient(within)}
+	r.forgetAll()
+	return r
 }
 
 // forgetAll makes the next requests read their logs again.
 func (r *recorder) forgetAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range r.byName {
-		r.drop(c)
-	}
+	r.known = cache.NewLRU[string, *conversation](maxMarks)
+	r.byFirst, r.byID = cache.NewLRU[string, []string](maxNames), cache.NewLRU[string, string](maxNames)
 }
 
 func (p place) key(s string) string { return p.tenant + "\x00" + p.agent + "\x00" + s }
@@ -177,10 +172,7 @@ func (r *recorder) answer(ctx context.Context, to recorded, a *answer) error {
 	}
 	if a.id != "" {
 		r.mu.Lock()
-		if len(r.byID) >= maxKnown {
-			clear(r.byID)
-		}
-		r.byID[c.place.key(a.id)] = c
+		r.byID.Put(c.place.key(a.id), c.session, 1)
 		r.mu.Unlock()
 	}
 	return nil
@@ -216,13 +208,9 @@ func (r *recorder) find(ctx context.Context, p place, session string, t *talk) (
 	}
 	if session == "" && t.previous != "" {
 		r.mu.Lock()
-		c := r.byID[p.key(t.previous)]
+		session, _ = r.byID.Get(p.key(t.previous))
 		r.mu.Unlock()
-		if c != nil {
-			return c, nil
-		}
-		sum := sha256.Sum256([]byte(t.previous))
-		session = "proxy-" + hex.EncodeToString(sum[:8])
+		session = cmp.Or(session, baseOf(sha256.Sum256([]byte(t.previous))))
 	}
 	if session != "" {
 		return r.open(ctx, p, session)
@@ -262,8 +250,14 @@ func (r *recorder) fresh(p place, first mark) *conversation {
 
 // longest is the known conversation with the most of what items begin with; nil for none.
 func (r *recorder) longest(p place, items []item) (best *conversation) {
+	var candidates []*conversation
 	r.mu.Lock()
-	candidates := slices.Clone(r.byFirst[p.key(string(items[0].mark[:]))])
+	sessions, _ := r.byFirst.Get(p.key(string(items[0].mark[:])))
+	for _, session := range sessions {
+		if c := r.of(p.key(session)); c != nil {
+			candidates = append(candidates, c)
+		}
+	}
 	r.mu.Unlock()
 	most := 0
 	for _, c := range candidates {
@@ -276,63 +270,39 @@ func (r *recorder) longest(p place, items []item) (best *conversation) {
 	return best
 }
 
-// keep remembers a conversation, in place of those that were used longest ago. Its lock is held,
-// or nobody else knows it.
+// keep remembers a conversation. Its lock is held, or nobody else knows it.
 func (r *recorder) keep(c *conversation, marks []mark) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.clock++
-	c.used = r.clock
-	r.byName[c.place.key(c.session)] = c
-	r.marks += len(marks) - c.counted
-	c.counted = len(marks)
-	for len(r.byName) > 1 && (len(r.byName) > maxKnown || r.marks > maxMarks) {
-		oldest := c
-		for _, k := range r.byName {
-			if k.used < oldest.used {
-				oldest = k
-			}
-		}
-		r.drop(oldest)
-	}
-	if len(marks) == 0 || c.first != "" {
+	r.known.Put(c.place.key(c.session), c, min(len(marks)+besideMarks, maxMarks))
+	if len(marks) == 0 {
 		return
 	}
-	c.first = c.place.key(string(marks[0][:]))
-	r.byFirst[c.first] = append(r.byFirst[c.first], c)
-}
-
-// drop is forget with the lock held.
-func (r *recorder) drop(c *conversation) {
-	if key := c.place.key(c.session); r.byName[key] == c {
-		delete(r.byName, key)
+	first := c.place.key(string(marks[0][:]))
+	if all, _ := r.byFirst.Get(first); !slices.Contains(all, c.session) {
+		r.byFirst.Put(first, append(slices.Clip(all), c.session), len(all)+1)
 	}
-	r.marks -= c.counted
-	c.counted = 0
-	if left := slices.DeleteFunc(r.byFirst[c.first], func(k *conversation) bool { return k == c }); len(left) > 0 {
-		r.byFirst[c.first] = left
-	} else {
-		delete(r.byFirst, c.first)
-	}
-	for id, k := range r.byID {
-		if k == c {
-			delete(r.byID, id)
-		}
-	}
-	c.first = ""
 }
 
 // forget makes the next request read the log again.
 func (r *recorder) forget(c *conversation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.drop(c)
+	if key := c.place.key(c.session); r.of(key) == c {
+		r.known.Delete(key)
+	}
+}
+
+// of is the known conversation with a key; nil for none. The lock is held.
+func (r *recorder) of(key string) *conversation {
+	c, _ := r.known.Get(key)
+	return c
 }
 
 // open returns the conversation of a session, whose log it reads unless it is known.
 func (r *recorder) open(ctx context.Context, p place, session string) (*conversation, error) {
 	r.mu.Lock()
-	c := r.byName[p.key(session)]
+	c := r.of(p.key(session))
 	r.mu.Unlock()
 	if c != nil {
 		return c, nil
@@ -357,7 +327,7 @@ func (r *recorder) open(ctx context.Context, p place, session string) (*conversa
 		}
 	}
 	r.mu.Lock()
-	other := r.byName[p.key(session)] // somebody else read it, too
+	other := r.of(p.key(session)) // somebody else read it, too
 	r.mu.Unlock()
 	if other != nil {
 		return other, nil

@@ -12,8 +12,8 @@ func TestKnownConversationsAreBounded(t *testing.T) {
 		name                string
 		messages, all, want int
 	}{
-		{"many", 1, maxKnown + 10, maxKnown},
-		{"long", maxItems, maxMarks/maxItems + 10, maxMarks / maxItems},
+		{"many", 1, maxMarks/(1+besideMarks) + 10, maxMarks / (1 + besideMarks)},
+		{"long", maxItems, maxMarks/(maxItems+besideMarks) + 10, maxMarks / (maxItems + besideMarks)},
 		{"too long", maxMarks + 1, 3, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -23,19 +23,19 @@ func TestKnownConversationsAreBounded(t *testing.T) {
 				made[i] = &conversation{place: place{"t", "a"}, session: strconv.Itoa(i), marks: make([]mark, c.messages)}
 				r.keep(made[i], made[i].marks)
 			}
-			if len(r.byName) != c.want || r.marks != c.want*c.messages || len(r.byFirst) != 1 {
-				t.Fatalf("%d known with %d messages, %d first ones; want %d", len(r.byName), r.marks, len(r.byFirst), c.want)
+			if names, _ := r.byFirst.Get(made[0].place.key(string(make([]byte, len(mark{}))))); r.known.Len() != c.want || len(names) > c.all {
+				t.Fatalf("%d are known, %d names; want %d", r.known.Len(), len(names), c.want)
 			}
 			for i, m := range made {
-				if known := r.byName[m.place.key(m.session)] == m; known != (i >= c.all-c.want) {
+				if known := r.of(m.place.key(m.session)) == m; known != (i >= c.all-c.want) {
 					t.Errorf("conversation %d of %d is known: %v", i, c.all, known)
 				}
 			}
 			for _, m := range made {
 				r.forget(m)
 			}
-			if len(r.byName) != 0 || len(r.byFirst) != 0 || r.marks != 0 {
-				t.Errorf("%d known with %d messages are left", len(r.byName), r.marks)
+			if r.known.Len() != 0 || r.longest(place{"t", "a"}, make([]item, c.messages)) != nil {
+				t.Errorf("%d are left", r.known.Len())
 			}
 		})
 	}

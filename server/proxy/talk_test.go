@@ -239,13 +239,13 @@ func TestForgotten(t *testing.T) {
 	l := &logs{entries: map[string][]*loombridgev1.ConversationEntry{}}
 	r := newRecorder(nil)
 	r.sessions = l
-	for i := range maxKnown + 10 {
+	for i := range maxNames + 10 {
 		if out := asked(t, r, place{"t", "me"}, "", said(t, fmt.Sprint("message ", i))); out.err != nil {
 			t.Fatal(out.err)
 		}
 	}
-	if len(r.byName) != maxKnown || len(r.byFirst) != maxKnown {
-		t.Errorf("%d and %d are known", len(r.byName), len(r.byFirst))
+	if known, first := r.known.Len(), r.byFirst.Len(); known != maxMarks/(1+besideMarks) || first != maxNames {
+		t.Errorf("%d and %d are known", known, first)
 	}
 }
 
