@@ -51,14 +51,7 @@ func EraseSubject(r *loombridgev1.EraseScopeRequest, tenant string) erasure.Subj
 
 // EraseProgress converts the progress of an erasure.
 func EraseProgress(p live.EraseProgress) *loombridgev1.EraseScopeResponse {
-	at := map[live.Step]loombridgev1.EraseStep{
-		live.Waiting:    loombridgev1.EraseStep_ERASE_STEP_WAITING,
-		live.Counting:   loombridgev1.EraseStep_ERASE_STEP_COUNTING,
-		live.Erasing:    loombridgev1.EraseStep_ERASE_STEP_ERASING,
-		live.Checking:   loombridgev1.EraseStep_ERASE_STEP_CHECKING,
-		live.Reclaiming: loombridgev1.EraseStep_ERASE_STEP_RECLAIMING,
-	}
-	return &loombridgev1.EraseScopeResponse{Step: at[p.Step], Entries: p.Entries}
+	return &loombridgev1.EraseScopeResponse{Step: enumOf[loombridgev1.EraseStep](string(p.Step)), Entries: p.Entries}
 }
 
 // EraseResult converts the result of an erasure or a dry run.

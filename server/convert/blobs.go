@@ -14,7 +14,7 @@ func BlobInfo(e blob.Entry) *loombridgev1.BlobInfo {
 	out := &loombridgev1.BlobInfo{
 		Ref: e.Ref, Path: e.Path, Size: e.Size, Kind: e.Kind, StepId: e.StepID, SessionId: e.SessionID,
 		CreateTime: Timestamp(e.Time), AgentId: e.Owner, Category: e.Category,
-		MediaType: e.MediaType, Tier: tierToSend(e.Tier), Important: e.Important,
+		MediaType: e.MediaType, Tier: loombridgev1.BlobTier(e.Tier + 1), Important: e.Important,
 		Aliases: e.Aliases,
 	}
 	if at, ever := e.ExpireTime(); ever {
@@ -29,25 +29,7 @@ func BlobInfo(e blob.Entry) *loombridgev1.BlobInfo {
 }
 
 // BlobTier is the tier that a request names; without one it is the working tier.
-func BlobTier(t loombridgev1.BlobTier) blob.Tier {
-	switch t {
-	case loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM:
-		return blob.ShortTerm
-	case loombridgev1.BlobTier_BLOB_TIER_LONG_TERM:
-		return blob.LongTerm
-	}
-	return blob.Working
-}
-
-func tierToSend(t blob.Tier) loombridgev1.BlobTier {
-	switch t {
-	case blob.ShortTerm:
-		return loombridgev1.BlobTier_BLOB_TIER_SHORT_TERM
-	case blob.LongTerm:
-		return loombridgev1.BlobTier_BLOB_TIER_LONG_TERM
-	}
-	return loombridgev1.BlobTier_BLOB_TIER_WORKING
-}
+func BlobTier(t loombridgev1.BlobTier) blob.Tier { return shifted[blob.Tier](t) }
 
 // BlobFilter is which blobs a listing shows.
 func BlobFilter(r *loombridgev1.ListBlobsRequest) blob.Filter {

@@ -12,23 +12,18 @@ func CompressRequest(scope kv.Scope, r *loombridgev1.CompressResultRequest) hand
 	return hand.CompressRequest{
 		Scope: scope, SessionID: r.GetSessionId(), CallID: r.GetToolCallId(),
 		Result: compress.Result{
-			Content: r.GetContent(), Tool: r.GetToolName(), Kind: compress.Strategy(r.GetResultKind()), Hint: hintOf(r.GetHint()),
+			Content: r.GetContent(), Tool: r.GetToolName(), Kind: compress.Strategy(r.GetResultKind()), Hint: hints[r.GetHint()],
 			Failed: r.GetFailed(), Threshold: int(r.GetThresholdChars()), Path: r.GetPath(), ExitCode: int(r.GetExitCode()),
 			IsCompressed: r.GetCompressed(),
 		},
 	}
 }
 
-func hintOf(h loombridgev1.CompressHint) compress.Hint {
-	switch h {
-	case loombridgev1.CompressHint_COMPRESS_HINT_SKIP:
-		return compress.HintSkip
-	case loombridgev1.CompressHint_COMPRESS_HINT_FORCE:
-		return compress.HintForce
-	case loombridgev1.CompressHint_COMPRESS_HINT_SEARCH:
-		return compress.HintSearch
-	}
-	return compress.HintNormal
+// hints are those that are not normal.
+var hints = map[loombridgev1.CompressHint]compress.Hint{
+	loombridgev1.CompressHint_COMPRESS_HINT_SKIP:   compress.HintSkip,
+	loombridgev1.CompressHint_COMPRESS_HINT_FORCE:  compress.HintForce,
+	loombridgev1.CompressHint_COMPRESS_HINT_SEARCH: compress.HintSearch,
 }
 
 // Compressed is the compressed result, with the blob that has the whole one.

@@ -58,7 +58,7 @@ func Step(s step.Step, position uint64, asText bool) *loombridgev1.Step {
 	out := &loombridgev1.Step{
 		Id: s.ID(), ToolName: s.ToolName, Observation: utf8Text(s.Observation),
 		OutcomeRef: s.OutcomeRef, OutcomePath: s.OutcomePath, CreateTime: Timestamp(s.Time),
-		Success: s.Success(), Outcome: outcomeOf(s.Outcome), Thought: s.Thought, Error: utf8Text(s.Error),
+		Success: s.Success(), Outcome: loombridgev1.StepOutcome(s.Outcome + 1), Thought: s.Thought, Error: utf8Text(s.Error),
 		Inline: utf8Text(s.Inline), SessionId: s.SessionID, TurnId: s.TurnID, CallId: s.CallID,
 		Position: int64(position), Pinned: s.Pinned,
 		ResultForm: formOf(s.Given.Form), Refused: s.Refused(),
@@ -71,16 +71,6 @@ func Step(s step.Step, position uint64, asText bool) *loombridgev1.Step {
 		out.MinimalArgsForm = &loombridgev1.Step_MinimalArgsJson{MinimalArgsJson: string(s.MinimalArgs)}
 	}
 	return out
-}
-
-func outcomeOf(o step.Outcome) loombridgev1.StepOutcome {
-	switch o {
-	case step.Succeeded:
-		return loombridgev1.StepOutcome_STEP_OUTCOME_SUCCEEDED
-	case step.Failed:
-		return loombridgev1.StepOutcome_STEP_OUTCOME_FAILED
-	}
-	return loombridgev1.StepOutcome_STEP_OUTCOME_UNKNOWN
 }
 
 // Steps writes entries of the log, all of which are steps.

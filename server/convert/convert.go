@@ -6,10 +6,12 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -18,7 +20,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
-// asText reports whether JSON is to travel as exact text.
 // jsonOf writes a Value as JSON text: keys sorted, whole numbers without a
 // fraction. Numbers that JSON lacks break the rule of field.
 func jsonOf(field string, v *structpb.Value) (json.RawMessage, error) {
@@ -181,6 +182,35 @@ func Reason(err error) string {
 		}
 	}
 	return ""
+}
+
+// The enums of the API have the numbers of the domain's or, where the first of those is the
+// default, the numbers behind them. Those of the domain that are texts have the same names.
+
+// shifted is the domain's value of an enum whose numbers are one higher.
+func shifted[D ~uint8, E ~int32](e E) D { return D(max(e, 1) - 1) }
+
+// enumOf is the value of an enum by its name in the domain, such as three_phase; the unspecified
+// one for a name that it does not have.
+func enumOf[E protoreflect.Enum](name string) (e E) {
+	if v := e.Descriptor().Values().ByName(protoreflect.Name(prefixOf(e) + strings.ToUpper(name))); v != nil {
+		e = e.Type().New(v.Number()).(E)
+	}
+	return e
+}
+
+// nameOf is the inverse of enumOf; empty for the unspecified value and for unknown ones.
+func nameOf(e protoreflect.Enum) string {
+	v := e.Descriptor().Values().ByNumber(e.Number())
+	if v == nil || v.Number() == 0 {
+		return ""
+	}
+	return strings.ToLower(strings.TrimPrefix(string(v.Name()), prefixOf(e)))
+}
+
+// prefixOf begins the names of all values of an enum.
+func prefixOf(e protoreflect.Enum) string {
+	return strings.TrimSuffix(string(e.Descriptor().Values().Get(0).Name()), "UNSPECIFIED")
 }
 
 // Int32 keeps counts within their field.

@@ -9,12 +9,19 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/erasure/live"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/blob"
+	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
+	"github.com/loom-bridge/loom-bridge/context/settings"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/working"
+	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/page"
@@ -113,10 +120,67 @@ func TestEnumsAgree(t *testing.T) {
 			t.Errorf("%s is %v", name, record.Origin(number))
 		}
 	}
-	for outcome, want := range map[step.Outcome]string{step.Succeeded: "SUCCEEDED", step.Failed: "FAILED", step.Unknown: "UNKNOWN"} {
-		if got := outcomeOf(outcome).String(); got != "STEP_OUTCOME_"+want {
-			t.Errorf("%v became %s", outcome, got)
+	for number, name := range []string{"succeeded", "failed", "unknown"} {
+		if got := loombridgev1.StepOutcome(number + 1); nameOf(got) != name || step.Outcome(number).String() != name { //nolint:gosec // G115: of three
+			t.Errorf("%s became %s", name, got)
 		}
+	}
+	for tier := blob.Working; tier <= blob.LongTerm; tier++ {
+		if got := loombridgev1.BlobTier(tier + 1); nameOf(got) != tier.String() || BlobTier(got) != tier {
+			t.Errorf("%s became %s", tier, got)
+		}
+	}
+	for reason := history.ByPrice; reason <= history.ByCaller; reason++ {
+		if got := loombridgev1.FoldReason(reason); nameOf(got) != reason.String() {
+			t.Errorf("%s became %s", reason, got)
+		}
+	}
+	for status, want := range map[working.Status]loombridgev1.PlanStatus{
+		working.Pending: loombridgev1.PlanStatus_PLAN_STATUS_PENDING, working.InProgress: loombridgev1.PlanStatus_PLAN_STATUS_IN_PROGRESS,
+		working.Done: loombridgev1.PlanStatus_PLAN_STATUS_DONE, working.Failed: loombridgev1.PlanStatus_PLAN_STATUS_FAILED,
+	} {
+		if got := loombridgev1.PlanStatus(status + 1); got != want || shifted[working.Status](want) != status {
+			t.Errorf("%d became %s", status, got)
+		}
+	}
+	for mode, want := range map[question.Mode]loombridgev1.QueryMode{
+		question.Hybrid: loombridgev1.QueryMode_QUERY_MODE_HYBRID, question.Lexical: loombridgev1.QueryMode_QUERY_MODE_LEXICAL, question.Vector: loombridgev1.QueryMode_QUERY_MODE_VECTOR,
+	} {
+		if shifted[question.Mode](want) != mode || shifted[question.Mode](loombridgev1.QueryMode_QUERY_MODE_UNSPECIFIED) != question.Hybrid {
+			t.Errorf("%s became %d", want, shifted[question.Mode](want))
+		}
+	}
+	for style, want := range map[history.Style]loombridgev1.HistoryStyle{
+		history.StyleDesign: loombridgev1.HistoryStyle_HISTORY_STYLE_DESIGN, history.StyleReduction: loombridgev1.HistoryStyle_HISTORY_STYLE_REDUCTION,
+		history.StyleGrouped: loombridgev1.HistoryStyle_HISTORY_STYLE_GROUPED,
+	} {
+		if history.Style(want) != style { //nolint:gosec // G115: of three
+			t.Errorf("%s became %d", want, style)
+		}
+	}
+	texts := map[string]protoreflect.Enum{
+		session.PolicyLedger: loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER, session.PolicyAppendOnly: loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY,
+		session.PolicyPreset: loombridgev1.HistoryPolicy_HISTORY_POLICY_PRESET, string(settings.AsParameter): loombridgev1.ToolRendering_TOOL_RENDERING_PARAMETER,
+		string(settings.AsText): loombridgev1.ToolRendering_TOOL_RENDERING_TEXT, string(settings.Append): loombridgev1.RuntimePosition_RUNTIME_POSITION_APPEND,
+		string(settings.Prepend): loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND, string(live.Waiting): loombridgev1.EraseStep_ERASE_STEP_WAITING,
+		string(live.Counting): loombridgev1.EraseStep_ERASE_STEP_COUNTING, string(live.Erasing): loombridgev1.EraseStep_ERASE_STEP_ERASING,
+		string(live.Checking): loombridgev1.EraseStep_ERASE_STEP_CHECKING, string(live.Reclaiming): loombridgev1.EraseStep_ERASE_STEP_RECLAIMING,
+	}
+	for _, layout := range settings.Layouts() {
+		texts[string(layout)] = enumOf[loombridgev1.PromptLayout](string(layout))
+	}
+	for name, value := range texts {
+		if nameOf(value) != name {
+			t.Errorf("%s is %v", name, value)
+		}
+	}
+	for _, code := range []tools.Code{tools.NotFound, tools.PermissionDenied, tools.TooLarge, tools.Timeout, tools.Failed, tools.OutcomeUnknown, tools.InvalidArguments, tools.Refused, tools.ProviderAway} {
+		if got := errorCodeOf(code); strings.ToUpper(nameOf(got)) != string(code) {
+			t.Errorf("%s became %s", code, got)
+		}
+	}
+	if errorCodeOf("") != 0 || errorCodeOf("OTHER") != loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED {
+		t.Error("none, or another one, is a code")
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // brings its policy along.
 func Config(h *loombridgev1.HistorySettings) session.Config {
 	c := session.Config{
-		Policy: policyToSet(h.GetPolicy()), Preset: h.GetPreset(),
+		Policy: nameOf(h.GetPolicy()), Preset: h.GetPreset(),
 		ExpectedTurns: int(h.GetExpectedSteps()), ResultTokens: int(h.GetMaxResultTokens()),
 	}
 	if h != nil {
@@ -29,32 +29,10 @@ func Config(h *loombridgev1.HistorySettings) session.Config {
 	return c
 }
 
-func policyToSet(p loombridgev1.HistoryPolicy) string {
-	switch p {
-	case loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER:
-		return session.PolicyLedger
-	case loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY:
-		return session.PolicyAppendOnly
-	case loombridgev1.HistoryPolicy_HISTORY_POLICY_PRESET:
-		return session.PolicyPreset
-	}
-	return ""
-}
-
-func policyOf(name string) loombridgev1.HistoryPolicy {
-	switch name {
-	case session.PolicyAppendOnly:
-		return loombridgev1.HistoryPolicy_HISTORY_POLICY_APPEND_ONLY
-	case session.PolicyPreset:
-		return loombridgev1.HistoryPolicy_HISTORY_POLICY_PRESET
-	}
-	return loombridgev1.HistoryPolicy_HISTORY_POLICY_LEDGER
-}
-
 // Configured writes the settings that hold.
 func Configured(c session.Config) *loombridgev1.ConfigureSessionResponse {
 	h := &loombridgev1.HistorySettings{
-		Policy: policyOf(c.Policy), Preset: c.Preset, Literal: c.Literal, ExpectedSteps: Int32(c.ExpectedTurns),
+		Policy: enumOf[loombridgev1.HistoryPolicy](cmp.Or(c.Policy, session.PolicyLedger)), Preset: c.Preset, Literal: c.Literal, ExpectedSteps: Int32(c.ExpectedTurns),
 		MaxResultTokens: Int32(cmp.Or(c.ResultTokens, history.DefaultResultTokens)),
 	}
 	if c.Prices != (history.Prices{}) {
@@ -70,7 +48,7 @@ func promptReceiptOf(r assemble.Receipt) *loombridgev1.Receipt {
 		PromptId: r.PromptID, Policy: r.Policy, Folds: foldsOf(r.Folds), Batch: batchOf(r.Batch),
 		StableTokens: Int32(r.StableTokens),
 		Cost:         r.Cost, AppendOnlyCost: r.AppendOnlyCost,
-		Pressure: r.Pressure, Layout: layoutOf(r.Layout), Sprint: Int32(r.Sprint), Calls: r.Calls, Faults: r.Faults, Reused: r.Reused, Partitions: partitionsOf(r.Partitions), ExpectedCachedTokens: Int32(r.ExpectedCached), Sections: sectionsOf(r.Sections),
+		Pressure: r.Pressure, Layout: enumOf[loombridgev1.PromptLayout](string(r.Layout)), Sprint: Int32(r.Sprint), Calls: r.Calls, Faults: r.Faults, Reused: r.Reused, Partitions: partitionsOf(r.Partitions), ExpectedCachedTokens: Int32(r.ExpectedCached), Sections: sectionsOf(r.Sections),
 	}
 	if r.Difference != nil {
 		out.Difference = differenceOf(r.Difference)
@@ -93,39 +71,17 @@ func batchOf(b *fold.Batch) *loombridgev1.FoldBatch {
 		return nil
 	}
 	return &loombridgev1.FoldBatch{
-		Number: int64(b.Number), Reason: foldReasonOf(b.Reason), Refs: session.RefRuns(b.Refs),
+		Number: int64(b.Number), Reason: loombridgev1.FoldReason(b.Reason), Refs: session.RefRuns(b.Refs),
 		BeforeTokens: Int32(b.Before), AfterTokens: Int32(b.After), Level: PressureLevel(b.Level),
 	}
-}
-
-func foldReasonOf(r history.Reason) loombridgev1.FoldReason {
-	switch r {
-	case history.ByPrice:
-		return loombridgev1.FoldReason_FOLD_REASON_PRICE
-	case history.ByBudget:
-		return loombridgev1.FoldReason_FOLD_REASON_BUDGET
-	case history.ByCaller:
-		return loombridgev1.FoldReason_FOLD_REASON_CALLER
-	}
-	return loombridgev1.FoldReason_FOLD_REASON_UNSPECIFIED
 }
 
 // CompactRequest says which history is to be compacted, and into what.
 func CompactRequest(scope kv.Scope, r *loombridgev1.CompactHistoryRequest) assemble.CompactRequest {
 	request := assemble.CompactRequest{
-		Scope: scope, SessionID: r.GetSessionId(), Text: true, KeepRecent: int(r.GetKeepRecent()),
+		Scope: scope, SessionID: r.GetSessionId(), Style: history.Style(r.GetStyle()), Text: r.GetStyle() != 0, KeepRecent: int(r.GetKeepRecent()),
 		Model: r.GetModel(), MaxTokens: int(r.GetMaxTokens()), DryRun: r.GetDryRun(),
 		Summary: r.GetSummary(),
-	}
-	switch r.GetStyle() {
-	case loombridgev1.HistoryStyle_HISTORY_STYLE_DESIGN:
-		request.Style = history.StyleDesign
-	case loombridgev1.HistoryStyle_HISTORY_STYLE_REDUCTION:
-		request.Style = history.StyleReduction
-	case loombridgev1.HistoryStyle_HISTORY_STYLE_GROUPED:
-		request.Style = history.StyleGrouped
-	default:
-		request.Text = false
 	}
 	for _, id := range r.GetStepIds() {
 		number, _ := step.ParseID(id)

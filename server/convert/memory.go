@@ -17,8 +17,6 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
 
-// The enums of the API have the domain's numbers, or zero for its default.
-
 // Record converts what is to be saved.
 func Record(r *loombridgev1.MemorySaveRequest) (record.Record, error) {
 	text := json.RawMessage(r.GetMetadataJson())
@@ -137,22 +135,14 @@ func Moment(r interface {
 
 // Query is what memory is asked for.
 func Query(r *loombridgev1.MemoryQueryRequest) question.Question {
-	q := question.Question{
+	return question.Question{
 		Text: r.GetQuery(), Limit: int(r.GetLimit()), Filter: r.GetFilter(), MinScore: r.GetMinScore(),
 		MaxTokens: int(r.GetMaxTokens()), Expand: r.GetExpand(), Explain: r.GetExplain(), WithVectors: r.GetIncludeEmbeddings(),
 		Embedding: r.GetEmbedding(), EmbeddingSpace: r.GetEmbeddingSpace(),
 		RecencyWeight: r.GetRecencyWeight(), RecencyHalfLife: spanOf(r.GetRecencyHalfLife()),
 		ImportanceWeight: r.GetImportanceWeight(), AccessWeight: r.GetAccessWeight(), Tiers: Tiers(r.GetTiers()), Without: r.GetWithoutSignals(), Peek: r.GetPeek(), Archived: r.GetIncludeArchived(), Moment: Moment(r), Related: relatedOf(r.GetRelated()),
+		Mode: shifted[question.Mode](r.GetMode()),
 	}
-	switch r.GetMode() {
-	case loombridgev1.QueryMode_QUERY_MODE_LEXICAL:
-		q.Mode = question.Lexical
-	case loombridgev1.QueryMode_QUERY_MODE_VECTOR:
-		q.Mode = question.Vector
-	default:
-		q.Mode = question.Hybrid
-	}
-	return q
 }
 
 // Tiers are the numbers of tiers.

@@ -16,21 +16,10 @@ func PromptSettings(p *loombridgev1.PromptSettings) *settings.Prompt {
 		return nil
 	}
 	out := &settings.Prompt{
-		Layout: layoutToSet(p.GetLayout()), System: p.GetSystem(), Tools: toolsToSet(p.GetTools()), Sources: sourcesToSet(p.GetSources()),
+		Layout: settings.Layout(nameOf(p.GetLayout())), System: p.GetSystem(), Tools: toolsToSet(p.GetTools()), Sources: sourcesToSet(p.GetSources()),
 		AgentsMD: p.GetAgentsMd(), UserID: p.GetUserId(), OutputTokens: int(p.GetMaxOutputTokens()),
+		Rendering: settings.Rendering(nameOf(p.GetToolRendering())), Position: settings.Position(nameOf(p.GetRuntimePosition())),
 		Limits: settings.Limits{Total: int(p.GetLimits().GetTotal())},
-	}
-	switch p.GetToolRendering() {
-	case loombridgev1.ToolRendering_TOOL_RENDERING_PARAMETER:
-		out.Rendering = settings.AsParameter
-	case loombridgev1.ToolRendering_TOOL_RENDERING_TEXT:
-		out.Rendering = settings.AsText
-	}
-	switch p.GetRuntimePosition() {
-	case loombridgev1.RuntimePosition_RUNTIME_POSITION_APPEND:
-		out.Position = settings.Append
-	case loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND:
-		out.Position = settings.Prepend
 	}
 	if p.Variation != nil {
 		out.Variation = settings.Variation{Disabled: new(p.GetVariation() == 0), Level: p.Variation}
@@ -72,24 +61,6 @@ func priorityTo(p *int) *int32 {
 	return new(Int32(*p))
 }
 
-var layouts = map[loombridgev1.PromptLayout]settings.Layout{
-	loombridgev1.PromptLayout_PROMPT_LAYOUT_THREE_PHASE:  settings.ThreePhase,
-	loombridgev1.PromptLayout_PROMPT_LAYOUT_TASK_CONTEXT: settings.TaskContext,
-	loombridgev1.PromptLayout_PROMPT_LAYOUT_REACT:        settings.ReAct,
-	loombridgev1.PromptLayout_PROMPT_LAYOUT_PARTITIONED:  settings.Partitioned,
-}
-
-func layoutToSet(l loombridgev1.PromptLayout) settings.Layout { return layouts[l] }
-
-func layoutOf(layout settings.Layout) loombridgev1.PromptLayout {
-	for number, name := range layouts {
-		if name == layout {
-			return number
-		}
-	}
-	return loombridgev1.PromptLayout_PROMPT_LAYOUT_UNSPECIFIED
-}
-
 func toolsToSet(t *loombridgev1.ToolSelection) *settings.Tools {
 	if t == nil {
 		return nil
@@ -122,22 +93,11 @@ func promptSettingsOf(p *settings.Prompt) *loombridgev1.PromptSettings {
 		return nil
 	}
 	out := &loombridgev1.PromptSettings{
-		Layout: layoutOf(p.Layout), System: p.System, Sources: sourcesOf(&p.Sources), AgentsMd: p.AgentsMD, UserId: p.UserID,
+		Layout: enumOf[loombridgev1.PromptLayout](string(p.Layout)), System: p.System, Sources: sourcesOf(&p.Sources), AgentsMd: p.AgentsMD, UserId: p.UserID,
+		ToolRendering: enumOf[loombridgev1.ToolRendering](string(p.Rendering)), RuntimePosition: enumOf[loombridgev1.RuntimePosition](string(p.Position)),
 		MaxOutputTokens: Int32(p.OutputTokens),
 		Variation:       variationOf(p.Variation),
 		Limits:          &loombridgev1.InjectionLimits{Total: Int32(p.Limits.Total)},
-	}
-	switch p.Rendering {
-	case settings.AsParameter:
-		out.ToolRendering = loombridgev1.ToolRendering_TOOL_RENDERING_PARAMETER
-	case settings.AsText:
-		out.ToolRendering = loombridgev1.ToolRendering_TOOL_RENDERING_TEXT
-	}
-	switch p.Position {
-	case settings.Append:
-		out.RuntimePosition = loombridgev1.RuntimePosition_RUNTIME_POSITION_APPEND
-	case settings.Prepend:
-		out.RuntimePosition = loombridgev1.RuntimePosition_RUNTIME_POSITION_PREPEND
 	}
 	if t := p.Tools; t != nil {
 		out.Tools = &loombridgev1.ToolSelection{None: t.None, Names: t.Names}

@@ -88,28 +88,13 @@ func setOutput(out *loombridgev1.ToolResponse, text json.RawMessage, asText bool
 	out.OutputForm = &loombridgev1.ToolResponse_OutputJson{OutputJson: string(text)}
 }
 
+// errorCodeOf is that of a failure; unspecified for none.
 func errorCodeOf(code tools.Code) loombridgev1.ToolErrorCode {
-	switch code {
-	case "":
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_UNSPECIFIED
-	case tools.NotFound:
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_NOT_FOUND
-	case tools.PermissionDenied:
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PERMISSION_DENIED
-	case tools.TooLarge:
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TOO_LARGE
-	case tools.Timeout:
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_TIMEOUT
-	case tools.OutcomeUnknown:
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_OUTCOME_UNKNOWN
-	case tools.InvalidArguments:
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_INVALID_ARGUMENTS
-	case tools.Refused:
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_REFUSED
-	case tools.ProviderAway:
-		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_PROVIDER_AWAY
+	of := enumOf[loombridgev1.ToolErrorCode](string(code))
+	if code != "" && of == 0 {
+		return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED
 	}
-	return loombridgev1.ToolErrorCode_TOOL_ERROR_CODE_FAILED
+	return of
 }
 
 // AuditQuery is what a request asks of the audit. Its outcomes have the numbers of those in

@@ -25,23 +25,11 @@ func WorkingChange(r *loombridgev1.UpdateWorkingRequest) working.Change {
 	if r.GetPlan() != nil {
 		plan := make(working.Plan, len(r.GetPlan().GetItems()))
 		for i, item := range r.GetPlan().GetItems() {
-			plan[i] = working.Item{Text: item.GetText(), Status: statusToSet(item.GetStatus())}
+			plan[i] = working.Item{Text: item.GetText(), Status: shifted[working.Status](item.GetStatus())}
 		}
 		c.Plan = &plan
 	}
 	return c
-}
-
-func statusToSet(s loombridgev1.PlanStatus) working.Status {
-	switch s {
-	case loombridgev1.PlanStatus_PLAN_STATUS_IN_PROGRESS:
-		return working.InProgress
-	case loombridgev1.PlanStatus_PLAN_STATUS_DONE:
-		return working.Done
-	case loombridgev1.PlanStatus_PLAN_STATUS_FAILED:
-		return working.Failed
-	}
-	return working.Pending
 }
 
 // Signals are what requests say happened elsewhere.
@@ -77,7 +65,7 @@ func Working(w working.Working, active []string, f working.Figures) *loombridgev
 		out.Plan = &loombridgev1.Plan{Items: make([]*loombridgev1.PlanItem, len(w.Plan))}
 	}
 	for i, item := range w.Plan {
-		out.Plan.Items[i] = &loombridgev1.PlanItem{Text: item.Text, Status: statusOf(item.Status)}
+		out.Plan.Items[i] = &loombridgev1.PlanItem{Text: item.Text, Status: loombridgev1.PlanStatus(item.Status + 1)}
 	}
 	for _, p := range w.Waiting() {
 		out.PendingEvents = append(out.PendingEvents, &loombridgev1.PendingEvent{
@@ -94,18 +82,6 @@ func Working(w working.Working, active []string, f working.Figures) *loombridgev
 		out.Evidence = append(out.Evidence, &loombridgev1.Evidence{Source: e.Source, Title: e.Title, Content: e.Content, Citation: e.Citation, Score: e.Score})
 	}
 	return out
-}
-
-func statusOf(s working.Status) loombridgev1.PlanStatus {
-	switch s {
-	case working.InProgress:
-		return loombridgev1.PlanStatus_PLAN_STATUS_IN_PROGRESS
-	case working.Done:
-		return loombridgev1.PlanStatus_PLAN_STATUS_DONE
-	case working.Failed:
-		return loombridgev1.PlanStatus_PLAN_STATUS_FAILED
-	}
-	return loombridgev1.PlanStatus_PLAN_STATUS_PENDING
 }
 
 // Snapshot writes what an agent was at when its window was renewed.
