@@ -40,11 +40,22 @@ import (
 func refuse(flag, value, problem string) error { return &ConfigError{flag, value, problem} }
 
 // offline is the store of the settings of a command that no server may have open.
-type offline struct{ load func() (Config, error) }
+type offline struct {
+	flags  *pflag.FlagSet // those of the settings that the command has
+	getenv func(string) string
+}
 
-// offlineOf reads the settings of some flags.
-func offlineOf(flags func() *pflag.FlagSet, getenv func(string) string) offline {
-	return offline{func() (Config, error) { return loadConfig(flags(), getenv) }}
+// offlineOf has the settings with some names.
+func offlineOf(getenv func(string) string, names ...string) offline {
+	return offline{configFlags(names...), getenv}
+}
+
+func (o offline) load() (Config, error) { return loadConfig(o.flags, o.getenv) }
+
+// given adds the flags to those of a command.
+func (o offline) given(command *cobra.Command) *cobra.Command {
+	command.Flags().AddFlagSet(o.flags)
+	return command
 }
 
 // config are the settings, whose store is there.
@@ -148,34 +159,30 @@ func (s *shim) ask(flags *pflag.FlagSet) {
 	take(flags, "addr", keyConfig)
 	flags.Lookup("addr").Usage = "the server to ask, or unix:/path"
 	flags.StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server is spoken to over TLS; "+envToken+" is the token")
+	s.asked = flags
 }
+
+// load reads the settings of a command that asks a server.
+func (s *shim) load() (Config, error) { return loadConfig(s.asked, s.env.get) }
 
 // checkCommand reads back everything in a store.
 func checkCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.Command {
-	var command *cobra.Command
-	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
-	command = store.checks(stdout, stderr).Command()
-	take(command.Flags(), keyConfig, keyStore, keyDataDir, keyMemoryLanguage)
-	return command
+	store := offlineOf(getenv, keyConfig, keyStore, keyDataDir, keyMemoryLanguage)
+	return store.given(store.checks(stdout, stderr).Command())
 }
 
 // repairCommand makes a damaged store open again.
 func repairCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.Command {
-	var command *cobra.Command
-	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
-	command = store.checks(stdout, stderr).RepairCommand()
-	take(command.Flags(), keyConfig, keyStore, keyDataDir)
-	return command
+	store := offlineOf(getenv, keyConfig, keyStore, keyDataDir)
+	return store.given(store.checks(stdout, stderr).RepairCommand())
 }
 
 // exportCommand writes an agent's history as files.
 func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.Command {
-	var command *cobra.Command
-	store := offlineOf(func() *pflag.FlagSet { return command.Flags() }, getenv)
-	command = exports.Command(exports.Options{
+	store := offlineOf(getenv, keyConfig, keyStore, keyDataDir, "rules")
+	command := store.given(exports.Command(exports.Options{
 		DataDir: store.dataDir, Open: store.read, Reduction: store.reduction, Refuse: refuse, Out: stdout, Progress: stderr,
-	})
-	take(command.Flags(), keyConfig, keyStore, keyDataDir, "rules")
+	}))
 	command.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "data" {
 			name = keyDataDir
@@ -187,10 +194,9 @@ func exportCommand(getenv func(string) string, stdout, stderr io.Writer) *cobra.
 
 // auditCommand works with the records of calls.
 func auditCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
-	var command *cobra.Command
-	store := offlineOf(func() *pflag.FlagSet { return command.PersistentFlags() }, getenv)
-	command = audits.Command(audits.Options{Read: store.read, Open: store.open, Logger: store.logger, Refuse: refuse, Out: stdout})
-	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir)
+	store := offlineOf(getenv, keyConfig, keyStore, keyDataDir)
+	command := audits.Command(audits.Options{Read: store.read, Open: store.open, Logger: store.logger, Refuse: refuse, Out: stdout})
+	command.PersistentFlags().AddFlagSet(store.flags)
 	return command
 }
 
@@ -198,12 +204,10 @@ func auditCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	s := &shim{env: env}
 	line := progress.New(stderr)
-	var command *cobra.Command
-	flags := pflag.NewFlagSet("backup", pflag.ContinueOnError)
-	load := func() (Config, error) { return loadConfig(flags, env.get) }
-	store := offline{load}
+	store := offlineOf(env.get, keyBackupDir, keyStore, keyDataDir)
+	s.ask(store.flags)
 	folder := func() (*backup.Folder, error) {
-		config, err := load()
+		config, err := s.load()
 		if err != nil {
 			return nil, err
 		}
@@ -216,18 +220,17 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 		}
 		return found, nil
 	}
-	command = backups.Command(backups.Options{
-		Out: stdout, Folder: folder,
-		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) { return s.connect(ctx, load) },
+	command := backups.Command(backups.Options{
+		Out: stdout, Folder: folder, Dial: s.connect,
 		DataDir: func() (string, error) {
-			config, err := load()
+			config, err := s.load()
 			if err != nil {
 				return "", err
 			}
 			return config.DataDir, config.checkBackups()
 		},
 		Local: func(ctx context.Context, full bool, show func(done, total int64)) (backup.Backup, error) {
-			config, err := load()
+			config, err := s.load()
 			if err != nil {
 				return backup.Backup{}, err
 			}
@@ -243,22 +246,14 @@ func backupCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 			}
 		},
 	})
-	take(flags, keyBackupDir, keyStore, keyDataDir)
-	s.ask(flags)
-	backups.Share(command, flags)
+	backups.Share(command, store.flags)
 	return command
 }
 
 // eraseCommand takes a subject out of a store, with proof.
 func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
-	var command *cobra.Command
-	store := offlineOf(func() *pflag.FlagSet {
-		all := pflag.NewFlagSet("erase", pflag.ContinueOnError)
-		all.AddFlagSet(command.PersistentFlags())
-		all.AddFlagSet(command.Flags())
-		return all
-	}, getenv)
-	command = erasures.Command(erasures.Options{
+	store := offlineOf(getenv, keyConfig, keyStore, keyDataDir, keyBackupDir, keyMemoryLanguage)
+	command := erasures.Command(erasures.Options{
 		Open: store.open, Logger: store.logger, Refuse: refuse, Version: buildVersion(), Out: stdout,
 		Place: func() (stores.Place, error) {
 			config, err := store.config()
@@ -277,9 +272,14 @@ func eraseCommand(getenv func(string) string, stdout io.Writer) *cobra.Command {
 			return memory.Options{Language: language}, err
 		},
 	})
-	take(command.PersistentFlags(), keyConfig, keyStore, keyDataDir)
-	take(command.Flags(), keyBackupDir, keyMemoryLanguage) // which say nothing to its sub-command
-	command.Flags().Lookup(keyBackupDir).Usage = "name the backups in here, which may still hold what goes; none: name none"
+	store.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name == keyBackupDir || f.Name == keyMemoryLanguage { // which say nothing to its sub-command
+			command.Flags().AddFlag(f)
+		} else {
+			command.PersistentFlags().AddFlag(f)
+		}
+	})
+	store.flags.Lookup(keyBackupDir).Usage = "name the backups in here, which may still hold what goes; none: name none"
 	return command
 }
 
@@ -312,10 +312,7 @@ func (c Config) knownBackups() ([]string, error) {
 // approvalsCommand answers calls that wait at a server that runs.
 func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
 	s := &shim{env: env}
-	var command *cobra.Command
-	command = approvals.Command(approvals.Options{In: os.Stdin, Out: stdout, Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
-		return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
-	}})
+	command := approvals.Command(approvals.Options{In: os.Stdin, Out: stdout, Dial: s.connect})
 	command.Long = "Answer calls of agents that wait for a person at the server on --addr. The credential of\n" +
 		envToken + " must say whose calls it approves."
 	s.ask(command.PersistentFlags())
@@ -325,24 +322,22 @@ func approvalsCommand(env environment, stdout io.Writer) *cobra.Command {
 // workspaceCommand shows and changes which server has a workspace.
 func workspaceCommand(env environment, stdout io.Writer) *cobra.Command {
 	s := &shim{env: env}
-	var command *cobra.Command
-	command = workspaces.Command(workspaces.Options{Out: stdout, Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
-		return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
-	}})
+	command := workspaces.Command(workspaces.Options{Out: stdout, Dial: s.connect})
 	s.ask(command.PersistentFlags())
 	return command
 }
 
 // recordsCommand moves records between memories of servers that run.
 func recordsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
-	return transferCommand(transfers.Command, "records", env, stdout, stderr)
+	return transferCommand(&shim{env: env}, transfers.Command, "records", stdout, stderr)
 }
 
 // sessionsCommand moves sessions between agents of servers that run.
 func sessionsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
-	command := transferCommand(transfers.Sessions, "lines", env, stdout, stderr)
+	s := &shim{env: env}
+	command := transferCommand(s, transfers.Sessions, "lines", stdout, stderr)
 	command.Short = "List, show, export and import the sessions of an agent"
-	command.AddCommand(views.Sessions(viewOptions(&shim{env: env}, command.PersistentFlags, stdout, stderr))...)
+	command.AddCommand(views.Sessions(s.views(stdout, stderr))...)
 	return command
 }
 
@@ -350,37 +345,29 @@ func sessionsCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 func viewCommands(env environment, stdout, stderr io.Writer) (all []*cobra.Command) {
 	for _, of := range []func(views.Options) *cobra.Command{views.Memory, views.Prompt, views.Agents, views.Events, views.Tools, views.Jobs, views.Top} {
 		s := &shim{env: env}
-		var command *cobra.Command
-		command = of(viewOptions(s, func() *pflag.FlagSet { return command.PersistentFlags() }, stdout, stderr))
+		command := of(s.views(stdout, stderr))
 		s.ask(command.PersistentFlags())
 		all = append(all, command)
 	}
 	return all
 }
 
-// viewOptions are the options of commands with the flags of s.
-func viewOptions(s *shim, flags func() *pflag.FlagSet, stdout, stderr io.Writer) views.Options {
-	return views.Options{
-		In: os.Stdin, Out: stdout, Console: stderr, Getenv: s.env.get, Refuse: refuse,
-		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
-			return s.connect(ctx, func() (Config, error) { return loadConfig(flags(), s.env.get) })
-		},
-	}
+func (s *shim) views(stdout, stderr io.Writer) views.Options {
+	return views.Options{In: os.Stdin, Out: stdout, Console: stderr, Getenv: s.env.get, Refuse: refuse, Dial: s.connect}
 }
 
 // importCommand brings conversations and memories of other programs to a server that runs.
 func importCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
-	return transferCommand(transfers.Foreign, "lines", env, stdout, stderr)
+	return transferCommand(&shim{env: env}, transfers.Foreign, "lines", stdout, stderr)
 }
 
 // syncCommand keeps a memory of a server in step with that of another one, or with a folder.
 func syncCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	s, line := &shim{env: env}, progress.New(stderr)
-	var command *cobra.Command
-	command = syncs.Command(syncs.Options{
+	command := syncs.Command(syncs.Options{
 		Out: stdout, Told: line.Clear, Progress: func(n int) { line.Show("%d records", n) },
 		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, string, error) {
-			ctx, conn, err := s.connect(ctx, func() (Config, error) { return loadConfig(command.Flags(), env.get) })
+			ctx, conn, err := s.connect(ctx)
 			return ctx, conn, s.config.Addr, err
 		},
 		DialOther: func(ctx context.Context, addr, authority string) (context.Context, *grpc.ClientConn, error) {
@@ -405,14 +392,10 @@ func syncCommand(env environment, stdout, stderr io.Writer) *cobra.Command {
 	return command
 }
 
-func transferCommand(of func(transfers.Options) *cobra.Command, what string, env environment, stdout, stderr io.Writer) *cobra.Command {
-	s, line := &shim{env: env}, progress.New(stderr)
-	var command *cobra.Command
-	command = of(transfers.Options{
-		In: os.Stdin, Out: stdout, Err: stderr, Told: line.Clear, Progress: func(n int) { line.Show("%d %s", n, what) },
-		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
-			return s.connect(ctx, func() (Config, error) { return loadConfig(command.PersistentFlags(), env.get) })
-		},
+func transferCommand(s *shim, of func(transfers.Options) *cobra.Command, what string, stdout, stderr io.Writer) *cobra.Command {
+	line := progress.New(stderr)
+	command := of(transfers.Options{
+		In: os.Stdin, Out: stdout, Err: stderr, Told: line.Clear, Dial: s.connect, Progress: func(n int) { line.Show("%d %s", n, what) },
 	})
 	s.ask(command.PersistentFlags())
 	return command
@@ -421,13 +404,7 @@ func transferCommand(of func(transfers.Options) *cobra.Command, what string, env
 // scopesCommand lists the owners of memories of a server that runs.
 func scopesCommand(env environment, stdout io.Writer) *cobra.Command {
 	s := &shim{env: env}
-	var command *cobra.Command
-	command = scopes.Command(scopes.Options{
-		Out: stdout, Refuse: refuse,
-		Dial: func(ctx context.Context) (context.Context, *grpc.ClientConn, error) {
-			return s.connect(ctx, func() (Config, error) { return loadConfig(command.Flags(), env.get) })
-		},
-	})
+	command := scopes.Command(scopes.Options{Out: stdout, Refuse: refuse, Dial: s.connect})
 	s.ask(command.Flags())
 	return command
 }
@@ -440,7 +417,7 @@ func healthCommand(env environment, stdout io.Writer) *cobra.Command {
 		Long: "Ask the server on --addr for its health, and fail unless it is SERVING: on a full disk, after a\n" +
 			"failed sync and where none answers it is not. No token is needed.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx, conn, err := s.connect(cmd.Context(), func() (Config, error) { return loadConfig(cmd.Flags(), env.get) })
+			ctx, conn, err := s.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/connectivity"
@@ -55,7 +56,8 @@ type shim struct {
 	stderr io.Writer
 
 	agent, session, authority string
-	projectOf                 string // a host; empty: the folder that the command works in is the project
+	asked                     *pflag.FlagSet // the settings of a command that asks a server
+	projectOf                 string         // a host; empty: the folder that the command works in is the project
 }
 
 // flags gives a command the flags of a server, and the flag for the host's identity.
@@ -134,8 +136,8 @@ func (keepOpen) Close() error { return nil }
 // connect connects to the server of the settings, or of the data directory where they name
 // no address; ctx then has the caller's token. One that
 // does not answer within greetTime is an error.
-func (s *shim) connect(ctx context.Context, load func() (Config, error)) (_ context.Context, _ *grpc.ClientConn, err error) {
-	if s.config, err = load(); err != nil {
+func (s *shim) connect(ctx context.Context) (_ context.Context, _ *grpc.ClientConn, err error) {
+	if s.config, err = s.load(); err != nil {
 		return nil, nil, err
 	}
 	// The default address is that of the server of this directory, wherever it listens.
