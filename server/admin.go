@@ -128,7 +128,7 @@ func (s *adminService) workspaceOf(ctx context.Context, r *loombridgev1.GetStatu
 	if r.GetAgentId() == "" {
 		return nil, nil
 	}
-	scope, err := agentScope(ctx, r, validate.GetStatusRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *adminService) MoveWorkspace(ctx context.Context, r *loombridgev1.MoveWo
 	if err := auth.Operator(ctx); err != nil {
 		return nil, err
 	}
-	scope, err := agentScope(ctx, r, validate.MoveWorkspaceRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +186,7 @@ func (s *adminService) ListBackups(ctx context.Context, r *loombridgev1.ListBack
 	if err := s.mayBackUp(ctx); err != nil {
 		return nil, err
 	}
-	if err := validate.ListBackupsRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	all, err := s.backups.Folder().List()
@@ -199,7 +199,7 @@ func (s *adminService) ListBackups(ctx context.Context, r *loombridgev1.ListBack
 
 // ListScopes returns a page of the owners whose memory the caller administers.
 func (s *adminService) ListScopes(ctx context.Context, r *loombridgev1.ListScopesRequest) (*loombridgev1.ListScopesResponse, error) {
-	if err := validate.ListScopesRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	tenant, err := auth.TenantOf(ctx)

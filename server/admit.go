@@ -15,7 +15,6 @@ import (
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conns"
 	"github.com/loom-bridge/loom-bridge/server/observe"
@@ -87,14 +86,6 @@ func (s *Server) authenticate(ctx context.Context) (context.Context, error) {
 		context.AfterFunc(ctx, func() { forget() })
 	}
 	return auth.With(ctx, caller), nil
-}
-
-// agentScope checks the form of a request, and returns the scope of its agent.
-func agentScope[R interface{ GetAgentId() string }](ctx context.Context, r R, check func(R) error) (kv.Scope, error) {
-	if err := check(r); err != nil {
-		return kv.Scope{}, err
-	}
-	return auth.AgentScope(ctx, r.GetAgentId())
 }
 
 // connOf is the connection of a call; nil where connections are not counted.

@@ -103,7 +103,7 @@ func receiveHello(transport attachStream, timeout time.Duration) (*loombridgev1.
 	if hello == nil {
 		return nil, validate.Refuse("hello", "is required as the first message")
 	}
-	return hello, within("hello", validate.AttachHello(hello))
+	return hello, within("hello", validate.Request(hello))
 }
 
 // attach makes the agent known. It listens before it can be found, so that what
@@ -197,7 +197,7 @@ func (a *attachment) Receive(ctx context.Context) error {
 // beat notes a heartbeat with what it brings, and answers it.
 func (a *attachment) beat(ctx context.Context, ref int64, r *loombridgev1.AttachHeartbeat) streamAnswer {
 	reply := &loombridgev1.AttachAnswer{Ref: ref, Ready: &loombridgev1.SubscriptionReady{ServerTime: convert.Timestamp(a.now())}}
-	err := validate.AttachHeartbeat(r)
+	err := validate.Request(r)
 	scope := kv.AgentScope(a.tenant, a.agentID)
 	if err == nil {
 		err = a.children.Acts(ctx, scope)
@@ -243,7 +243,7 @@ func (a *attachment) addTopics(ctx context.Context, r *loombridgev1.SubscribeReq
 }
 
 func (a *attachment) unsubscribe(ctx context.Context, ref int64, r *loombridgev1.AttachUnsubscribe) streamAnswer {
-	if err := validate.AttachUnsubscribe(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return a.refusal(ctx, ref, within("unsubscribe", err))
 	}
 	a.subscription.Remove(r.GetTopics()...)

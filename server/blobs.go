@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -39,7 +40,7 @@ const (
 // ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
 // message, in pieces of at most 1 MiB. The first message has the description.
 func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
-	scope, err := agentScope(stream.Context(), r, validate.ReadBlobRequest)
+	scope, err := sharing.Asked(stream.Context(), r)
 	if err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 
 // ListBlobs returns a page of an agent's blobs.
 func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlobsRequest) (*loombridgev1.ListBlobsResponse, error) {
-	scope, err := agentScope(ctx, r, validate.ListBlobsRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +100,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 
 // UpdateBlob keeps a blob longer, or puts it into the archive.
 func (s *contextService) UpdateBlob(ctx context.Context, r *loombridgev1.UpdateBlobRequest) (*loombridgev1.BlobInfo, error) {
-	scope, err := agentScope(ctx, r, validate.UpdateBlobRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (s *contextService) UpdateBlob(ctx context.Context, r *loombridgev1.UpdateB
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.
 func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
-	scope, err := agentScope(stream.Context(), r, validate.SearchBlobsRequest)
+	scope, err := sharing.Asked(stream.Context(), r)
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 
 // CollectGarbage deletes what has expired and is not needed.
 func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.CollectGarbageRequest) (*loombridgev1.CollectGarbageResponse, error) {
-	scope, err := agentScope(ctx, r, validate.CollectGarbageRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +222,7 @@ func (s *contextService) UploadStep(stream grpc.ClientStreamingServer[loombridge
 	if err != nil {
 		return err
 	}
-	if err := validate.UploadStepRequest(first); err != nil {
+	if err := validate.Request(first); err != nil {
 		return err
 	}
 	r := first.GetStep()

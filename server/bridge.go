@@ -52,7 +52,7 @@ type bridgeService struct {
 
 // MemorySave saves one record.
 func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySaveRequest) (*loombridgev1.MemorySaveResponse, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.MemorySaveRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 
 // MemoryQuery finds the records that fit best.
 func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQueryRequest) (*loombridgev1.MemoryQueryResponse, error) {
-	if err := validate.MemoryQueryRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	scopes, err := sharing.Searched(ctx, s.grants, r)
@@ -121,7 +121,7 @@ const receiptSlack = 64
 
 // Tool runs one tool and records the call.
 func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (*loombridgev1.ToolResponse, error) {
-	scope, err := agentScope(ctx, r, validate.ToolRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 
 // Emit publishes one event.
 func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (*loombridgev1.EmitResponse, error) {
-	scope, err := agentScope(ctx, r, validate.EmitRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}

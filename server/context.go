@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
@@ -46,7 +47,7 @@ type contextService struct {
 
 // AppendMessages adds messages to a session's log.
 func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.AppendMessagesRequest) (*loombridgev1.AppendMessagesResponse, error) {
-	scope, err := agentScope(ctx, r, validate.AppendMessagesRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 
 // RecordStep adds a step for a tool that the caller ran itself.
 func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
-	scope, err := agentScope(ctx, r, validate.RecordStepRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 
 // ListSteps returns a page of a session's steps, or its last five.
 func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStepsRequest) (*loombridgev1.ListStepsResponse, error) {
-	scope, err := agentScope(ctx, r, validate.ListStepsRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 
 // GetStep returns one step.
 func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.Step, error) {
-	scope, err := agentScope(ctx, r, validate.GetStepRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +117,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 
 // Assemble builds the prompt of a session.
 func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleRequest) (*loombridgev1.AssembleResponse, error) {
-	scope, err := agentScope(ctx, r, validate.AssembleRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +138,7 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 
 // CountTokens counts a text, or messages, as a model would.
 func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.TokenCount, error) {
-	if err := validate.CountTokensRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
@@ -158,7 +159,7 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 
 // CompressResult shortens one result of a tool.
 func (s *contextService) CompressResult(ctx context.Context, r *loombridgev1.CompressResultRequest) (*loombridgev1.CompressResultResponse, error) {
-	scope, err := agentScope(ctx, r, validate.CompressResultRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}

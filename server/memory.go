@@ -62,7 +62,7 @@ func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grp
 	if err := auth.Operator(ctx); err != nil {
 		return err
 	}
-	if err := validate.EraseScopeRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return err
 	}
 	tenant, err := auth.TenantOf(ctx)
@@ -82,7 +82,7 @@ func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grp
 
 // GetRecord returns one record by id or key.
 func (s *memoryService) GetRecord(ctx context.Context, r *loombridgev1.GetRecordRequest) (*loombridgev1.Record, error) {
-	scope, err := sharing.Reading(ctx, s.grants, r, validate.GetRecordRequest)
+	scope, err := sharing.Reading(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ const recordFrame = 32
 
 // DeleteRecords deletes one record, or what a filter lets through.
 func (s *memoryService) DeleteRecords(ctx context.Context, r *loombridgev1.DeleteRecordsRequest) (*loombridgev1.DeleteRecordsResponse, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.DeleteRecordsRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (s *memoryService) DeleteRecords(ctx context.Context, r *loombridgev1.Delet
 
 // UpdateRecord changes some fields of a record.
 func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.UpdateRecordRequest) (*loombridgev1.Record, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.UpdateRecordRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (s *memoryService) UpdateRecord(ctx context.Context, r *loombridgev1.Update
 
 // ListRecords returns a page of records in order of arrival.
 func (s *memoryService) ListRecords(ctx context.Context, r *loombridgev1.ListRecordsRequest) (*loombridgev1.ListRecordsResponse, error) {
-	scope, err := sharing.Reading(ctx, s.grants, r, validate.ListRecordsRequest)
+	scope, err := sharing.Reading(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (s *memoryService) versions(ctx context.Context, scope kv.Scope, r *loombri
 
 // BatchSave saves many records at once.
 func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSaveRequest) (*loombridgev1.BatchSaveResponse, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.BatchSaveRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func (s *memoryService) BatchSave(ctx context.Context, r *loombridgev1.BatchSave
 
 // Reembed makes vectors in the embedder's space and reports how far it is.
 func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.ServerStreamingServer[loombridgev1.ReembedResponse]) error {
-	holding, err := sharing.Held(stream.Context(), s.grants, r, validate.ReembedRequest, grants.Write)
+	holding, err := sharing.Held(stream.Context(), s.grants, r, grants.Write)
 	if err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (s *memoryService) Reembed(r *loombridgev1.ReembedRequest, stream grpc.Serv
 // WatchRecords streams what changes in a memory, until the caller leaves or the server
 // stops.
 func (s *memoryService) WatchRecords(r *loombridgev1.WatchRecordsRequest, stream grpc.ServerStreamingServer[loombridgev1.WatchRecordsResponse]) error {
-	holding, err := sharing.Held(stream.Context(), s.grants, r, validate.WatchRecordsRequest, grants.Read)
+	holding, err := sharing.Held(stream.Context(), s.grants, r, grants.Read)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (s *memoryService) WatchRecords(r *loombridgev1.WatchRecordsRequest, stream
 
 // RelateRecords relates records to each other.
 func (s *memoryService) RelateRecords(ctx context.Context, r *loombridgev1.RelateRecordsRequest) (*loombridgev1.RelateRecordsResponse, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.RelateRecordsRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +289,7 @@ func (s *memoryService) RelateRecords(ctx context.Context, r *loombridgev1.Relat
 
 // UnrelateRecords ends relations.
 func (s *memoryService) UnrelateRecords(ctx context.Context, r *loombridgev1.UnrelateRecordsRequest) (*loombridgev1.UnrelateRecordsResponse, error) {
-	ctx, scope, err := sharing.Writing(ctx, s.grants, r, validate.UnrelateRecordsRequest)
+	ctx, scope, err := sharing.Writing(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func (s *memoryService) UnrelateRecords(ctx context.Context, r *loombridgev1.Unr
 
 // ListRelations returns how a record is related.
 func (s *memoryService) ListRelations(ctx context.Context, r *loombridgev1.ListRelationsRequest) (*loombridgev1.ListRelationsResponse, error) {
-	scope, err := sharing.Reading(ctx, s.grants, r, validate.ListRelationsRequest)
+	scope, err := sharing.Reading(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
 	}

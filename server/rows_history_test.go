@@ -141,7 +141,7 @@ func TestTextOfSomeSteps(t *testing.T) {
 	_, err = ask(&loombridgev1.CompactHistoryRequest{SessionId: "other", Style: design, StepIds: []string{"step_001"}})
 	MustFail(t, err, codes.NotFound, "STEP_NOT_FOUND")
 	_, err = ask(&loombridgev1.CompactHistoryRequest{StepIds: []string{"step_1"}})
-	if MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST"); !slices.Equal(fieldsOf(err), []string{"step_ids", "step_ids[0]"}) {
+	if MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST"); !slices.Equal(fieldsOf(err), []string{"step_ids[0]", "step_ids"}) {
 		t.Errorf("fields = %v", fieldsOf(err))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -49,7 +50,7 @@ func touched(ctx context.Context, known *tools.Catalogue, r interface{ GetAgentI
 // ListTools returns the tools of some or all levels, including agents' tools, that the
 // caller may call.
 func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRequest) (*loombridgev1.ListToolsResponse, error) {
-	scope, err := agentScope(ctx, r, validate.ListToolsRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func toolPage(list []tools.Offer, r *loombridgev1.ListToolsRequest, limit int) *
 
 // ListAudit returns records of calls of the agents that the caller may act for.
 func (s *toolService) ListAudit(ctx context.Context, r *loombridgev1.ListAuditRequest) (*loombridgev1.ListAuditResponse, error) {
-	scope, err := agentScope(ctx, r, validate.ListAuditRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func deciderOf(ctx context.Context, agent string) (approval.Decider, error) {
 
 // WatchApprovals streams the calls that wait, until the caller leaves or the server stops.
 func (s *toolService) WatchApprovals(r *loombridgev1.WatchApprovalsRequest, stream grpc.ServerStreamingServer[loombridgev1.WatchApprovalsResponse]) error {
-	if err := validate.WatchApprovalsRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return err
 	}
 	by, err := deciderOf(stream.Context(), r.GetAgentId())
@@ -184,7 +185,7 @@ func (s *toolService) WatchApprovals(r *loombridgev1.WatchApprovalsRequest, stre
 
 // ApproveCall answers a call that waits.
 func (s *toolService) ApproveCall(ctx context.Context, r *loombridgev1.ApproveCallRequest) (*loombridgev1.PendingApproval, error) {
-	if err := validate.ApproveCallRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	by, err := deciderOf(ctx, r.GetAgentId())
@@ -200,7 +201,7 @@ func (s *toolService) ApproveCall(ctx context.Context, r *loombridgev1.ApproveCa
 
 // ListApprovals returns the answers that are remembered.
 func (s *toolService) ListApprovals(ctx context.Context, r *loombridgev1.ListApprovalsRequest) (*loombridgev1.ListApprovalsResponse, error) {
-	if err := validate.ListApprovalsRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	by, err := deciderOf(ctx, r.GetAgentId())
@@ -217,7 +218,7 @@ func (s *toolService) ListApprovals(ctx context.Context, r *loombridgev1.ListApp
 
 // RevokeApproval takes a remembered answer back.
 func (s *toolService) RevokeApproval(ctx context.Context, r *loombridgev1.RevokeApprovalRequest) (*loombridgev1.RevokeApprovalResponse, error) {
-	if err := validate.RevokeApprovalRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	by, err := deciderOf(ctx, r.GetAgentId())
@@ -253,7 +254,7 @@ func operated(ctx context.Context) (tenant string, err error) {
 
 // ListMcpServers returns the servers of the caller's tenant.
 func (s *toolService) ListMcpServers(ctx context.Context, r *loombridgev1.ListMcpServersRequest) (*loombridgev1.ListMcpServersResponse, error) {
-	if err := validate.ListMcpServersRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	tenant, err := auth.TenantOf(ctx)
@@ -274,7 +275,7 @@ func (s *toolService) ConnectMcpServer(ctx context.Context, r *loombridgev1.Conn
 	if err != nil {
 		return nil, err
 	}
-	if err := validate.ConnectMcpServerRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	var now mcp.Status
@@ -295,7 +296,7 @@ func (s *toolService) RemoveMcpServer(ctx context.Context, r *loombridgev1.Remov
 	if err != nil {
 		return nil, err
 	}
-	if err := validate.RemoveMcpServerRequest(r); err != nil {
+	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	return &loombridgev1.RemoveMcpServerResponse{}, s.hosted.Remove(ctx, tenant, r.GetName())

@@ -44,7 +44,7 @@ func (s *transferService) Export(r *loombridgev1.ExportRequest, stream grpc.Serv
 		return room.Reserve(stream.Context(), maxPartBytes)
 	}}
 	if r.GetSessions() {
-		scope, err := agentScope(stream.Context(), r, validate.ExportRequest)
+		scope, err := sharing.Asked(stream.Context(), r)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (s *transferService) Export(r *loombridgev1.ExportRequest, stream grpc.Serv
 		}
 		return out.flush()
 	}
-	holding, err := sharing.Held(stream.Context(), s.grants, r, validate.ExportRequest, grants.Read)
+	holding, err := sharing.Held(stream.Context(), s.grants, r, grants.Read)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *transferService) Import(stream grpc.ClientStreamingServer[loombridgev1.
 	if first.GetSessions() {
 		return s.importSessions(stream, first)
 	}
-	ctx, scope, err := sharing.Writing(stream.Context(), s.grants, first, validate.ImportRequest)
+	ctx, scope, err := sharing.Writing(stream.Context(), s.grants, first)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (s *transferService) Import(stream grpc.ClientStreamingServer[loombridgev1.
 
 func (s *transferService) importSessions(stream grpc.ClientStreamingServer[loombridgev1.ImportRequest, loombridgev1.ImportResponse], first *loombridgev1.ImportRequest) error {
 	ctx := stream.Context()
-	scope, err := agentScope(ctx, first, validate.ImportRequest)
+	scope, err := sharing.Asked(ctx, first)
 	if err != nil {
 		return err
 	}

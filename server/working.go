@@ -16,12 +16,13 @@ import (
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
+	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // UpdateWorking changes what an agent is at in a session.
 func (s *contextService) UpdateWorking(ctx context.Context, r *loombridgev1.UpdateWorkingRequest) (*loombridgev1.Working, error) {
-	scope, err := agentScope(ctx, r, validate.UpdateWorkingRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *l
 
 // Renew begins a session's window anew.
 func (s *contextService) Renew(ctx context.Context, r *loombridgev1.RenewRequest) (*loombridgev1.RenewResponse, error) {
-	scope, err := agentScope(ctx, r, validate.RenewRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (s *contextService) Renew(ctx context.Context, r *loombridgev1.RenewRequest
 
 // ListSnapshots returns a page of a session's snapshots.
 func (s *contextService) ListSnapshots(ctx context.Context, r *loombridgev1.ListSnapshotsRequest) (*loombridgev1.ListSnapshotsResponse, error) {
-	scope, err := agentScope(ctx, r, validate.ListSnapshotsRequest)
+	scope, err := sharing.Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}

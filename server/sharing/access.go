@@ -5,25 +5,47 @@ import (
 	"errors"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/validate"
 )
+
+// OfAgent is a request of an agent.
+type OfAgent interface {
+	proto.Message
+	GetAgentId() string
+}
+
+// Asked checks the form of a request, and returns the scope of its agent.
+func Asked(ctx context.Context, r OfAgent) (kv.Scope, error) {
+	if err := validate.Request(r); err != nil {
+		return kv.Scope{}, err
+	}
+	return auth.AgentScope(ctx, r.GetAgentId())
+}
 
 // OfMemory is a request about the memory of a person, a space, or an agent.
 type OfMemory interface {
-	GetAgentId() string
+	OfAgent
 	GetUserId() string
 	GetSpaceId() string
 }
 
 // need checks the form of a request, and returns whose memory it is about.
-func need[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error, level grants.Level) (kv.Scope, *grants.Permit, error) {
-	if err := check(r); err != nil {
+func need(ctx context.Context, g *grants.Store, r OfMemory, level grants.Level) (kv.Scope, *grants.Permit, error) {
+	if err := validate.Request(r); err != nil {
 		return kv.Scope{}, nil, err
 	}
+	return granted(ctx, g, r, level)
+}
+
+// granted is need for a request whose form was checked.
+func granted(ctx context.Context, g *grants.Store, r OfMemory, level grants.Level) (kv.Scope, *grants.Permit, error) {
 	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId(), r.GetSpaceId())
 	if err != nil {
 		return kv.Scope{}, nil, err
@@ -33,16 +55,16 @@ func need[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) e
 }
 
 // Reading is for calls that read.
-func Reading[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error) (kv.Scope, error) {
-	scope, _, err := need(ctx, g, r, check, grants.Read)
+func Reading(ctx context.Context, g *grants.Store, r OfMemory) (kv.Scope, error) {
+	scope, _, err := need(ctx, g, r, grants.Read)
 	return scope, err
 }
 
 // Writing is for calls that change something. What stands in a memory that is shared belongs
 // to who saved it: the context says for whom the change is made, and whose records the
 // caller may change. Who administers it may change all.
-func Writing[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error) (context.Context, kv.Scope, error) {
-	scope, permit, err := need(ctx, g, r, check, grants.Write)
+func Writing(ctx context.Context, g *grants.Store, r OfMemory) (context.Context, kv.Scope, error) {
+	scope, permit, err := need(ctx, g, r, grants.Write)
 	if err != nil || scope.Kind == kv.OwnerAgent {
 		return ctx, scope, err
 	}
@@ -65,8 +87,8 @@ type Holding struct {
 
 // Held is Reading for streams; streams that change something pass Write as the level. Call
 // End when the stream is over.
-func Held[R OfMemory](ctx context.Context, g *grants.Store, r R, check func(R) error, level grants.Level) (*Holding, error) {
-	scope, permit, err := need(ctx, g, r, check, level)
+func Held(ctx context.Context, g *grants.Store, r OfMemory, level grants.Level) (*Holding, error) {
+	scope, permit, err := need(ctx, g, r, level)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +115,7 @@ func (h *Holding) End(err error) error {
 func Searched(ctx context.Context, g *grants.Store, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
 	owners := r.GetOwners()
 	if len(owners) == 0 {
-		scope, err := Reading(ctx, g, r, func(*loombridgev1.MemoryQueryRequest) error { return nil })
+		scope, _, err := granted(ctx, g, r, grants.Read)
 		return []kv.Scope{scope}, err
 	}
 	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {

@@ -20,17 +20,9 @@ type Service struct {
 	MaxSendBytes int
 }
 
-// asked checks the form of a request, and returns the scope of its agent.
-func asked[R interface{ GetAgentId() string }](ctx context.Context, r R, check func(R) error) (kv.Scope, error) {
-	if err := check(r); err != nil {
-		return kv.Scope{}, err
-	}
-	return auth.AgentScope(ctx, r.GetAgentId())
-}
-
-// owned is asked for requests about a memory, whose scope it returns.
-func owned[R OfMemory](ctx context.Context, r R, check func(R) error) (kv.Scope, error) {
-	if err := check(r); err != nil {
+// owned checks the form of a request, and returns the scope of the memory that it is about.
+func owned(ctx context.Context, r OfMemory) (kv.Scope, error) {
+	if err := validate.Request(r); err != nil {
 		return kv.Scope{}, err
 	}
 	return auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId(), r.GetSpaceId())
@@ -38,7 +30,7 @@ func owned[R OfMemory](ctx context.Context, r R, check func(R) error) (kv.Scope,
 
 // CreateSpace makes a space.
 func (s *Service) CreateSpace(ctx context.Context, r *loombridgev1.CreateSpaceRequest) (*loombridgev1.Space, error) {
-	scope, err := asked(ctx, r, validate.CreateSpaceRequest)
+	scope, err := Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +43,7 @@ func (s *Service) CreateSpace(ctx context.Context, r *loombridgev1.CreateSpaceRe
 
 // DeleteSpace deletes a space with its records.
 func (s *Service) DeleteSpace(ctx context.Context, r *loombridgev1.DeleteSpaceRequest) (*loombridgev1.DeleteSpaceResponse, error) {
-	scope, err := asked(ctx, r, validate.DeleteSpaceRequest)
+	scope, err := Asked(ctx, r)
 	if err == nil {
 		err = s.Grants.Delete(ctx, scope.Tenant, r.GetSpaceId(), r.GetAgentId())
 	}
@@ -63,7 +55,7 @@ func (s *Service) DeleteSpace(ctx context.Context, r *loombridgev1.DeleteSpaceRe
 
 // ListSpaces lists the spaces to which an agent has access.
 func (s *Service) ListSpaces(ctx context.Context, r *loombridgev1.ListSpacesRequest) (*loombridgev1.ListSpacesResponse, error) {
-	scope, err := asked(ctx, r, validate.ListSpacesRequest)
+	scope, err := Asked(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +69,7 @@ func (s *Service) ListSpaces(ctx context.Context, r *loombridgev1.ListSpacesRequ
 
 // GrantAccess gives agents access.
 func (s *Service) GrantAccess(ctx context.Context, r *loombridgev1.GrantAccessRequest) (*loombridgev1.Grant, error) {
-	scope, err := owned(ctx, r, validate.GrantAccessRequest)
+	scope, err := owned(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +82,7 @@ func (s *Service) GrantAccess(ctx context.Context, r *loombridgev1.GrantAccessRe
 
 // RevokeAccess takes a grant back.
 func (s *Service) RevokeAccess(ctx context.Context, r *loombridgev1.RevokeAccessRequest) (*loombridgev1.RevokeAccessResponse, error) {
-	scope, err := owned(ctx, r, validate.RevokeAccessRequest)
+	scope, err := owned(ctx, r)
 	if err == nil {
 		err = s.Grants.Revoke(ctx, scope, r.GetAgentId(), r.GetGrantee())
 	}
@@ -102,7 +94,7 @@ func (s *Service) RevokeAccess(ctx context.Context, r *loombridgev1.RevokeAccess
 
 // ListGrants lists grants.
 func (s *Service) ListGrants(ctx context.Context, r *loombridgev1.ListGrantsRequest) (*loombridgev1.ListGrantsResponse, error) {
-	scope, err := owned(ctx, r, validate.ListGrantsRequest)
+	scope, err := owned(ctx, r)
 	if err != nil {
 		return nil, err
 	}

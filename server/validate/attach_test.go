@@ -21,7 +21,7 @@ func TestAttachHello(t *testing.T) {
 	good := &loombridgev1.AttachHello{
 		AgentId: "a", Topics: []*loombridgev1.TopicPosition{{Topic: "t"}, {Topic: "t.*"}}, Tools: []*loombridgev1.ToolDescriptor{providedTool("a:b_c.d-e/F9")},
 	}
-	runChecks(t, good, AttachHello, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"all at once", func(m r) { *m = loombridgev1.AttachHello{} }, []string{"agent_id"}},
 		{"no topics and tools", func(m r) { m.Topics, m.Tools = nil, nil }, nil},
 		{"agent with NUL", func(m r) { m.AgentId = "a\x00" }, []string{"agent_id"}},

@@ -11,8 +11,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/admission"
 )
 
-const nativePackage = "loombridge.v1"
-
 // Every field of a request that can be filled has a limit, and every limit has a
 // field: who adds one must say how much it may hold.
 func TestEveryFieldIsCounted(t *testing.T) {
@@ -26,6 +24,16 @@ func TestEveryFieldIsCounted(t *testing.T) {
 	}
 	for name := range left {
 		t.Errorf("Counts names %s, which no request can be filled with", name)
+	}
+}
+
+// A rule of one field is that of a field that there is.
+func TestEveryRuleHasAField(t *testing.T) {
+	comments := protoComments(t)
+	for field := range rules {
+		if _, ok := comments[field]; !ok && strings.Contains(field, ".") {
+			t.Errorf("there is no field %s", field)
+		}
 	}
 }
 

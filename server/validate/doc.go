@@ -1,8 +1,8 @@
 // Package validate says what a request may hold.
 //
-// There is one function for each request, with its name: [MemorySaveRequest]. It
-// returns nil, or a [*RequestError] with all rules that are broken, at most
-// maxViolations of them. [Counts] is how much of everything that can be counted a
+// [Request] checks one: each field by its rule in the table of rules, then what fields
+// say together. It returns nil, or a [*RequestError] with all rules that are broken, at
+// most maxViolations of them. [Counts] is how much of everything that can be counted a
 // request may hold; that is looked at before it is decoded.
 //
 // A rule here is one of form: sizes, numbers, names, which fields go together. What a

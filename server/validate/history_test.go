@@ -21,7 +21,7 @@ func TestConfigureSessionRequest(t *testing.T) {
 		settings(m, &loombridgev1.HistorySettings{Prices: &loombridgev1.TokenPrices{Input: input, CachedInput: cached, CacheWrite: write}})
 	}
 	good := &loombridgev1.ConfigureSessionRequest{AgentId: "a"}
-	runChecks(t, good, ConfigureSessionRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"no agent", func(m r) { m.AgentId = "" }, []string{"agent_id"}},
 		{"session with NUL", func(m r) { m.SessionId = "\x00" }, []string{"session_id"}},
 		{"model over its limit", func(m r) { m.Model = long(129) }, []string{"model"}},
@@ -58,7 +58,7 @@ func TestConfigureSessionRequest(t *testing.T) {
 
 func TestAssembleRequestHistory(t *testing.T) {
 	type r = *loombridgev1.AssembleRequest
-	runChecks(t, &loombridgev1.AssembleRequest{AgentId: "a"}, AssembleRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.AssembleRequest{AgentId: "a"}, check[r], []checkCase[r]{
 		{"preset", func(m r) { m.History = &loombridgev1.HistorySettings{Preset: "research"} }, nil},
 		{"unknown preset", func(m r) { m.History = &loombridgev1.HistorySettings{Preset: "x"} }, []string{"history.preset"}},
 		{"no input price", func(m r) {
@@ -70,7 +70,7 @@ func TestAssembleRequestHistory(t *testing.T) {
 func TestCompactHistoryRequest(t *testing.T) {
 	type r = *loombridgev1.CompactHistoryRequest
 	const design = loombridgev1.HistoryStyle_HISTORY_STYLE_DESIGN
-	runChecks(t, &loombridgev1.CompactHistoryRequest{AgentId: "a"}, CompactHistoryRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.CompactHistoryRequest{AgentId: "a"}, check[r], []checkCase[r]{
 		{"all at once", func(m r) {
 			*m = loombridgev1.CompactHistoryRequest{SessionId: "\x00", Style: 9, Model: long(129), MaxTokens: -1}
 		}, []string{"agent_id", "session_id", "style", "model", "max_tokens"}},
@@ -83,7 +83,7 @@ func TestCompactHistoryRequest(t *testing.T) {
 
 func TestUndoRequest(t *testing.T) {
 	type r = *loombridgev1.UndoRequest
-	runChecks(t, &loombridgev1.UndoRequest{AgentId: "a"}, UndoRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.UndoRequest{AgentId: "a"}, check[r], []checkCase[r]{
 		{"all at once", func(m r) {
 			*m = loombridgev1.UndoRequest{SessionId: long(257), Batch: -1, RequestId: long(129)}
 		}, []string{"agent_id", "session_id", "batch", "request_id"}},
@@ -93,7 +93,7 @@ func TestUndoRequest(t *testing.T) {
 
 func TestEndSessionRequest(t *testing.T) {
 	type r = *loombridgev1.EndSessionRequest
-	runChecks(t, &loombridgev1.EndSessionRequest{AgentId: "a"}, EndSessionRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.EndSessionRequest{AgentId: "a"}, check[r], []checkCase[r]{
 		{"all at once", func(m r) { *m = loombridgev1.EndSessionRequest{SessionId: long(257)} }, []string{"agent_id", "session_id"}},
 	})
 }
@@ -101,7 +101,7 @@ func TestEndSessionRequest(t *testing.T) {
 func TestReportUsageRequest(t *testing.T) {
 	type r = *loombridgev1.ReportUsageRequest
 	good := &loombridgev1.ReportUsageRequest{AgentId: "a", PromptId: "p", PromptTokens: 10}
-	runChecks(t, good, ReportUsageRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"nothing", func(m r) { *m = loombridgev1.ReportUsageRequest{AgentId: "a"} }, []string{"prompt_id", "prompt_tokens"}},
 		{"prompt id over its limit", func(m r) { m.PromptId = long(129) }, []string{"prompt_id"}},
 		{"all of it cached and thought", func(m r) { m.CachedTokens, m.CompletionTokens, m.ReasoningTokens = 10, 5, 5 }, nil},
@@ -116,7 +116,7 @@ func TestReportUsageRequest(t *testing.T) {
 func TestCompressResultRequest(t *testing.T) {
 	type r = *loombridgev1.CompressResultRequest
 	good := &loombridgev1.CompressResultRequest{AgentId: "a", ToolName: "x"}
-	runChecks(t, good, CompressResultRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"no name", func(m r) { m.ToolName = "" }, []string{"tool_name"}},
 		{"long name", func(m r) { m.ToolName = long(129) }, []string{"tool_name"}},
 		{"call id over its limit", func(m r) { m.ToolCallId = long(4097) }, []string{"tool_call_id"}},

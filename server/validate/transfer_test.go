@@ -39,13 +39,13 @@ func TestTransfersAreOfOneThing(t *testing.T) {
 		var err error
 		switch r := test.request.(type) {
 		case *loombridgev1.ExportRequest:
-			err = ExportRequest(r)
+			err = Request(r)
 		case *loombridgev1.ImportRequest:
-			err = ImportRequest(r)
+			err = Request(r)
 		case *loombridgev1.ListRecordsRequest:
-			err = ListRecordsRequest(r)
+			err = Request(r)
 		case *loombridgev1.BatchSaveRequest:
-			err = BatchSaveRequest(r)
+			err = Request(r)
 		}
 		if refused := err != nil; refused != test.refused {
 			t.Errorf("%T %v: %v", test.request, test.request, err)

@@ -31,6 +31,7 @@ func fields(tb testing.TB, err error) []string {
 	for _, v := range request.Violations {
 		names = append(names, v.Field)
 	}
+	slices.Sort(names)
 	return names
 }
 
@@ -41,6 +42,9 @@ type checkCase[R proto.Message] struct {
 	want []string
 }
 
+// check is Request for requests of one type.
+func check[R proto.Message](r R) error { return Request(r) }
+
 func runChecks[R proto.Message](t *testing.T, good R, check func(R) error, cases []checkCase[R]) {
 	t.Helper()
 	if err := check(good); err != nil {
@@ -50,6 +54,7 @@ func runChecks[R proto.Message](t *testing.T, good R, check func(R) error, cases
 		t.Run(c.name, func(t *testing.T) {
 			r := proto.Clone(good).(R)
 			c.edit(r)
+			slices.Sort(c.want)
 			if diff := cmp.Diff(c.want, fields(t, check(r))); diff != "" {
 				t.Errorf("fields (-want +got):\n%s", diff)
 			}
@@ -62,7 +67,7 @@ func long(n int) string { return strings.Repeat("x", n) }
 func TestMemorySaveRequest(t *testing.T) {
 	type r = *loombridgev1.MemorySaveRequest
 	good := &loombridgev1.MemorySaveRequest{AgentId: "a", Text: "t"}
-	runChecks(t, good, MemorySaveRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"all at once", func(m r) { *m = loombridgev1.MemorySaveRequest{Importance: new(2.0)} }, []string{"agent_id", "text", "importance"}},
 		{"agent with NUL", func(m r) { m.AgentId = "a\x00" }, []string{"agent_id"}},
 		{"agent at its limit", func(m r) { m.AgentId = long(256) }, nil},
@@ -104,7 +109,7 @@ func TestMemorySaveRequest(t *testing.T) {
 func TestMemoryQueryRequest(t *testing.T) {
 	type r = *loombridgev1.MemoryQueryRequest
 	good := &loombridgev1.MemoryQueryRequest{AgentId: "a", Query: "q"}
-	runChecks(t, good, MemoryQueryRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"no query", func(m r) { m.Query = "" }, []string{"query"}},
 		{"query over its limit", func(m r) { m.Query = long(8<<10 + 1) }, []string{"query"}},
 		{"limit 100", func(m r) { m.Limit = 100 }, nil},
@@ -119,7 +124,7 @@ func TestMemoryQueryRequest(t *testing.T) {
 func TestGetRecordRequest(t *testing.T) {
 	type r = *loombridgev1.GetRecordRequest
 	good := &loombridgev1.GetRecordRequest{AgentId: "a", Name: &loombridgev1.GetRecordRequest_Id{Id: "i"}}
-	runChecks(t, good, GetRecordRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"no name", func(m r) { m.Name = nil }, []string{"name"}},
 		{"empty id", func(m r) { m.Name = &loombridgev1.GetRecordRequest_Id{} }, []string{"id"}},
 		{"empty key", func(m r) { m.Name = &loombridgev1.GetRecordRequest_Key{} }, []string{"key"}},
@@ -130,7 +135,7 @@ func TestGetRecordRequest(t *testing.T) {
 func TestToolRequest(t *testing.T) {
 	type r = *loombridgev1.ToolRequest
 	good := &loombridgev1.ToolRequest{AgentId: "a", Name: "fs:stat"}
-	runChecks(t, good, ToolRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"no name", func(m r) { m.Name = "" }, []string{"name"}},
 		{"name over its limit", func(m r) { m.Name = long(129) }, []string{"name"}},
 		{"arguments over their limit", func(m r) {
@@ -146,7 +151,7 @@ func TestToolRequest(t *testing.T) {
 
 func TestListToolsRequest(t *testing.T) {
 	type r = *loombridgev1.ListToolsRequest
-	runChecks(t, &loombridgev1.ListToolsRequest{AgentId: "a", Levels: []int32{1, 2, 3}}, ListToolsRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.ListToolsRequest{AgentId: "a", Levels: []int32{1, 2, 3}}, check[r], []checkCase[r]{
 		{"levels 0 and 4", func(m r) { m.Levels = []int32{0, 4} }, []string{"levels[0]", "levels[1]"}},
 		{"four levels", func(m r) { m.Levels = []int32{1, 1, 1, 1} }, []string{"levels"}},
 	})
@@ -154,7 +159,7 @@ func TestListToolsRequest(t *testing.T) {
 
 func TestEmitRequest(t *testing.T) {
 	type r = *loombridgev1.EmitRequest
-	runChecks(t, &loombridgev1.EmitRequest{AgentId: "a", Topic: "t"}, EmitRequest, []checkCase[r]{
+	runChecks(t, &loombridgev1.EmitRequest{AgentId: "a", Topic: "t"}, check[r], []checkCase[r]{
 		{"no topic", func(m r) { m.Topic = "" }, []string{"topic"}},
 		{"topic over its limit", func(m r) { m.Topic = long(257) }, []string{"topic"}},
 		{"payload over its limit", func(m r) {
@@ -178,7 +183,7 @@ func TestSubscribeRequest(t *testing.T) {
 	type r = *loombridgev1.SubscribeRequest
 	topic := func(name string) *loombridgev1.TopicPosition { return &loombridgev1.TopicPosition{Topic: name} }
 	good := &loombridgev1.SubscribeRequest{AgentId: "a", Topics: []*loombridgev1.TopicPosition{topic("t")}}
-	runChecks(t, good, SubscribeRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"no topics", func(m r) { m.Topics = nil }, []string{"topics"}},
 		{"a topic twice", func(m r) { m.Topics = append(m.Topics, topic("t")) }, []string{"topics[1].topic"}},
 		{"empty topic", func(m r) { m.Topics = append(m.Topics, topic("")) }, []string{"topics[1].topic"}},
@@ -195,7 +200,7 @@ func TestSubscribeRequest(t *testing.T) {
 func TestAppendMessagesRequest(t *testing.T) {
 	type r = *loombridgev1.AppendMessagesRequest
 	good := &loombridgev1.AppendMessagesRequest{AgentId: "a", Messages: []*loombridgev1.Message{{Role: loombridgev1.Role_ROLE_USER, Content: "c"}}}
-	runChecks(t, good, AppendMessagesRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"no messages", func(m r) { m.Messages = nil }, []string{"messages"}},
 		{"257 messages", func(m r) {
 			for range 256 {
@@ -220,7 +225,7 @@ func TestAppendMessagesRequest(t *testing.T) {
 func TestListStepsRequest(t *testing.T) {
 	type r = *loombridgev1.ListStepsRequest
 	good := &loombridgev1.ListStepsRequest{AgentId: "a", PageSize: 1000, PageToken: page.Token(7)}
-	runChecks(t, good, ListStepsRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
 		{"page under 0", func(m r) { m.PageSize = -1 }, []string{"page_size"}},
 		{"token without size", func(m r) { m.PageSize = 0 }, []string{"page_size"}},
@@ -231,7 +236,7 @@ func TestListStepsRequest(t *testing.T) {
 func TestListSessionsRequest(t *testing.T) {
 	type r = *loombridgev1.ListSessionsRequest
 	good := &loombridgev1.ListSessionsRequest{AgentId: "a", PageSize: 1000, PageToken: page.Sessions.Token(long(256))}
-	runChecks(t, good, ListSessionsRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"no agent", func(m r) { m.AgentId = "" }, []string{"agent_id"}},
 		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
 		{"page under 0", func(m r) { m.PageSize = -1 }, []string{"page_size"}},
@@ -246,7 +251,7 @@ func TestListConversationRequest(t *testing.T) {
 	good := &loombridgev1.ListConversationRequest{
 		AgentId: "a", SessionId: long(256), PageSize: 1000, PageToken: token, Order: loombridgev1.ConversationOrder_CONVERSATION_ORDER_NEWEST_FIRST,
 	}
-	runChecks(t, good, ListConversationRequest, []checkCase[r]{
+	runChecks(t, good, check[r], []checkCase[r]{
 		{"session over its limit", func(m r) { m.SessionId = long(257) }, []string{"session_id"}},
 		{"page over its limit", func(m r) { m.PageSize = 1001 }, []string{"page_size"}},
 		{"unknown order", func(m r) { m.Order, m.PageToken = 9, "" }, []string{"order"}},
@@ -260,47 +265,48 @@ func TestSmallRequests(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"step id", GetStepRequest(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_1"}), []string{"step_id"}},
-		{"good step id", GetStepRequest(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_001"}), nil},
-		{"goal", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Goal: long(256<<10 + 1)}), []string{"goal"}},
-		{"system", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", System: long(1<<20 + 1)}), []string{"system"}},
-		{"budget", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", MaxTokens: -1}), []string{"max_tokens"}},
-		{"format", AssembleRequest(&loombridgev1.AssembleRequest{AgentId: "a", Format: 99}), []string{"format"}},
-		{"text to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
-		{"nothing to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
-		{"messages to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 256)}), nil},
-		{"too many to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 257)}), []string{"messages"}},
-		{"text and messages to count", CountTokensRequest(&loombridgev1.CountTokensRequest{AgentId: "a", Text: "x", Messages: []*loombridgev1.Message{{}}}), []string{"text", "messages[0].role"}},
-		{"blobs of no step", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
-		{"all blobs", ListBlobsRequest(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: page.Blobs.Token("workspace/outputs/read_001.txt")}), nil},
-		{"promotion to nothing", UpdateBlobRequest(&loombridgev1.UpdateBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},
-		{"good promotion", UpdateBlobRequest(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Tier: 3, NewName: long(128), Category: long(64)}), nil},
-		{"archive without name", UpdateBlobRequest(&loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Tags: []string{""}, NewName: long(129)}), []string{"name", "tags[0]", "new_name"}},
-		{"archive with many tags", UpdateBlobRequest(&loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Name: "n", Tags: slices.Repeat([]string{"t"}, 33)}), []string{"tags"}},
-		{"search of nothing", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n"}), []string{"pattern"}},
-		{"deletion by name and filter", DeleteRecordsRequest(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "r"}}), []string{"filter"}},
-		{"deletion by name that counts", DeleteRecordsRequest(&loombridgev1.DeleteRecordsRequest{AgentId: "a", DryRun: true, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "r"}}), []string{"filter"}},
-		{"deletion by an empty name", DeleteRecordsRequest(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{}}), []string{"id"}},
-		{"deletion of nothing", DeleteRecordsRequest(&loombridgev1.DeleteRecordsRequest{AgentId: "a"}), []string{"filter"}},
-		{"deletion by filter of a version", DeleteRecordsRequest(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", ExpectedVersion: proto.Int64(1)}), []string{"name"}},
-		{"deletion by filter of a request", DeleteRecordsRequest(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", RequestId: "r"}), []string{"name"}},
-		{"review and archive", UpdateRecordRequest(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_APPROVED, Archived: proto.Bool(true)}), []string{"archived"}},
-		{"review and text", UpdateRecordRequest(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_APPROVED, Record: &loombridgev1.MemorySaveRequest{Text: "x"}}), []string{"record"}},
-		{"archive and text", UpdateRecordRequest(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Archived: proto.Bool(false), Record: &loombridgev1.MemorySaveRequest{Text: "x"}}), []string{"record"}},
-		{"review of no decision", UpdateRecordRequest(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_HELD}), []string{"review"}},
-		{"blob archived for a while", UpdateBlobRequest(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Archive: true, Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM}), []string{"tier"}},
-		{"blob archived as important", UpdateBlobRequest(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Archive: true, Important: true}), []string{"important"}},
-		{"blob with tags outside the archive", UpdateBlobRequest(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM, Tags: []string{"t"}}), []string{"tags"}},
-		{"overflow with tokens", ReportUsageRequest(&loombridgev1.ReportUsageRequest{AgentId: "a", Overflow: true, PromptTokens: 1}), []string{"overflow"}},
-		{"usage of a turn", ReportUsageRequest(&loombridgev1.ReportUsageRequest{AgentId: "a", PromptId: "p", PromptTokens: 1, TurnId: "t"}), []string{"turn_id"}},
-		{"search with bad numbers", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Limit: 101, MaxMatches: 1001, PageToken: "s1.0.0"}), []string{"limit", "max_matches", "page_token"}},
-		{"search with a bad token", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "l"}, PageToken: "s1.-1.0"}), []string{"page_token"}},
-		{"words in one blob", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Words{Words: "w"}, Tags: []string{"t"}}), []string{"words", "name"}},
-		{"empty pattern", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Pattern: &loombridgev1.SearchBlobsRequest_Regexp{}}), []string{"regexp"}},
-		{"search of the archive", SearchBlobsRequest(&loombridgev1.SearchBlobsRequest{AgentId: "a", Category: "general", Limit: 100, MaxMatches: 1000}), nil},
-		{"collection", CollectGarbageRequest(&loombridgev1.CollectGarbageRequest{AgentId: "a", RequestId: long(129)}), []string{"request_id"}},
-		{"blob without name", ReadBlobRequest(&loombridgev1.ReadBlobRequest{AgentId: "a", Offset: -1, Limit: -1}), []string{"name", "offset", "limit"}},
+		{"step id", Request(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_1"}), []string{"step_id"}},
+		{"good step id", Request(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_001"}), nil},
+		{"goal", Request(&loombridgev1.AssembleRequest{AgentId: "a", Goal: long(256<<10 + 1)}), []string{"goal"}},
+		{"system", Request(&loombridgev1.AssembleRequest{AgentId: "a", System: long(1<<20 + 1)}), []string{"system"}},
+		{"budget", Request(&loombridgev1.AssembleRequest{AgentId: "a", MaxTokens: -1}), []string{"max_tokens"}},
+		{"format", Request(&loombridgev1.AssembleRequest{AgentId: "a", Format: 99}), []string{"format"}},
+		{"text to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
+		{"nothing to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
+		{"messages to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 256)}), nil},
+		{"too many to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 257)}), []string{"messages"}},
+		{"text and messages to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a", Text: "x", Messages: []*loombridgev1.Message{{}}}), []string{"text", "messages[0].role"}},
+		{"blobs of no step", Request(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
+		{"all blobs", Request(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: page.Blobs.Token("workspace/outputs/read_001.txt")}), nil},
+		{"promotion to nothing", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},
+		{"good promotion", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Tier: 3, NewName: long(128), Category: long(64)}), nil},
+		{"archive without name", Request(&loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Tags: []string{""}, NewName: long(129)}), []string{"name", "tags[0]", "new_name"}},
+		{"archive with many tags", Request(&loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Name: "n", Tags: slices.Repeat([]string{"t"}, 33)}), []string{"tags"}},
+		{"search of nothing", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n"}), []string{"pattern"}},
+		{"deletion by name and filter", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "r"}}), []string{"filter"}},
+		{"deletion by name that counts", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", DryRun: true, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "r"}}), []string{"filter"}},
+		{"deletion by an empty name", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{}}), []string{"id"}},
+		{"deletion of nothing", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a"}), []string{"filter"}},
+		{"deletion by filter of a version", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", ExpectedVersion: proto.Int64(1)}), []string{"name"}},
+		{"deletion by filter of a request", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", RequestId: "r"}), []string{"name"}},
+		{"review and archive", Request(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_APPROVED, Archived: proto.Bool(true)}), []string{"archived"}},
+		{"review and text", Request(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_APPROVED, Record: &loombridgev1.MemorySaveRequest{Text: "x"}}), []string{"record"}},
+		{"archive and text", Request(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Archived: proto.Bool(false), Record: &loombridgev1.MemorySaveRequest{Text: "x"}}), []string{"record"}},
+		{"review of no decision", Request(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_HELD}), []string{"review"}},
+		{"blob archived for a while", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Archive: true, Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM}), []string{"tier"}},
+		{"blob archived as important", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Archive: true, Important: true}), []string{"important"}},
+		{"blob with tags outside the archive", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM, Tags: []string{"t"}}), []string{"tags"}},
+		{"overflow with tokens", Request(&loombridgev1.ReportUsageRequest{AgentId: "a", Overflow: true, PromptTokens: 1}), []string{"overflow"}},
+		{"usage of a turn", Request(&loombridgev1.ReportUsageRequest{AgentId: "a", PromptId: "p", PromptTokens: 1, TurnId: "t"}), []string{"turn_id"}},
+		{"search with bad numbers", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Limit: 101, MaxMatches: 1001, PageToken: "s1.0.0"}), []string{"limit", "max_matches", "page_token"}},
+		{"search with a bad token", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "l"}, PageToken: "s1.-1.0"}), []string{"page_token"}},
+		{"words in one blob", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Words{Words: "w"}, Tags: []string{"t"}}), []string{"words", "name"}},
+		{"empty pattern", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Pattern: &loombridgev1.SearchBlobsRequest_Regexp{}}), []string{"regexp"}},
+		{"search of the archive", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Category: "general", Limit: 100, MaxMatches: 1000}), nil},
+		{"collection", Request(&loombridgev1.CollectGarbageRequest{AgentId: "a", RequestId: long(129)}), []string{"request_id"}},
+		{"blob without name", Request(&loombridgev1.ReadBlobRequest{AgentId: "a", Offset: -1, Limit: -1}), []string{"name", "offset", "limit"}},
 	} {
+		slices.Sort(test.want)
 		if diff := cmp.Diff(test.want, fields(t, test.err)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}

@@ -6,11 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
@@ -91,13 +86,18 @@ func (c *checker) err() error {
 	return &RequestError{Violations: c.violations, More: c.more}
 }
 
-// text refuses more than limit bytes. That it is UTF-8 is the codec's care.
-func (c *checker) text(field, s string, limit int) { c.bytes(field, len(s), limit) }
-
-// bytes refuses a size over the limit.
-func (c *checker) bytes(field string, size, limit int) {
+// size refuses one over the limit.
+func (c *checker) size(field string, size, limit int) {
 	if size > limit {
 		c.add(field, "is %d bytes, at most %d are allowed", size, limit)
+	}
+}
+
+// name is text that becomes a key, so that it can't hold NUL.
+func (c *checker) name(field, s string, limit int) {
+	c.size(field, len(s), limit)
+	if strings.IndexByte(s, 0) >= 0 {
+		c.add(field, "holds a NUL character")
 	}
 }
 
@@ -106,31 +106,7 @@ func (c *checker) required(field, s string, limit int) {
 	if s == "" {
 		c.add(field, "is required")
 	}
-	c.text(field, s, limit)
-}
-
-// name is text that becomes a key, so that it can't hold NUL.
-func (c *checker) name(field, s string, limit int) {
-	c.text(field, s, limit)
-	if strings.IndexByte(s, 0) >= 0 {
-		c.add(field, "holds a NUL character")
-	}
-}
-
-func (c *checker) requiredName(field, s string, limit int) {
-	if s == "" {
-		c.add(field, "is required")
-	}
-	c.name(field, s, limit)
-}
-
-// count refuses more than limit items, and reports whether the items themselves are
-// worth a look.
-func (c *checker) count(field string, n, limit int) bool {
-	if n > limit {
-		c.add(field, "has more than %d items", limit)
-	}
-	return n <= limit
+	c.size(field, len(s), limit)
 }
 
 // Item is the path of one item of a field.
@@ -140,36 +116,6 @@ func Item(field string, i int) string { return field + "[" + strconv.Itoa(i) + "
 func (c *checker) between(field string, n, low, high int64) {
 	if n < low || n > high {
 		c.add(field, "is %d, it must be from %d to %d", n, low, high)
-	}
-}
-
-// share refuses what is not a number from 0 to 1.
-func (c *checker) share(field string, x float64) {
-	if !(x >= 0 && x <= 1) {
-		c.add(field, "is %v, it must be from 0 to 1", x)
-	}
-}
-
-// enum refuses numbers that have no name.
-func (c *checker) enum(field string, e protoreflect.Enum) {
-	if e.Descriptor().Values().ByNumber(e.Number()) == nil {
-		c.add(field, "has the unknown value %d", e.Number())
-	}
-}
-
-func (c *checker) time(field string, t *timestamppb.Timestamp) {
-	if t != nil && !t.IsValid() {
-		c.add(field, "is not a time from the year 1 to 9999")
-	}
-}
-
-// span refuses durations outside low and high; unset is allowed.
-func (c *checker) span(field string, d *durationpb.Duration, low, high time.Duration) {
-	if d == nil {
-		return
-	}
-	if !d.IsValid() || d.AsDuration() < low || d.AsDuration() > high {
-		c.add(field, "must be from %v to %v", low, high)
 	}
 }
 
