@@ -60,21 +60,10 @@ type TextPart struct {
 // Explanation says how a score came about.
 type Explanation struct {
 	// Signals are the parts of the score, the strongest first.
-	Signals []SignalScore
+	Signals []rank.Signal
 	// MatchedWords are the words of the query, as the index has them, that the
 	// record holds: none where it was found by what stands around it.
 	MatchedWords []string
-}
-
-// SignalScore is one signal's part of a rank.
-type SignalScore struct {
-	// Name is the signal's name: turn, window, session, author, date, vector, recency,
-	// importance and the like.
-	Name string
-	// Raw is the measured value, in the signal's unit.
-	Raw float64
-	// Share is what it added to the rank; negative where it took away.
-	Share float64
 }
 
 // Answer holds the hits of a query, best first, and how they were found.
@@ -224,15 +213,6 @@ func (r *Receipt) explainEmpty(hits int, irrelevant bool) {
 	default:
 		r.Empty = NothingRelevant
 	}
-}
-
-// explanationOf says how the score of a hit came about.
-func explanationOf(hit rank.Hit) *Explanation {
-	e := &Explanation{MatchedWords: hit.Words, Signals: make([]SignalScore, len(hit.Signals))}
-	for i, s := range hit.Signals {
-		e.Signals[i] = SignalScore{Name: s.Name, Raw: s.Raw, Share: s.Share}
-	}
-	return e
 }
 
 // fill leaves of the hits what fits into MaxTokens and says most: short texts whole, of

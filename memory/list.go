@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -111,9 +112,7 @@ func (s *Store) checkListing(scope kv.Scope, l Listing) (listing, error) {
 	if l.PageSize < 0 || l.PageSize > MaxPageSize {
 		return listing{}, invalid.Field(ErrInvalid, "page_size", "is not from 1 to %d", MaxPageSize)
 	}
-	if l.PageSize == 0 {
-		l.PageSize = DefaultPageSize
-	}
+	l.PageSize = cmp.Or(l.PageSize, DefaultPageSize)
 	if len(l.Filter) > filter.MaxBytes {
 		return listing{}, record.TooLong("filter", len(l.Filter), filter.MaxBytes)
 	}

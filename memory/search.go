@@ -553,7 +553,7 @@ func (a *asking) readFrom(ctx context.Context, in *searched, view kv.Getter, fou
 func (a *asking) hit(scope kv.Scope, r record.Record, found rank.Hit) Hit {
 	hit := Hit{Scope: scope, Record: r, Score: found.Score, Older: found.Older}
 	if a.query.Explain {
-		hit.Explanation = explanationOf(found)
+		hit.Explanation = &Explanation{MatchedWords: found.Words, Signals: found.Signals}
 	}
 	return hit
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/invalid"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
+	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	"github.com/loom-bridge/loom-bridge/memory/record"
 )
@@ -112,7 +113,7 @@ func TestNameAlone(t *testing.T) {
 }
 
 func hasSignal(hit memory.Hit, name string) bool {
-	return slices.ContainsFunc(hit.Explanation.Signals, func(s memory.SignalScore) bool { return s.Name == name })
+	return slices.ContainsFunc(hit.Explanation.Signals, func(s rank.Signal) bool { return s.Name == name })
 }
 
 func TestDateInQuery(t *testing.T) {

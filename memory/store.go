@@ -18,6 +18,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -135,9 +136,7 @@ func withDefaults(opts *Options) Options {
 	if o.MaxVersions == 0 || o.MaxVersions > record.MaxVersions {
 		o.MaxVersions = record.MaxVersions
 	}
-	if o.SweepEvery == 0 {
-		o.SweepEvery = DefaultSweepEvery
-	}
+	o.SweepEvery = cmp.Or(o.SweepEvery, DefaultSweepEvery)
 	if o.CountTokens == nil {
 		const bytesPerToken = 4 // on average in English text
 		o.CountTokens = func(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }

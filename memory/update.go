@@ -163,9 +163,7 @@ func (s *Store) redraft(stored []byte, old record.Record, change func(*record.Re
 			return nil, err
 		}
 	}
-	if next.Document.Place == 0 {
-		next.Document.Place = old.Document.Ordinal
-	}
+	next.Document.Place = cmp.Or(next.Document.Place, old.Document.Ordinal)
 	next.Document.Marked = next.SupersededBy != ""
 	values, err := record.MetadataTerms(next.Metadata)
 	if err != nil {

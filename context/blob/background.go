@@ -95,10 +95,9 @@ func (s *Store) noteCollected(scope kv.Scope) {
 func (s *Store) CollectAll(ctx context.Context) error {
 	opts := &CollectOptions{Orphans: s.orphansDue()}
 	var failed error
-	for from := []byte(nil); ; {
-		scope, found, err := s.nextScope(ctx, from)
-		if err != nil || !found {
-			return firstOf(err, failed)
+	for scope, err := range kv.Scopes(ctx, s.engine, kv.Blobs) {
+		if err != nil {
+			return err
 		}
 		err = s.leases.Do(ctx, lease.Tenant(scope.Tenant, "collect").Every(s.opts.CollectEvery), func(ctx context.Context) error {
 			return s.collectAllOf(ctx, scope, opts)
@@ -109,17 +108,8 @@ func (s *Store) CollectAll(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		from = kv.After(scope.AppendPrefix(nil))
 	}
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return failed
 }
 
 func (s *Store) collectAllOf(ctx context.Context, scope kv.Scope, opts *CollectOptions) error {
@@ -141,16 +131,4 @@ func (s *Store) orphansDue() bool {
 		return true
 	}
 	return false
-}
-
-// nextScope returns the scope of the first key from a place on.
-func (s *Store) nextScope(ctx context.Context, from []byte) (kv.Scope, bool, error) {
-	for pair, err := range s.engine.Scan(ctx, kv.Blobs, kv.Range{Start: from, Limit: 1}) {
-		if err != nil {
-			return kv.Scope{}, false, err
-		}
-		scope, _, err := kv.SplitKey(pair.Key)
-		return scope, err == nil, err
-	}
-	return kv.Scope{}, false, nil
 }

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -131,9 +132,7 @@ type Archiving struct {
 // "archive/{category}/{name}". Its earlier paths go on leading to it. It returns the errors
 // of Lookup, and *invalid.Error.
 func (s *Store) Archive(ctx context.Context, scope kv.Scope, name string, a Archiving) (Entry, error) {
-	if a.Category == "" {
-		a.Category = DefaultArchive
-	}
+	a.Category = cmp.Or(a.Category, DefaultArchive)
 	if err := checkArchive(a.Category); err != nil {
 		return Entry{}, err
 	}

@@ -195,10 +195,9 @@ func (s *Store) Usage(ctx context.Context, scope kv.Scope) (Usage, error) {
 // each owner.
 func (s *Store) Total(ctx context.Context) (Usage, error) {
 	var total Usage
-	for from := []byte(nil); ; {
-		scope, found, err := s.nextScope(ctx, from)
-		if err != nil || !found {
-			return total, err
+	for scope, err := range kv.Scopes(ctx, s.engine, kv.Blobs) {
+		if err != nil {
+			return Usage{}, err
 		}
 		used, err := readUsage(ctx, s.engine, scope)
 		if err != nil {
@@ -206,8 +205,8 @@ func (s *Store) Total(ctx context.Context) (Usage, error) {
 		}
 		total.Blobs += used.Blobs
 		total.Bytes += used.Bytes
-		from = kv.After(scope.AppendPrefix(nil))
 	}
+	return total, nil
 }
 
 // readUsage reads the stored usage, or counts in a scope that was written

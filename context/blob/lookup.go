@@ -124,9 +124,7 @@ func (s *Store) byStep(ctx context.Context, scope kv.Scope, name string) (Entry,
 			return Entry{}, fmt.Errorf("blob: look up %s: %w", name, err)
 		}
 		p := string(pair.Key[len(prefix):])
-		if found == "" {
-			found = p
-		}
+		found = cmp.Or(found, p)
 		if path.Ext(p) == ext {
 			found = p
 			break

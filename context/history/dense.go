@@ -59,9 +59,7 @@ func (p *pass) densify(limit int) error {
 		}
 	}
 	if len(made) > 0 {
-		if p.decision.Reason == 0 {
-			p.decision.Reason = ByBudget
-		}
+		p.decision.Reason = cmp.Or(p.decision.Reason, ByBudget)
 		p.add(made)
 	}
 	return nil

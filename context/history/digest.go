@@ -129,9 +129,7 @@ func (s *digestStep) bytes() int {
 }
 
 func (d *digest) reach(first, last string) {
-	if d.first == "" {
-		d.first = first
-	}
+	d.first = cmp.Or(d.first, first)
 	if last != "" {
 		d.last = last
 	}

@@ -346,26 +346,7 @@ func readPair(pair kv.Pair, err error) (Entry, error) {
 // Scopes yields the owners of all logs, in order of their keys. It reads one key of each.
 // An error comes last.
 func (l *Log) Scopes(ctx context.Context) iter.Seq2[kv.Scope, error] {
-	return func(yield func(kv.Scope, error) bool) {
-		next := kv.Range{Limit: 1}
-		for found := true; found; {
-			found = false
-			for pair, err := range l.engine.Scan(ctx, kv.Log, next) {
-				var scope kv.Scope
-				if err == nil {
-					scope, _, err = kv.SplitKey(pair.Key)
-				}
-				if err != nil {
-					yield(kv.Scope{}, fmt.Errorf("session: read owners: %w", err))
-					return
-				}
-				if !yield(scope, nil) {
-					return
-				}
-				next.Start, found = kv.After(scope.AppendPrefix(nil)), true
-			}
-		}
-	}
+	return kv.Scopes(ctx, l.engine, kv.Log)
 }
 
 // Sessions yields the ids of the scope's sessions that have an entry and come

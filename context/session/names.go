@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -103,9 +104,7 @@ const (
 // recorded in it within Options.EndAfter. An empty id is DefaultSession. What it reads by Get
 // changes whenever the answer becomes true.
 func (l *Log) IsOpen(ctx context.Context, from kv.Getter, scope kv.Scope, session string) (bool, error) {
-	if session == "" {
-		session = DefaultSession
-	}
+	session = cmp.Or(session, DefaultSession)
 	values, err := from.Get(ctx, kv.Log, headKey(scope, session))
 	if err != nil {
 		return false, fmt.Errorf("session: read head: %w", err)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -205,9 +206,7 @@ func (l *Log) StageTask(ctx context.Context, tx *kv.Tx, scope kv.Scope, t Task) 
 		return Task{}, err
 	}
 	t.SessionID, _ = sessionID(t.SessionID)
-	if t.SourceAgent == "" {
-		t.SourceAgent = scope.Owner
-	}
+	t.SourceAgent = cmp.Or(t.SourceAgent, scope.Owner)
 	if t.ID == "" {
 		t.ID = newTaskID()
 	}

@@ -128,8 +128,6 @@ func (r *Reduced) Named(text, id, path string) string {
 	if !r.Marked {
 		return text
 	}
-	if path == "" {
-		path = id
-	}
+	path = cmp.Or(path, id)
 	return replaceMarks(text, id, path)
 }

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -31,9 +32,7 @@ func (t table) rule(name string) (*rule, error) {
 	if made.shape, ok = shapes()[deref(t.Shape)]; !ok {
 		return nil, fmt.Errorf("shape %q is not one of %s", deref(t.Shape), oneOf(shapes()))
 	}
-	if made.category == "" {
-		made.category = made.kind
-	}
+	made.category = cmp.Or(made.category, made.kind)
 	if t.Args != nil && !slices.Equal(*t.Args, []string{allArgs}) {
 		made.args = append([]string{}, *t.Args...)
 	}

@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -204,17 +205,13 @@ func (m *Models) resolve(name string) *Model {
 		}
 	}
 	model.Exact = model.Exact && model.Counter != Estimate
-	if model.Reserve == 0 {
-		model.Reserve = model.Window / 4
-	}
+	model.Reserve = cmp.Or(model.Reserve, model.Window/4)
 	return model
 }
 
 // plainName returns a model's name without what providers put around it.
 func plainName(name string) string {
-	if name == "" {
-		name = DefaultModel
-	}
+	name = cmp.Or(name, DefaultModel)
 	name = strings.ToLower(name[strings.LastIndexByte(name, '/')+1:])
 	if _, after, ok := strings.Cut(name, "anthropic."); ok {
 		name = after

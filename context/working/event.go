@@ -1,6 +1,7 @@
 package working
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -58,9 +59,7 @@ type Event struct {
 // event is what a signal becomes; false for none.
 func (s *Signal) event() (Event, bool) {
 	e := Event{s.ID, s.Type, s.Summary, s.Urgency}
-	if e.Type == "" {
-		e.Type = DefaultType
-	}
+	e.Type = cmp.Or(e.Type, DefaultType)
 	if s.Delta == nil {
 		return e, true
 	}

@@ -1,6 +1,7 @@
 package working
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -112,9 +113,7 @@ func (s *Snapshot) Handoff() string {
 		{"Open Tasks", strings.Join(tasks, "\n")},
 		{"Context Snapshot", strings.Join(figures, "\n")},
 	} {
-		if section.text == "" {
-			section.text = none
-		}
+		section.text = cmp.Or(section.text, none)
 		fmt.Fprintf(&b, "\n\n## %s\n%s", section.title, section.text)
 	}
 	return b.String()

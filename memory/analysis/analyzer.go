@@ -1,6 +1,7 @@
 package analysis
 
 import (
+	"cmp"
 	"hash/maphash"
 	"iter"
 	"strconv"
@@ -149,9 +150,7 @@ func (a *Analyzer) learnForeign(word string) *known {
 	folded := Fold(word)
 	if s := scriptOf(folded); s != nil {
 		k := &known{word: word, term: s.plain(folded)}
-		if k.term == "" {
-			k.term = folded
-		}
+		k.term = cmp.Or(k.term, folded)
 		if k.stop = s.stop(k.term); !k.stop && s.stemmable(k.term) {
 			if stem := s.stem(k.term); stem != "" {
 				k.term = stem

@@ -171,9 +171,7 @@ func (l *line) complete() {
 	}
 	l.Kind, l.Origin = cmp.Or(l.Kind, DefaultKind), cmp.Or(l.Origin, OriginAgent.String())
 	l.Tier, l.Version = cmp.Or(l.Tier, LongTerm), 1
-	if l.Importance == 0 {
-		l.Importance = DefaultImportance
-	}
+	l.Importance = cmp.Or(l.Importance, DefaultImportance)
 	if l.ID == "" {
 		sum := sha256.Sum256([]byte(strings.Join([]string{l.Text, l.Key, l.Kind, l.SessionID, string(l.Metadata), strings.Join(l.Tags, "\x00")}, "\x01")))
 		l.ID = "line-" + hex.EncodeToString(sum[:16])

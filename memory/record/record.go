@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -244,15 +245,9 @@ func Normalize(r Record) Record {
 	r.Relations = slices.Clone(r.Relations)
 	r.Repeats, r.LastRepeatTime, r.ArchiveTime = 0, time.Time{}, time.Time{}
 	r.SlidingTTL = StoredSpan(r.SlidingTTL)
-	if r.Kind == "" {
-		r.Kind = DefaultKind
-	}
-	if r.Origin == 0 {
-		r.Origin = OriginAgent
-	}
-	if r.Tier == 0 {
-		r.Tier = LongTerm
-	}
+	r.Kind = cmp.Or(r.Kind, DefaultKind)
+	r.Origin = cmp.Or(r.Origin, OriginAgent)
+	r.Tier = cmp.Or(r.Tier, LongTerm)
 	r.Metadata = slices.Clone(r.Metadata)
 	r.Tags = slices.Clone(r.Tags)
 	slices.Sort(r.Tags)

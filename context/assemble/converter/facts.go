@@ -123,9 +123,7 @@ func (f *facts) delegated() string { return f.delegation("request", f.said("subt
 
 func (f *facts) reported() string {
 	result := f.said("result")
-	if result == "" {
-		result = f.task.Result
-	}
+	result = cmp.Or(result, f.task.Result)
 	return f.delegation("response", result)
 }
 

@@ -1,6 +1,7 @@
 package fold
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -49,9 +50,7 @@ func leftOut(units []window.Unit, state *window.State, reader string) string {
 			said = said || u.Kept
 			n += u.Messages
 			last = u.Position
-			if first == 0 {
-				first = u.Position
-			}
+			first = cmp.Or(first, u.Position)
 		}
 	}
 	if !said {

@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/guard"
@@ -42,9 +43,7 @@ func Todo(goal string, plan working.Plan, limit int, count func(string) int) Inj
 	}
 	for room := limit - count(goalHead+rest); count(in.Text) > limit && room >= 0; room-- {
 		short := Line(goal, room, count)
-		if short == "" {
-			short = text.Ellipsis
-		}
+		short = cmp.Or(short, text.Ellipsis)
 		in.Text = goalHead + short + rest
 	}
 	return in

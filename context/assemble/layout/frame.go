@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -48,9 +49,7 @@ type Frame struct {
 // only where the section `goal` does not have room for it.
 func New(t Table, p *inject.Prepared, goal string) Frame {
 	f, a := Frame{table: t, position: p.Position}, &p.Arranged
-	if f.position == "" {
-		f.position = t.Position
-	}
+	f.position = cmp.Or(f.position, t.Position)
 	if t.Varies {
 		f.table.Rule = separator(p)
 	}
@@ -156,9 +155,7 @@ func workingSecond(a *inject.Arranged) []Message {
 func own(p *inject.Piece) []Message {
 	var out []Message
 	cache := p.Cache
-	if cache == 0 {
-		cache = inject.Dynamic
-	}
+	cache = cmp.Or(cache, inject.Dynamic)
 	for _, m := range p.ShownMessages() {
 		if (m.Role == session.System || m.Role == session.Developer) && !p.MayInstruct() {
 			m.Role = session.User

@@ -1,6 +1,7 @@
 package rehydrate
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 
@@ -120,9 +121,7 @@ func Section(lines []Line, limit int, count func(string) int) inject.Injection {
 		}
 		known[l] = true
 		written := in.Text
-		if written == "" {
-			written = head
-		}
+		written = cmp.Or(written, head)
 		written += "\n" + l.Ref + ": " + guard.Inline(l.Text)
 		if limit > 0 && count(written) > limit {
 			break

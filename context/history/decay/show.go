@@ -1,6 +1,7 @@
 package decay
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -63,9 +64,7 @@ func Show(conv Conversation, count func(text string) int, opts *history.Options)
 		out.Reason = 0
 		return out
 	}
-	if out.Reason == 0 {
-		out.Reason = history.ByBudget
-	}
+	out.Reason = cmp.Or(out.Reason, history.ByBudget)
 	out.Before = before.Tokens
 	out.Refs = v.changed(before, out)
 	return out

@@ -1,6 +1,7 @@
 package decay
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -51,9 +52,7 @@ func Found(hits int, titles []string) string {
 // ImageLine stands for an image of a turn. An empty description says that it is one.
 func ImageLine(turn int, description string) string {
 	description = text.OneLine(description)
-	if description == "" {
-		description = "image"
-	}
+	description = cmp.Or(description, "image")
 	return fmt.Sprintf("[Image at Turn %d: %s]", turn, description)
 }
 

@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -55,9 +56,7 @@ type Report struct {
 
 // StartKeeper begins to make backups. The store must outlive the Keeper, which Close ends.
 func StartKeeper(folder *Folder, source Origin, o KeeperOptions) *Keeper {
-	if o.Every == 0 {
-		o.Every = DefaultEvery
-	}
+	o.Every = cmp.Or(o.Every, DefaultEvery)
 	if o.Keep <= 0 {
 		o.Keep = DefaultKeep
 	}

@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/loom-bridge/loom-bridge/internal/testkit/kvtest"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/mention"
@@ -85,13 +82,13 @@ func open(tb testing.TB, engine kv.Engine) (*mention.Backfill, func()) {
 	}
 }
 
-// Whenever the back-fill of an older store is killed, it goes on where it was, ends
-// with all mentions, and is not complete before.
+// The back-fill of an older store that is killed begins anew, ends with all mentions, and is not
+// complete before.
 func TestBackfill(t *testing.T) {
 	engine, scopes, values := store(t)
 	kills := 0
 	for {
-		d := &dying{Engine: engine, left: 5}
+		d := &dying{Engine: engine, left: 5 * kills}
 		b, end := open(t, d)
 		err := b.Run(t.Context())
 		end()
@@ -179,44 +176,6 @@ func TestBackfillInTheBackground(t *testing.T) {
 		synctest.Wait()
 		if complete, err := b.Complete(t.Context(), "a"); !complete || err != nil {
 			t.Errorf("afterwards: %v, %v", complete, err)
-		}
-	})
-}
-
-// Of two processes that open a store one writes the keys, and both know when they are
-// all there.
-func TestOneProcessFillsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		peers := kvtest.Peers(2)
-		scopes, values := fill(t, peers[0])
-		var staged atomic.Int64
-		var fills []*mention.Backfill
-		for _, engine := range peers {
-			counted := sources()
-			for i, source := range counted {
-				counted[i].Stage = func(tx *kv.Tx, scope kv.Scope, rest, value []byte) error {
-					staged.Add(1)
-					return source.Stage(tx, scope, rest, value)
-				}
-			}
-			writer := kv.NewWriter(engine, nil)
-			b := mention.NewBackfill(t.Context(), engine, writer, nil, counted...)
-			fills = append(fills, b)
-			defer func() { _ = errors.Join(b.Close(), writer.Close(), engine.Close()) }()
-		}
-		for _, b := range fills {
-			b.Start()
-		}
-		time.Sleep(time.Minute)
-		for i, b := range fills {
-			for _, tenant := range []string{"a", "b"} {
-				if complete, err := b.Complete(t.Context(), tenant); err != nil || !complete {
-					t.Errorf("process %d, tenant %q: complete %v, %v", i, tenant, complete, err)
-				}
-			}
-		}
-		if want := len(sources()) * len(scopes) * values; staged.Load() != int64(want) {
-			t.Errorf("%d values were worked through, want %d", staged.Load(), want)
 		}
 	})
 }

@@ -26,9 +26,8 @@ func Erasure() erase.Owner {
 				case e.Keyspace == kv.System && e.Tag == tagListed:
 					return e.Goes(r.Subject.Names(behindName(e.Tail)), nil)
 				case e.Keyspace == kv.System && e.Tag == tagBackfill && !r.Looks:
-					// Where a back-fill goes on is the key of a record. It begins anew.
-					at := decodeProgress(e.Value)
-					return e.Goes(len(at.key) > 0, nil)
+					// Earlier versions kept the key of a record here, where a back-fill went on.
+					return e.Goes(!isComplete(e.Value), nil)
 				case e.Keyspace == kv.Log && r.Own(e) && r.Subject.Session != "":
 					return e.Goes(len(e.Tail) > 0 && string(behindName(e.Tail)) == r.Subject.Session, nil)
 				}

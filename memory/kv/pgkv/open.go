@@ -1,6 +1,7 @@
 package pgkv
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	_ "embed"
@@ -81,9 +82,7 @@ func (o *Options) withDefaults() Options {
 		all = *o
 	}
 	all.Exclusive = all.Exclusive || all.Fill != ""
-	if all.Schema == "" {
-		all.Schema = DefaultSchema
-	}
+	all.Schema = cmp.Or(all.Schema, DefaultSchema)
 	if all.Connections <= 0 {
 		all.Connections = defaultConnections
 	}
@@ -172,9 +171,7 @@ func poolConfig(address string, o Options, most int) (*pgxpool.Config, error) {
 	}
 	config.MaxConns = int32(min(most, 1<<15)) //nolint:gosec // bounded
 	config.MinIdleConns = 1
-	if config.ConnConfig.ConnectTimeout == 0 {
-		config.ConnConfig.ConnectTimeout = connectTimeout
-	}
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	params := config.ConnConfig.RuntimeParams
 	if params["application_name"] == "" {
 		params["application_name"] = processName()

@@ -1,6 +1,7 @@
 package rockskv
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -83,15 +84,9 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		filled = *o
 	}
-	if filled.WriteBufferBytes == 0 {
-		filled.WriteBufferBytes = DefaultWriteBufferBytes
-	}
-	if filled.BlockCacheBytes == 0 {
-		filled.BlockCacheBytes = DefaultBlockCacheBytes
-	}
-	if filled.SnapshotLife == 0 {
-		filled.SnapshotLife = kv.SnapshotLife
-	}
+	filled.WriteBufferBytes = cmp.Or(filled.WriteBufferBytes, DefaultWriteBufferBytes)
+	filled.BlockCacheBytes = cmp.Or(filled.BlockCacheBytes, DefaultBlockCacheBytes)
+	filled.SnapshotLife = cmp.Or(filled.SnapshotLife, kv.SnapshotLife)
 	switch {
 	case !filled.Durability.valid():
 		return filled, fmt.Errorf("%w: %v", ErrOptions, filled.Durability)

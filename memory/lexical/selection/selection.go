@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -62,9 +63,7 @@ type Selection struct {
 // Select finds the documents that may be hits, independently of the words of a query, so
 // that ranking never has to search beyond the best documents for ones that pass.
 func Select(ctx context.Context, r *lexical.Reader, f Filter, o Options) (*Selection, error) {
-	if o.Tiers == 0 {
-		o.Tiers = TierBit(frame.LongTerm)
-	}
+	o.Tiers = cmp.Or(o.Tiers, TierBit(frame.LongTerm))
 	s := &Selection{frame: r.Frame(), options: o}
 	if f.op != opEverything {
 		e := evaluation{reader: r}

@@ -125,12 +125,8 @@ func Parse(said string, metadata []byte) (Entry, error) {
 	e.Description = head(described, MaxDescriptionChars)
 	e.cut = e.Description != described
 	e.Name = head(text.OneLine(cmp.Or(e.Name, e.Description)), MaxNameChars)
-	if e.Status == "" {
-		e.Status = Draft
-	}
-	if e.Source == "" {
-		e.Source = Manual
-	}
+	e.Status = cmp.Or(e.Status, Draft)
+	e.Source = cmp.Or(e.Source, Manual)
 	return e, e.Check()
 }
 
