@@ -26,10 +26,7 @@ const (
 
 // newBatch checks records that are to be saved, and takes them over.
 func (s *Store) newBatch(scope kv.Scope, rs []record.Record, requestID string) (*saving, error) {
-	if err := s.begin(scope); err != nil {
-		return nil, err
-	}
-	if err := checkRequestID(requestID); err != nil {
+	if err := s.beginRequest(scope, requestID); err != nil {
 		return nil, err
 	}
 	if err := checkBatch(rs); err != nil {

@@ -55,10 +55,7 @@ func (s *Store) Delete(ctx context.Context, scope kv.Scope, d Deletion, requestI
 
 // StageDelete prepares a commit of the caller's to do what Delete does.
 func (s *Store) StageDelete(scope kv.Scope, d Deletion, requestID string) (*Staging, error) {
-	if err := s.begin(scope); err != nil {
-		return nil, err
-	}
-	if err := checkRequestID(requestID); err != nil {
+	if err := s.beginRequest(scope, requestID); err != nil {
 		return nil, err
 	}
 	if err := checkNamed(d.ID, d.Key, d.ExpectedVersion); err != nil {
@@ -107,8 +104,6 @@ func (d *deleting) content() [sha256.Size]byte {
 	b = wire.AppendText(b, 2, d.deletion.Key)
 	return sha256.Sum256(wire.AppendInt(b, 3, d.deletion.ExpectedVersion))
 }
-
-func checkRequestID(id string) error { return record.CheckName("request_id", id, MaxRequestIDBytes) }
 
 // checkNamed refuses to look for a record that is not named by one of id and
 // key.
@@ -296,9 +291,7 @@ func (s *Store) DeleteAged(ctx context.Context, scope kv.Scope, before time.Time
 		return done, err
 	}
 	for a := (aging{store: s, scope: scope, before: record.StoredTime(before)}); ; {
-		err := s.current(ctx, scope, func() error {
-			return s.view(ctx, func(view kv.Snapshot) error { return a.look(ctx, view) })
-		})
+		err := s.currentView(ctx, scope, func(view kv.Snapshot) error { return a.look(ctx, view) })
 		for found := a.found; err == nil && len(found) > 0; {
 			c := &clearing{found: found, now: record.StoredTime(s.now()), goes: a.goes}
 			err = (&Staging{store: s, scope: scope, run: c.stage}).alone(ctx, true)
@@ -366,10 +359,8 @@ func (a *aging) look(ctx context.Context, view kv.Reader) error {
 	if err != nil {
 		return err
 	}
-	return record.Each(ctx, view, record.Keys(a.scope, ids), func(i int, r *record.Record, _ int) error {
+	return record.Named(ctx, view, a.scope, ids, func(_ int, r *record.Record, _ int) error {
 		switch {
-		case r == nil:
-			return record.Missing(ids[i])
 		case a.goes(r):
 			a.found = append(a.found, Deleted{r.ID, r.Version})
 		case !r.Pinned && r.Review != record.ReviewHeld:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -266,12 +265,8 @@ func (s *sweeping) stage(ctx context.Context, e *edit) error {
 // enough, and returns how many it has passed.
 func (e *edit) each(ctx context.Context, ids []string, do func(i int, r *record.Record) error) (passed int, err error) {
 	ids = ids[:min(len(ids), sweepRecords)]
-	keys := make([][]byte, len(ids))
-	for i, id := range ids {
-		keys[i] = record.Key(e.scope, id)
-	}
 	records := make([]*record.Record, len(ids)) // read at once: each later read writes the index first
-	if err := record.Each(ctx, e.tx, keys, func(i int, r *record.Record, _ int) error {
+	if err := record.Each(ctx, e.tx, record.Keys(e.scope, ids), func(i int, r *record.Record, _ int) error {
 		records[i] = r
 		return nil
 	}); err != nil {
@@ -416,15 +411,9 @@ func (s *Store) sweepEvery(ctx context.Context, pause time.Duration) {
 	}
 }
 
-const (
-	// slideSteps: reading a record extends its expiry only if that gains at least this
-	// fraction of its lifetime, so that a record read all the time is not written all the
-	// time.
-	slideSteps = 10
-	// maxSliding bounds the records that wait to have their expiry moved; one
-	// more is moved when it is read the next time.
-	maxSliding = 4096
-)
+// slideSteps: reading a record extends its expiry only if that gains at least this fraction of
+// its lifetime, so that a record read all the time is not written all the time.
+const slideSteps = 10
 
 // slide is a record that was read and has its expiry moved.
 type slide struct {
@@ -432,38 +421,11 @@ type slide struct {
 	id    string
 }
 
-// slider holds the records whose expiry is to be moved, each once.
-type slider struct {
-	queue chan slide
-
-	mu      sync.Mutex // guards waiting
-	waiting map[slide]struct{}
-}
-
-func (s *slider) add(w slide) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.waiting[w]; ok {
-		return
-	}
-	select {
-	case s.queue <- w:
-		s.waiting[w] = struct{}{}
-	default:
-	}
-}
-
-func (s *slider) taken(w slide) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.waiting, w)
-}
-
 // touched notes that records were read. It does not wait.
 func (s *Store) touched(scope kv.Scope, rs ...record.Record) {
 	for i := range rs {
 		if r := &rs[i]; r.SlidingTTL > 0 && slidesAt(r, s.now()) {
-			s.slider.add(slide{scope, r.ID})
+			s.slides.Add(slide{scope, r.ID})
 		}
 	}
 }
@@ -476,17 +438,11 @@ func slidesAt(r *record.Record, now time.Time) bool {
 
 // slideRead moves the expiry of records that were read, until ctx ends.
 func (s *Store) slideRead(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case w := <-s.slider.queue:
-			s.slider.taken(w)
-			if err := s.slide(ctx, w); err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotFound) {
-				s.logger.ErrorContext(ctx, "memory: expiry not moved", "scope", w.scope.String(), "id", w.id, "error", err)
-			}
+	s.slides.Run(ctx, func(ctx context.Context, w slide) {
+		if err := s.slide(ctx, w); err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotFound) {
+			s.logger.ErrorContext(ctx, "memory: expiry not moved", "scope", w.scope.String(), "id", w.id, "error", err)
 		}
-	}
+	})
 }
 
 // slide moves the expiry of one record.

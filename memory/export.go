@@ -31,11 +31,9 @@ func (s *Store) Export(ctx context.Context, scope kv.Scope, do func(lines [][]by
 			return err
 		}
 		var lines [][]byte
-		err = s.current(ctx, scope, func() error {
-			return s.view(ctx, func(view kv.Snapshot) (err error) {
-				lines, l.PageToken, err = s.exportPage(ctx, view, asked)
-				return err
-			})
+		err = s.currentView(ctx, scope, func(view kv.Snapshot) (err error) {
+			lines, l.PageToken, err = s.exportPage(ctx, view, asked)
+			return err
 		})
 		if err != nil {
 			return wrap("memory: export", err)

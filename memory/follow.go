@@ -163,26 +163,24 @@ type reading struct {
 
 func (r *reading) run(ctx context.Context, vectors bool) error {
 	after := r.at
-	return r.store.current(ctx, r.scope, func() error {
-		return r.store.view(ctx, func(view kv.Snapshot) error {
-			r.at, r.found, r.view, r.sequences = after, Changes{}, view, view.Sequences()
-			err := r.read(ctx)
-			r.found.Position = r.at.String()
-			if err != nil {
-				return err
+	return r.store.currentView(ctx, r.scope, func(view kv.Snapshot) error {
+		r.at, r.found, r.view, r.sequences = after, Changes{}, view, view.Sequences()
+		err := r.read(ctx)
+		r.found.Position = r.at.String()
+		if err != nil {
+			return err
+		}
+		var records []*record.Record
+		for _, c := range r.found.Changes {
+			if c.Record != nil {
+				records = append(records, c.Record)
 			}
-			var records []*record.Record
-			for _, c := range r.found.Changes {
-				if c.Record != nil {
-					records = append(records, c.Record)
-				}
-			}
-			if err := readRelations(ctx, view, r.scope, time.Time{}, records...); err != nil || !vectors {
-				return err
-			}
-			return r.store.embeddings.Complete(ctx, view, r.scope, records...)
-		}, followed(r.scope)...)
-	})
+		}
+		if err := readRelations(ctx, view, r.scope, time.Time{}, records...); err != nil || !vectors {
+			return err
+		}
+		return r.store.embeddings.Complete(ctx, view, r.scope, records...)
+	}, followed(r.scope)...)
 }
 
 // read reads first what is gone, so that an id which was given again comes behind.
@@ -280,23 +278,17 @@ func (r *reading) changed(ctx context.Context, index *lexical.Reader, chunk []pl
 		return 0, err
 	}
 	for i := range records {
-		if err := r.replaced(ctx, records[i].Supersedes); err != nil {
-			return 0, err
+		// The record that this one supersedes has got no new document.
+		if id := records[i].Supersedes; id != "" {
+			if err := r.stored(ctx, id); err != nil {
+				return 0, err
+			}
 		}
 		r.at.Ordinal = chunk[i].ordinal
 		r.found.Changes = append(r.found.Changes, Change{Record: &records[i], ID: records[i].ID, Position: r.at.String()})
 		size += len(records[i].Text) + len(records[i].Metadata)
 	}
 	return size, nil
-}
-
-// replaced adds a record that the next one has superseded, which gives it no new
-// document.
-func (r *reading) replaced(ctx context.Context, id string) error {
-	if id == "" {
-		return nil
-	}
-	return r.stored(ctx, id)
 }
 
 // stored adds a record as it is stored, unless it is gone.

@@ -1,10 +1,12 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
@@ -86,11 +88,9 @@ func (s *Store) List(ctx context.Context, scope kv.Scope, l Listing) (Page, erro
 // page reads a page, and prolongs nothing.
 func (s *Store) page(ctx context.Context, scope kv.Scope, l listing) (page Page, err error) {
 	for {
-		err = s.current(ctx, scope, func() error {
-			return s.view(ctx, func(view kv.Snapshot) (err error) {
-				page, err = s.list(ctx, view, l)
-				return err
-			})
+		err = s.currentView(ctx, scope, func(view kv.Snapshot) (err error) {
+			page, err = s.list(ctx, view, l)
+			return err
 		})
 		var replaced *replacedError
 		if !errors.As(err, &replaced) {
@@ -301,26 +301,16 @@ func readPlaced(ctx context.Context, view kv.Reader, scope kv.Scope, reader *lex
 	if err != nil {
 		return nil, err
 	}
-	err = record.Each(ctx, view, record.Keys(scope, ids), func(i int, r *record.Record, _ int) error {
-		if r == nil {
-			return record.Missing(ids[i])
-		}
+	err = record.Named(ctx, view, scope, ids, func(i int, r *record.Record, _ int) error {
 		*to[i] = *r
 		return nil
 	})
 	return records, err
 }
 
-// The fields of a page token.
-const (
-	tokenListing = 1 // what it belongs to
-	tokenPlace   = 2
-)
-
-// token returns the page token behind a place.
+// token returns the page token behind a place: what it belongs to, then the place.
 func (l listing) token(place uint32) string {
-	b := wire.AppendText(nil, tokenListing, l.digest(l.scope))
-	return base64.RawURLEncoding.EncodeToString(wire.AppendUint(b, tokenPlace, uint64(place)))
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint32(l.digest(l.scope), place))
 }
 
 // position returns the place that a page token names.
@@ -330,25 +320,11 @@ func (l Listing) position(scope kv.Scope) (place uint32, err error) {
 	}
 	foreign := invalid.Field(ErrInvalid, "page_token", "is not of this listing")
 	b, err := base64.RawURLEncoding.DecodeString(l.PageToken)
-	if err != nil {
+	at, own := bytes.CutPrefix(b, l.digest(scope))
+	if err != nil || !own || len(at) != 4 {
 		return 0, foreign
 	}
-	var of string
-	for f, err := range wire.Fields(b) {
-		if err != nil {
-			return 0, foreign
-		}
-		switch f.Number {
-		case tokenListing:
-			of = string(f.Bytes)
-		case tokenPlace:
-			place = uint32(f.Value)
-		}
-	}
-	if of != string(l.digest(scope)) || place == 0 {
-		return 0, foreign
-	}
-	return place, nil
+	return binary.BigEndian.Uint32(at), nil
 }
 
 // digest stands for what has to stay the same from page to page.

@@ -59,18 +59,16 @@ func (p *pinRoom) look(ctx context.Context) error {
 	}
 	s := p.store
 	m := &roomMaking{store: s, scope: p.scope, limit: s.limits.records, now: record.StoredTime(s.now())}
-	err := s.current(ctx, p.scope, func() error {
-		return s.view(ctx, func(view kv.Snapshot) (err error) {
-			if p.last, err = s.index.Last(ctx, view, p.scope); err != nil {
-				return err
-			}
-			taken, err := m.most(ctx, view)
-			if err == nil && taken+int64(p.more) > int64(m.limit) {
-				taken, err = m.pinned(ctx, view)
-			}
-			p.left = m.limit - int(taken)
+	err := s.currentView(ctx, p.scope, func(view kv.Snapshot) (err error) {
+		if p.last, err = s.index.Last(ctx, view, p.scope); err != nil {
 			return err
-		})
+		}
+		taken, err := m.most(ctx, view)
+		if err == nil && taken+int64(p.more) > int64(m.limit) {
+			taken, err = m.pinned(ctx, view)
+		}
+		p.left = m.limit - int(taken)
+		return err
 	})
 	p.looked = err == nil
 	return wrap("memory: look for room", err)

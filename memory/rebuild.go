@@ -38,8 +38,8 @@ func (s *Store) current(ctx context.Context, scope kv.Scope, do func() error) er
 
 // rebuild rebuilds the index of a scope, or waits for the caller that does.
 func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
-	done, mine := s.packer.Claim(scope)
-	if !mine {
+	done, release := s.packer.Claim(scope)
+	if release == nil {
 		select {
 		case <-done:
 			return nil
@@ -47,7 +47,7 @@ func (s *Store) rebuild(ctx context.Context, scope kv.Scope) error {
 			return ctx.Err()
 		}
 	}
-	defer s.packer.Release(scope, done)
+	defer release()
 	b := &rebuilding{store: s, scope: scope}
 	source := lexical.Feed{
 		Documents: b.documents,
@@ -114,15 +114,12 @@ func (b *rebuilding) order(ctx context.Context, view kv.Reader) ([]uint32, error
 
 // read returns records by their ordinals, in that order.
 func (b *rebuilding) read(ctx context.Context, from kv.Getter, ordinals []uint32) ([]record.Record, error) {
-	keys := make([][]byte, len(ordinals))
+	ids := make([]string, len(ordinals))
 	for i, o := range ordinals {
-		keys[i] = record.Key(b.scope, b.ids[o])
+		ids[i] = b.ids[o]
 	}
 	all := make([]record.Record, len(ordinals))
-	err := record.Each(ctx, from, keys, func(i int, r *record.Record, _ int) error {
-		if r == nil {
-			return record.Missing(b.ids[ordinals[i]])
-		}
+	err := record.Named(ctx, from, b.scope, ids, func(i int, r *record.Record, _ int) error {
 		all[i] = *r
 		return nil
 	})

@@ -40,10 +40,7 @@ type Relating struct {
 // Errors: *invalid.Error; *NotFoundError; *OwnedError; relations.ErrFull. After any of them
 // nothing has changed.
 func (s *Store) Relate(ctx context.Context, scope kv.Scope, how Relating) (changed int, err error) {
-	if err := s.begin(scope); err != nil {
-		return 0, err
-	}
-	if err := checkRequestID(how.RequestID); err != nil {
+	if err := s.beginRequest(scope, how.RequestID); err != nil {
 		return 0, err
 	}
 	if n := len(how.Relations); n == 0 || n > MaxRelated {

@@ -131,7 +131,7 @@ func (s *Store) trimAll(ctx context.Context) {
 
 // trimming is what the background does to memories that are far over their limits.
 type trimming struct {
-	list *packing.Waiting
+	list *packing.Waiting[kv.Scope]
 
 	mu       sync.Mutex // guards the fields below
 	unlisted map[kv.Scope]Room
@@ -139,7 +139,7 @@ type trimming struct {
 }
 
 func newTrimming() *trimming {
-	return &trimming{list: packing.NewList(), unlisted: make(map[kv.Scope]Room)}
+	return &trimming{list: packing.NewList[kv.Scope](), unlisted: make(map[kv.Scope]Room)}
 }
 
 // note keeps the ids that left a memory until an answer lists them.
@@ -198,9 +198,7 @@ type roomMaking struct {
 
 // run makes room, with one choice and as many commits as that takes.
 func (m *roomMaking) run(ctx context.Context, room *Room) error {
-	err := m.store.current(ctx, m.scope, func() error {
-		return m.store.view(ctx, func(view kv.Snapshot) error { return m.choose(ctx, view) })
-	})
+	err := m.store.currentView(ctx, m.scope, func(view kv.Snapshot) error { return m.choose(ctx, view) })
 	if err != nil {
 		return err
 	}
@@ -325,10 +323,7 @@ func (m *roomMaking) holder(ctx context.Context, view kv.Reader, reader *lexical
 		if err != nil {
 			return "", err
 		}
-		err = record.Each(ctx, view, record.Keys(m.scope, ids), func(_ int, r *record.Record, _ int) error {
-			if r == nil {
-				return record.Missing(ids[0])
-			}
+		err = record.Named(ctx, view, m.scope, ids, func(_ int, r *record.Record, _ int) error {
 			saver = r.SavedBy
 			return nil
 		})
@@ -455,10 +450,7 @@ func (m *roomMaking) weigh(ctx context.Context, view kv.Reader, reader *lexical.
 	}
 	byID := make(map[string]weighed, len(ids))
 	var firm []string // what instructs leaves last, and never for what a model saves
-	err = record.Each(ctx, view, record.Keys(m.scope, ids), func(i int, r *record.Record, _ int) error {
-		if r == nil {
-			return record.Missing(ids[i])
-		}
+	err = record.Named(ctx, view, m.scope, ids, func(i int, r *record.Record, _ int) error {
 		w := all[i]
 		if w.worth >= 0 && !m.out {
 			w.worth = r.Importance + newness(m.now.Sub(latest(r.CreateTime, r.UpdateTime, r.LastRepeatTime))) + useOf(*r) + accessWorth*used[i].Strength(m.now)

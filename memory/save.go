@@ -48,10 +48,7 @@ func (s *Store) StageSave(scope kv.Scope, r record.Record, requestID string) (*S
 
 // newSaving checks a record that is to be saved.
 func (s *Store) newSaving(scope kv.Scope, r *record.Record, requestID string) (*saving, error) {
-	if err := s.begin(scope); err != nil {
-		return nil, err
-	}
-	if err := checkRequestID(requestID); err != nil {
+	if err := s.beginRequest(scope, requestID); err != nil {
 		return nil, err
 	}
 	save := &saving{scope: scope, requestID: requestID, now: record.StoredTime(s.now()), drafts: make([]draft, 1)}
@@ -463,10 +460,7 @@ func (s *Store) SaveOrReplace(ctx context.Context, scope kv.Scope, r record.Reco
 }
 
 func (s *Store) stageReplace(ctx context.Context, scope kv.Scope, r record.Record, requestID string) (*Staging, error) {
-	if err := s.begin(scope); err != nil {
-		return nil, err
-	}
-	if err := checkRequestID(requestID); err != nil {
+	if err := s.beginRequest(scope, requestID); err != nil {
 		return nil, err
 	}
 	switch {

@@ -72,10 +72,8 @@ func (s *Store) checkScopes(scopes []kv.Scope) error {
 		if err := s.begin(scope); err != nil {
 			return err
 		}
-		for _, other := range scopes[:i] {
-			if scope == other {
-				return invalid.Field(ErrInvalid, "scopes", "name %s twice", scope)
-			}
+		if slices.Contains(scopes[:i], scope) {
+			return invalid.Field(ErrInvalid, "scopes", "name %s twice", scope)
 		}
 	}
 	return nil

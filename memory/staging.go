@@ -19,6 +19,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/relations"
 	"github.com/loom-bridge/loom-bridge/memory/vector"
 	"github.com/loom-bridge/loom-bridge/memory/writer"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Staging is a change of one scope's memory that is ready to be committed,
@@ -268,8 +269,8 @@ func (e *edit) flush(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b := wire.AppendUint(nil, countsVersions, uint64(n.versions+e.versions))
-	e.tx.Put(kv.Records, countsKey(e.scope), wire.AppendUint(b, countsArchived, uint64(max(0, n.archived+e.archived))))
+	now := &storev1.RecordCounts{Versions: uint64(n.versions + e.versions), Archived: uint64(max(0, n.archived+e.archived))}
+	e.tx.Put(kv.Records, countsKey(e.scope), wire.Marshal(now))
 	e.versions, e.archived = 0, 0
 	return nil
 }

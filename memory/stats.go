@@ -40,12 +40,10 @@ func (s *Store) Stats(ctx context.Context, scope kv.Scope) (Stats, error) {
 		return Stats{}, err
 	}
 	var stats Stats
-	err := s.current(ctx, scope, func() error {
-		return s.view(ctx, func(view kv.Snapshot) (err error) {
-			stats, err = s.readStats(ctx, view, scope)
-			return err
-		}, lexical.Ref(scope))
-	})
+	err := s.currentView(ctx, scope, func(view kv.Snapshot) (err error) {
+		stats, err = s.readStats(ctx, view, scope)
+		return err
+	}, lexical.Ref(scope))
 	if err != nil {
 		return Stats{}, wrap("memory: stats", err)
 	}

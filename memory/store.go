@@ -157,7 +157,7 @@ type Store struct {
 	ids         *ulid.LockedMonotonicReader
 	packer      *packing.Packer
 	embeddings  *embeddings.Embeddings
-	slider      *slider
+	slides      *packing.Waiting[slide]
 	accesses    *access.Recorder // nil where they are not counted
 	remembered  remembered
 	bell        feed.Bell // wakes followers of a scope
@@ -202,7 +202,7 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 		ids:          &ulid.LockedMonotonicReader{MonotonicReader: ulid.Monotonic(rand.Reader, 0)},
 		packer:       packing.New(index, engine, writer, leases, o.Logger, o.PackAfter),
 		embeddings:   embeddings.New(engine, writer, leases, embeddings.Options{Embedder: o.Embedder, Timeout: o.EmbedTimeout, Idle: o.Idle, Logger: o.Logger}),
-		slider:       &slider{queue: make(chan slide, maxSliding), waiting: make(map[slide]struct{})},
+		slides:       packing.NewList[slide](),
 		remembered:   newRemembered(maxRememberedBytes),
 		countTokens:  o.CountTokens,
 		packed:       passage.NewMemo(),
@@ -268,6 +268,14 @@ func (s *Store) begin(scope kv.Scope) error {
 		return ErrClosed
 	}
 	return scope.Validate()
+}
+
+// beginRequest is begin for a request that may be repeated.
+func (s *Store) beginRequest(scope kv.Scope, requestID string) error {
+	if err := s.begin(scope); err != nil {
+		return err
+	}
+	return record.CheckName("request_id", requestID, MaxRequestIDBytes)
 }
 
 // newID makes an id that sorts behind those made before.
@@ -387,4 +395,9 @@ func (s *Store) named(ctx context.Context, view kv.Getter, scope kv.Scope, id, k
 // It is opened with refs.
 func (s *Store) view(ctx context.Context, do func(view kv.Snapshot) error, refs ...kv.Ref) error {
 	return kv.View(ctx, s.engine, refs, do)
+}
+
+// currentView is view where the index of the scope must be current.
+func (s *Store) currentView(ctx context.Context, scope kv.Scope, do func(view kv.Snapshot) error, refs ...kv.Ref) error {
+	return s.current(ctx, scope, func() error { return s.view(ctx, do, refs...) })
 }

@@ -102,10 +102,7 @@ func (s *Store) Update(ctx context.Context, scope kv.Scope, u Update, requestID 
 
 // StageUpdate prepares a commit of the caller's to do what Update does.
 func (s *Store) StageUpdate(ctx context.Context, scope kv.Scope, u Update, requestID string) (*Staging, error) {
-	if err := s.begin(scope); err != nil {
-		return nil, err
-	}
-	if err := checkRequestID(requestID); err != nil {
+	if err := s.beginRequest(scope, requestID); err != nil {
 		return nil, err
 	}
 	if err := checkUpdate(u); err != nil {

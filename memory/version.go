@@ -10,6 +10,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/lexical"
 	"github.com/loom-bridge/loom-bridge/memory/past"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // Versions returns what a record was before it changed, the newest first: at most limit
@@ -171,14 +172,8 @@ func (e *edit) keepVersion(old *record.Record, stored []byte, next *record.Recor
 	}
 }
 
-// The fields of a scope's counts: how many earlier versions its records have, and how
-// many of them lie in the archive.
-const (
-	countsVersions = 1
-	countsArchived = 2
-)
-
-// counts are the counters of a scope's records.
+// counts are how many earlier versions the records of a scope have, and how many of them lie in
+// the archive.
 type counts struct{ versions, archived int64 }
 
 // tagCounts begins the key of a scope's counts.
@@ -192,16 +187,9 @@ func readCounts(ctx context.Context, from kv.Getter, scope kv.Scope) (n counts, 
 	if err != nil {
 		return n, err
 	}
-	for f, err := range wire.Fields(values[0]) {
-		if err != nil {
-			return n, fmt.Errorf("%w: counts: %w", ErrDamaged, err)
-		}
-		switch f.Number {
-		case countsVersions:
-			n.versions = int64(f.Value)
-		case countsArchived:
-			n.archived = int64(f.Value)
-		}
+	var m storev1.RecordCounts
+	if err := wire.Unmarshal(values[0], &m); err != nil {
+		return n, fmt.Errorf("%w: counts: %w", ErrDamaged, err)
 	}
-	return n, nil
+	return counts{int64(m.Versions), int64(m.Archived)}, nil
 }

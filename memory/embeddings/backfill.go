@@ -48,7 +48,7 @@ var errTextRefused = errors.New("memory: the embedder fails at the text, and at 
 // missing stands in the store, so that a restart goes on where it stopped.
 type backfill struct {
 	*Embeddings
-	scopes *packing.Waiting
+	scopes *packing.Waiting[kv.Scope]
 
 	// Only the goroutine that works touches the fields below.
 

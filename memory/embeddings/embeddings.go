@@ -69,19 +69,20 @@ type Embeddings struct {
 	timeout  time.Duration
 	idle     func(ctx context.Context) (resume func())
 	logger   *slog.Logger
-	packs    *packing.Waiting
+	packs    *packing.Waiting[kv.Scope]
 	backfill *backfill                         // nil without an embedder
 	queries  *cache.Cache[queryKey, []float32] // the vectors of the latest queries
 	axes     axes
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
-	mu sync.Mutex // guards added and making
+	// making are the queries whose vectors are being made.
+	making packing.Claims[queryKey]
+
+	mu sync.Mutex // guards added
 	// added counts the vectors that were staged in each scope since the
 	// background last looked. A commit counts as commitWorth.
 	added map[kv.Scope]int
-	// making are the queries whose vectors are being made.
-	making map[queryKey]chan struct{}
 }
 
 // New begins the background work. The caller closes engine, writer and leases after it.
@@ -95,10 +96,9 @@ func New(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o Options) *
 		timeout:  o.Timeout,
 		idle:     o.Idle,
 		logger:   o.Logger,
-		packs:    packing.NewList(),
+		packs:    packing.NewList[kv.Scope](),
 		queries:  cache.New[queryKey, []float32](maxQueryVectors),
 		added:    make(map[kv.Scope]int),
-		making:   make(map[queryKey]chan struct{}),
 		axes:     axes{wanted: make(chan struct{}, 1), known: make(chan struct{})},
 	}
 	if e.timeout <= 0 {
@@ -116,7 +116,7 @@ func New(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o Options) *
 	if e.embedder == nil {
 		e.unmark(ctx)
 	} else {
-		e.backfill = &backfill{Embeddings: e, scopes: packing.NewList(), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
+		e.backfill = &backfill{Embeddings: e, scopes: packing.NewList[kv.Scope](), pause: firstBackoff, mismatched: make(map[kv.Scope]struct{})}
 		e.running.Go(func() { e.backfill.run(ctx) })
 		e.running.Go(func() { e.makeAxes(ctx) })
 		if leases.Shared() {
@@ -236,12 +236,9 @@ func (e *Embeddings) Complete(ctx context.Context, view kv.Getter, scope kv.Scop
 	}
 	ordinals := make([]uint32, len(records))
 	chosen := make([]int, len(records)) // how well the vector's space fits
-	for i, r := range records {
-		ordinals[i] = r.Document.Ordinal
-	}
 	given := make([]string, len(records))
 	for i, r := range records {
-		given[i] = r.EmbeddingSpace
+		ordinals[i], given[i] = r.Document.Ordinal, r.EmbeddingSpace
 	}
 	for _, space := range spaces {
 		vectors, err := e.index.Vectors(ctx, view, scope, space.Name, ordinals)

@@ -146,8 +146,9 @@ func (e *Embeddings) embedQuery(ctx context.Context, text string) ([]float32, er
 		if v, ok := e.queries.Get(key); ok {
 			return v, nil
 		}
-		made, first := e.begin(key)
-		if first {
+		made, release := e.making.Claim(key)
+		if release != nil {
+			defer release()
 			break
 		}
 		select {
@@ -156,7 +157,6 @@ func (e *Embeddings) embedQuery(ctx context.Context, text string) ([]float32, er
 			return nil, ctx.Err()
 		}
 	}
-	defer e.end(key)
 	v, err := embed.Query(ctx, e.embedder, text)
 	if err == nil {
 		err = vector.Check(v)
@@ -166,25 +166,6 @@ func (e *Embeddings) embedQuery(ctx context.Context, text string) ([]float32, er
 	}
 	e.queries.Put(key, v, 1)
 	return v, nil
-}
-
-// begin reports whether the caller is the one who makes the vector of a query. It calls end then;
-// else made is closed when the vector is made or failed.
-func (e *Embeddings) begin(key queryKey) (made <-chan struct{}, first bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if running, ok := e.making[key]; ok {
-		return running, false
-	}
-	e.making[key] = make(chan struct{})
-	return nil, true
-}
-
-func (e *Embeddings) end(key queryKey) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	close(e.making[key])
-	delete(e.making, key)
 }
 
 // Vectors returns the vectors of documents in a space, nil for one without.

@@ -18,6 +18,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/wire"
 	"github.com/loom-bridge/loom-bridge/memory/record"
+	storev1 "github.com/loom-bridge/loom-bridge/proto/gen/store/v1"
 )
 
 // MaxKept bounds the deletions that a scope's feed keeps; the oldest go first. Who was
@@ -26,13 +27,6 @@ const MaxKept = 100_000
 
 // tag begins the keys of a feed in the keyspace of records.
 const tag = 'd'
-
-// The fields of a head. FORMAT.md has them.
-const (
-	headID    = 1
-	headLast  = 2
-	headFirst = 3
-)
 
 // Head is the state of a feed.
 type Head struct {
@@ -51,20 +45,11 @@ func Read(ctx context.Context, from kv.Getter, scope kv.Scope) (Head, error) {
 	if err != nil || values[0] == nil {
 		return Head{}, err
 	}
-	h := Head{First: 1}
-	for f, err := range wire.Fields(values[0]) {
-		if err != nil {
-			return Head{}, fmt.Errorf("%w: feed: %w", record.ErrDamaged, err)
-		}
-		switch f.Number {
-		case headID:
-			h.ID = f.Value
-		case headLast:
-			h.Last = f.Value
-		case headFirst:
-			h.First = f.Value
-		}
+	var m storev1.FeedHead
+	if err := wire.Unmarshal(values[0], &m); err != nil {
+		return Head{}, fmt.Errorf("%w: feed: %w", record.ErrDamaged, err)
 	}
+	h := Head{ID: m.GetId(), Last: m.Last, First: m.First}
 	if h.ID == 0 || h.First == 0 || h.First > h.Last+1 {
 		return Head{}, fmt.Errorf("%w: head of the feed of %s", record.ErrDamaged, scope)
 	}
@@ -72,9 +57,7 @@ func Read(ctx context.Context, from kv.Getter, scope kv.Scope) (Head, error) {
 }
 
 func (h Head) put(tx *kv.Tx, scope kv.Scope) {
-	b := wire.AppendFixed64(nil, headID, h.ID)
-	b = wire.AppendUint(b, headLast, h.Last)
-	tx.Put(kv.Records, scope.Key(tag), wire.AppendUint(b, headFirst, h.First))
+	tx.Put(kv.Records, scope.Key(tag), wire.Marshal(&storev1.FeedHead{Id: &h.ID, Last: h.Last, First: h.First}))
 }
 
 // Begin gives a scope its feed, if it has none.

@@ -36,10 +36,7 @@ const maxVerifiedBytes = 64 << 20
 func (b binding) verifier(accept func(record.Record) bool) selection.Verifier {
 	return func(ctx context.Context, ids []string) ([]bool, error) {
 		accepted := make([]bool, len(ids))
-		err := record.Each(ctx, b.view, record.Keys(b.scope, ids), func(i int, r *record.Record, size int) error {
-			if r == nil {
-				return record.Missing(ids[i])
-			}
+		err := record.Named(ctx, b.view, b.scope, ids, func(i int, r *record.Record, size int) error {
 			if *b.left -= size; *b.left < 0 {
 				return &Error{Problem: fmt.Sprintf("reads more than %d MiB of records, for values that the index does not have; narrow it by other conditions", maxVerifiedBytes>>20)}
 			}

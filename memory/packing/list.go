@@ -4,66 +4,62 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
 
-// MaxWaiting bounds the scopes that wait for the background. One more
-// waits for its next save.
+// MaxWaiting bounds what waits for the background. One more waits until it is added again.
 const MaxWaiting = 4096
 
-// Waiting holds scopes that wait for a goroutine, each once.
-type Waiting struct {
-	scopes chan kv.Scope
+// Waiting holds what waits for a goroutine, such as scopes, each once.
+type Waiting[T comparable] struct {
+	queue chan T
 
 	mu      sync.Mutex // guards the fields below
-	waiting map[kv.Scope]struct{}
-	dropped bool // a scope could not be added
+	waiting map[T]struct{}
+	dropped bool // one could not be added
 }
 
 // NewList returns an empty list.
-func NewList() *Waiting {
-	return &Waiting{scopes: make(chan kv.Scope, MaxWaiting), waiting: make(map[kv.Scope]struct{})}
+func NewList[T comparable]() *Waiting[T] {
+	return &Waiting[T]{queue: make(chan T, MaxWaiting), waiting: make(map[T]struct{})}
 }
 
-// Add lets a scope wait, unless it does or too many do.
-func (w *Waiting) Add(scope kv.Scope) {
+// Add lets one wait, unless it does or too many do.
+func (w *Waiting[T]) Add(one T) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.waiting[scope]; ok {
+	if _, ok := w.waiting[one]; ok {
 		return
 	}
 	select {
-	case w.scopes <- scope:
-		w.waiting[scope] = struct{}{}
+	case w.queue <- one:
+		w.waiting[one] = struct{}{}
 	default:
 		w.dropped = true
 	}
 }
 
-// AddAfter lets a scope wait after a pause, as one that waits already.
-func (w *Waiting) AddAfter(scope kv.Scope, pause time.Duration) {
+// AddAfter lets one wait after a pause, as if it waited already.
+func (w *Waiting[T]) AddAfter(one T, pause time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.waiting[scope]; ok {
+	if _, ok := w.waiting[one]; ok {
 		return
 	}
 	if len(w.waiting) >= MaxWaiting {
 		w.dropped = true
 		return
 	}
-	w.waiting[scope] = struct{}{}
+	w.waiting[one] = struct{}{}
 	time.AfterFunc(pause, func() {
 		w.mu.Lock()
-		delete(w.waiting, scope)
+		delete(w.waiting, one)
 		w.mu.Unlock()
-		w.Add(scope)
+		w.Add(one)
 	})
 }
 
-// Missed reports whether the list is empty and has had no room for some scope
-// since it was asked last.
-func (w *Waiting) Missed() bool {
+// Missed reports whether the list is empty and has had no room for some since it was asked last.
+func (w *Waiting[T]) Missed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.dropped || len(w.waiting) > 0 {
@@ -74,16 +70,43 @@ func (w *Waiting) Missed() bool {
 }
 
 // Run does the work until ctx ends.
-func (w *Waiting) Run(ctx context.Context, work func(context.Context, kv.Scope)) {
+func (w *Waiting[T]) Run(ctx context.Context, work func(context.Context, T)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case scope := <-w.scopes:
+		case one := <-w.queue:
 			w.mu.Lock()
-			delete(w.waiting, scope)
+			delete(w.waiting, one)
 			w.mu.Unlock()
-			work(ctx, scope)
+			work(ctx, one)
 		}
+	}
+}
+
+// Claims are pieces of work that one caller does and others wait for. The zero value is ready.
+type Claims[T comparable] struct {
+	mu   sync.Mutex
+	held map[T]chan struct{} // guarded by mu; closed when the work is done
+}
+
+// Claim makes the caller the one who does some work and calls release behind it. Where another
+// does, release is nil, and done is closed when that is over.
+func (c *Claims[T]) Claim(work T) (done <-chan struct{}, release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if held := c.held[work]; held != nil {
+		return held, nil
+	}
+	if c.held == nil {
+		c.held = make(map[T]chan struct{})
+	}
+	own := make(chan struct{})
+	c.held[work] = own
+	return own, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.held, work)
+		close(own)
 	}
 }

@@ -42,21 +42,19 @@ type Packer struct {
 	logger    *slog.Logger
 	packAfter int
 
-	packs, merges *Waiting
+	packs, merges *Waiting[kv.Scope]
 	stop          context.CancelFunc
 	running       sync.WaitGroup
 
-	mu sync.Mutex // guards packing
-	// packing holds the scopes that are being packed or rebuilt; the channel is
-	// closed when that is done.
-	packing map[kv.Scope]chan struct{}
+	// Claims are the scopes that are being packed or rebuilt.
+	Claims[kv.Scope]
 }
 
 // New starts the background work on an index.
 func New(index *lexical.Index, engine kv.Engine, writer *kv.Writer, leases *lease.Holder, logger *slog.Logger, packAfter int) *Packer {
 	p := &Packer{
 		index: index, engine: engine, writer: writer, leases: leases, logger: logger, packAfter: packAfter,
-		packs: NewList(), merges: NewList(), packing: make(map[kv.Scope]chan struct{}),
+		packs: NewList[kv.Scope](), merges: NewList[kv.Scope](),
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	p.stop = stop
@@ -118,15 +116,15 @@ func (p *Packer) reached(s segment.Statistics, times int) bool {
 
 // pack packs a scope until its tail is short, or waits for the caller that does.
 func (p *Packer) pack(ctx context.Context, scope kv.Scope) {
-	done, mine := p.Claim(scope)
-	if !mine {
+	done, release := p.Claim(scope)
+	if release == nil {
 		select {
 		case <-done:
 		case <-ctx.Done():
 		}
 		return
 	}
-	defer p.Release(scope, done)
+	defer release()
 	for ctx.Err() == nil {
 		s, merge, err := p.index.Pack(ctx, p.engine, p.writer, scope)
 		if errors.Is(err, lexical.ErrOutdated) {
@@ -165,27 +163,6 @@ func (p *Packer) report(ctx context.Context, work string, scope kv.Scope, err er
 	if ctx.Err() == nil {
 		p.logger.ErrorContext(ctx, "memory index: background work failed", "work", work, "scope", scope.String(), "error", err)
 	}
-}
-
-// Claim makes the caller the one who packs the scope, or returns what to wait
-// for.
-func (p *Packer) Claim(scope kv.Scope) (done chan struct{}, mine bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if done := p.packing[scope]; done != nil {
-		return done, false
-	}
-	done = make(chan struct{})
-	p.packing[scope] = done
-	return done, true
-}
-
-// Release ends what Claim began.
-func (p *Packer) Release(scope kv.Scope, done chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.packing, scope)
-	close(done)
 }
 
 // Merge has the segments of a scope merged soon, where they need it.

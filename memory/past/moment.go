@@ -122,10 +122,7 @@ func (m Moment) Find(ctx context.Context, from Present) (found Found, err error)
 		if err != nil {
 			return found, err
 		}
-		err = record.Each(ctx, from.View, record.Keys(from.Scope, ids), func(i int, r *record.Record, size int) error {
-			if r == nil {
-				return record.Missing(ids[i])
-			}
+		err = record.Named(ctx, from.View, from.Scope, ids, func(i int, r *record.Record, size int) error {
 			more, err := m.look(ctx, from, &found, chunk[i], *r)
 			if left -= size + more; err == nil && left < 0 {
 				err = m.tooMuch("more than %d MiB of records have changed or were replaced", maxBytes>>20)

@@ -57,6 +57,16 @@ func Each(ctx context.Context, from kv.Getter, keys [][]byte, visit func(i int, 
 	return nil
 }
 
+// Named reads the records that the index names, as Each does. One that is not there is ErrDamaged.
+func Named(ctx context.Context, from kv.Getter, scope kv.Scope, ids []string, visit func(i int, r *Record, size int) error) error {
+	return Each(ctx, from, Keys(scope, ids), func(i int, r *Record, size int) error {
+		if r == nil {
+			return Missing(ids[i])
+		}
+		return visit(i, r, size)
+	})
+}
+
 // Missing is the error for a record that the index names and that is not there.
 func Missing(id string) error {
 	return fmt.Errorf("%w: the index names record %q, which does not exist", ErrDamaged, id)
