@@ -117,16 +117,11 @@ type Options struct {
 
 // withDefaults fills in what was left out.
 func withDefaults(opts *Options) Options {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.VectorWeight <= 0 {
 		o.VectorWeight = DefaultVectorWeight
 	}

@@ -118,10 +118,7 @@ type Assembler struct {
 // New returns an assembler that reads log and counts with counter. Give many
 // assemblers one counter: it remembers what it counted.
 func New(log Log, counter *tokens.Counter, opts *Options) *Assembler {
-	o := Options{}
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if o.Reducer == nil {
 		o.Reducer = step.NewReducer(nil)
 	}

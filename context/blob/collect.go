@@ -141,30 +141,39 @@ func (c *collection) candidates(ctx context.Context, look *references, after str
 		if c.of != nil && !c.of[e.SessionID] {
 			continue
 		}
-		reason, err := c.reason(ctx, look.from, &e, &c.done.Kept)
+		var closed []string
+		kept, err := c.keeps(ctx, look.from, &e, &c.done.Kept, func() (needed bool, err error) {
+			needed, closed, err = look.to(ctx, &e)
+			return needed, err
+		})
 		if err != nil {
 			return nil, "", err
 		}
-		var closed []string
-		if reason == nil {
-			var needed bool
-			if needed, closed, err = look.to(ctx, &e); err != nil {
-				return nil, "", err
-			}
-			if needed {
-				reason = &c.done.Kept.Referenced
-			}
+		if !kept {
+			free = append(free, candidate{e, closed})
 		}
-		if reason != nil {
-			*reason++
-			continue
-		}
-		free = append(free, candidate{e, closed})
 	}
 	if seen < maxSeen {
 		last = ""
 	}
 	return free, last, nil
+}
+
+// keeps reports whether there is a reason to keep an entry, and counts that in kept. needed is
+// asked for references last.
+func (c *collection) keeps(ctx context.Context, from kv.Getter, e *Entry, kept *Kept, needed func() (bool, error)) (bool, error) {
+	reason, err := c.reason(ctx, from, e, kept)
+	if err == nil && reason == nil {
+		var is bool
+		if is, err = needed(); is {
+			reason = &kept.Referenced
+		}
+	}
+	if err != nil || reason == nil {
+		return false, err
+	}
+	*reason++
+	return true, nil
 }
 
 // reason returns the counter of the reason to keep an entry, references aside; nil
@@ -211,23 +220,11 @@ func (c *collection) collect(ctx context.Context, look *references, free []candi
 		if err := c.delete(ctx, look, some); err != nil {
 			return err
 		}
-		if err := rest(ctx, time.Since(began)); err != nil {
-			return err
+		if !kv.Sleep(ctx, min(time.Since(began), maxRest)) { // others can use the writer and the processors
+			return ctx.Err()
 		}
 	}
 	return nil
-}
-
-// rest waits, so that others can use the writer and the processors.
-func rest(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(min(d, maxRest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // delete deletes, in one commit, the entries of a batch that may still be deleted.
@@ -276,29 +273,19 @@ func (c *collection) stillFree(ctx context.Context, tx *kv.Tx, look *references,
 		if err != nil {
 			return nil, err
 		}
-		reason, err := c.reason(ctx, references.from, &now, kept)
+		stays, err := c.keeps(ctx, references.from, &now, kept, func() (needed bool, err error) {
+			if same && now.Path == e.Path { // a new path may have been named before
+				return references.anyOpen(ctx, e.closed)
+			}
+			needed, _, err = references.to(ctx, &now)
+			return needed, err
+		})
 		if err != nil {
 			return nil, err
 		}
-		if reason == nil {
-			var needed bool
-			if same && now.Path == e.Path { // a new path may have been named before
-				needed, err = references.anyOpen(ctx, e.closed)
-			} else {
-				needed, _, err = references.to(ctx, &now)
-			}
-			if err != nil {
-				return nil, err
-			}
-			if needed {
-				reason = &kept.Referenced
-			}
+		if !stays {
+			free = append(free, now)
 		}
-		if reason != nil {
-			*reason++
-			continue
-		}
-		free = append(free, now)
 	}
 	return free, nil
 }

@@ -65,20 +65,27 @@ func (s *Store) Stage(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Sto
 			return Entry{}, err
 		}
 	}
-	if values[2] == nil {
-		if err := s.stageUsage(ctx, tx, scope, values[3], stored.Size); err != nil {
-			return Entry{}, err
+	return e, s.put(ctx, tx, scope, stored, e.Path, e.encode(hash, number), number, values[2:])
+}
+
+// put adds to tx what makes an upload a blob that an entry leads to, stored under home. there are
+// the manifest and the usage as they are.
+func (s *Store) put(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Stored, home string, entry []byte, number uint64, there [][]byte) error {
+	hash := stored.SHA256[:]
+	if there[0] == nil {
+		if err := s.stageUsage(ctx, tx, scope, there[1], stored.Size); err != nil {
+			return err
 		}
-		m := manifest{size: stored.Size, frame: stored.frame, chunks: stored.chunks, first: e.Path}
+		m := manifest{size: stored.Size, frame: stored.frame, chunks: stored.chunks, first: home}
 		tx.Put(kv.Blobs, manifestKey(scope, hash), m.encode())
 	}
-	tx.Put(kv.Blobs, pathKey(scope, e.Path), e.encode(hash, number))
-	tx.Put(kv.Blobs, append(refPrefix(scope, hash), e.Path...), nil)
+	tx.Put(kv.Blobs, pathKey(scope, home), entry)
+	tx.Put(kv.Blobs, append(refPrefix(scope, hash), home...), nil)
 	if number > 0 {
-		tx.Put(kv.Blobs, stepKey(scope, number, e.Path), []byte{})
+		tx.Put(kv.Blobs, stepKey(scope, number, home), []byte{})
 	}
 	s.staged(scope, stored)
-	return e, nil
+	return nil
 }
 
 // complete fills in what the caller left open and returns the step's number,
@@ -221,17 +228,5 @@ func (s *Store) Restore(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored S
 	if err != nil {
 		return fmt.Errorf("blob: restore %s: %w", home, err)
 	}
-	if values[0] == nil {
-		if err := s.stageUsage(ctx, tx, scope, values[1], stored.Size); err != nil {
-			return err
-		}
-		tx.Put(kv.Blobs, manifestKey(scope, hash), manifest{size: stored.Size, frame: stored.frame, chunks: stored.chunks, first: home}.encode())
-	}
-	tx.Put(kv.Blobs, pathKey(scope, home), value)
-	tx.Put(kv.Blobs, append(refPrefix(scope, hash), home...), nil)
-	if number > 0 {
-		tx.Put(kv.Blobs, stepKey(scope, number, home), []byte{})
-	}
-	s.staged(scope, stored)
-	return nil
+	return s.put(ctx, tx, scope, stored, home, value, number, values)
 }

@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"iter"
@@ -91,33 +92,22 @@ type Options struct {
 }
 
 func withDefaults(opts *Options) Options {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	ttl := defaultTTLs()
 	maps.Copy(ttl, o.TTL)
 	o.TTL = ttl
-	setDefault(&o.MaxOwnerBytes, DefaultMaxOwnerBytes)
-	setDefault(&o.CollectBytes, DefaultCollectBytes)
-	setDefault(&o.CollectEvery, DefaultCollectEvery)
-	setDefault(&o.SearchTime, DefaultSearchTime)
+	o.MaxOwnerBytes = cmp.Or(o.MaxOwnerBytes, DefaultMaxOwnerBytes)
+	o.CollectBytes = cmp.Or(o.CollectBytes, DefaultCollectBytes)
+	o.CollectEvery = cmp.Or(o.CollectEvery, DefaultCollectEvery)
+	o.SearchTime = cmp.Or(o.SearchTime, DefaultSearchTime)
 	if o.Words == nil {
 		o.Words = plainWords
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	return o
-}
-
-func setDefault[N int64 | time.Duration](field *N, value N) {
-	if *field == 0 {
-		*field = value
-	}
 }
 
 // Store keeps blobs. All methods are safe for concurrent use.

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -14,27 +15,12 @@ import (
 // tasksAtOnce is how many tasks are read at a time; each may take 128 KiB.
 const tasksAtOnce = 32
 
-// Log is what a Reader needs of the sessions' log.
-type Log interface {
-	Sessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error]
-	TaskSessions(ctx context.Context, scope kv.Scope, after string) iter.Seq2[string, error]
-	Summary(ctx context.Context, scope kv.Scope, sessionID string) (session.Summary, error)
-	Tally(ctx context.Context, scope kv.Scope, sessionID string) (session.Tally, error)
-	Range(ctx context.Context, scope kv.Scope, sessionID string, first, last uint64) iter.Seq2[session.Entry, error]
-	Before(ctx context.Context, scope kv.Scope, sessionID string, position uint64) iter.Seq2[session.Entry, error]
-	TasksAfter(ctx context.Context, scope kv.Scope, sessionID string, number uint64, n int) ([]session.Task, error)
-	TasksBefore(ctx context.Context, scope kv.Scope, sessionID string, number uint64, n int) ([]session.Task, error)
-	Folds(ctx context.Context, scope kv.Scope, sessionID string) (session.Folds, error)
-}
-
-var _ Log = (*session.Log)(nil)
-
 // Reader reads conversations of all agents. Its methods are safe for concurrent
 // use.
-type Reader struct{ log Log }
+type Reader struct{ log *session.Log }
 
 // New returns a reader of a log.
-func New(log Log) *Reader { return &Reader{log} }
+func New(log *session.Log) *Reader { return &Reader{log} }
 
 // Entry is a message, a step or a task: exactly one of the three is set. It belongs
 // to the receiver.
@@ -119,7 +105,7 @@ func (r *Reader) Items(ctx context.Context, scope kv.Scope, sessionID string, ne
 		defer tasks.stop()
 		batches := batchesOf(folds.Live)
 		for place := from; entries.ok || tasks.ok; {
-			if err := first(entries.err, tasks.err); err != nil {
+			if err := cmp.Or(entries.err, tasks.err); err != nil {
 				yield(Entry{}, fmt.Errorf("conversation: %w", err))
 				return
 			}
@@ -204,14 +190,4 @@ func batchesOf(folds []history.Fold) map[uint64]uint64 {
 		}
 	}
 	return batches
-}
-
-// first is the first error that is one.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -92,11 +92,7 @@ func (p *pass) add(folds []Fold) {
 // together, where it takes less than they do.
 func (p *pass) write(atoms []atom, reason Reason) []Fold {
 	w := p.writer(p.namesOf(p.live))
-	calls, cuts := 0, 0
-	for i := range p.live {
-		calls += p.live[i].Calls
-		cuts += p.live[i].Cuts
-	}
+	calls, cuts := sum(p.live, func(f *Fold) int { return f.Calls }), sum(p.live, func(f *Fold) int { return f.Cuts })
 	foldable := slices.DeleteFunc(slices.Clone(atoms), func(a atom) bool { return a.fixed })
 	w.chooseCuts(p.entries, foldable, calls, cuts)
 	var made []Fold
@@ -172,11 +168,7 @@ func (w *writer) bounded(entries []Entry, a atom) string {
 
 // stored is about what an atom and its line add to a stored fold.
 func (p *pass) stored(a atom, line string) int {
-	n := len(line) + 1
-	for _, i := range a.members {
-		n += len(p.entries[i].fullRef()) + refBytes + spanBytes
-	}
-	return n
+	return len(line) + 1 + sum(a.members, func(i *int) int { return len(p.entries[*i].fullRef()) + refBytes + spanBytes })
 }
 
 func newRun() run { return run{digest: newDigest()} }
@@ -211,10 +203,7 @@ func (p *pass) lined(r *run, behind int) Fold {
 	if behind+len(p.live) > 0 {
 		header = laterHeader
 	}
-	before := 0
-	for _, a := range r.atoms {
-		before += p.atomSize(a)
-	}
+	before := sum(r.atoms, func(a *atom) int { return p.atomSize(*a) })
 	var heads []string
 	if r.part != nil {
 		heads = append(heads, inline(r.part.Name))

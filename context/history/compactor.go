@@ -274,11 +274,7 @@ func (c *Compactor) counted(runs [][]Act, out []bool) []string {
 }
 
 func (c *Compactor) total(texts []string) int {
-	n := 0
-	for _, text := range texts {
-		n += c.count(text)
-	}
-	return n
+	return sum(texts, func(text *string) int { return c.count(*text) })
 }
 
 // omitted says of each older act whether it is among the n left out: oldest first,

@@ -285,11 +285,7 @@ func (s *shown) known(lines []line) (run []piece, n int) {
 }
 
 func textBytes(lines []line) int {
-	n := 0
-	for _, l := range lines {
-		n += len(l.text) + 1
-	}
-	return n
+	return sum(lines, func(l *line) int { return len(l.text) + 1 })
 }
 
 // longest returns the longest piece that the lines begin with; among equals an identical

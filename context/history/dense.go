@@ -34,19 +34,13 @@ func (p *pass) densify(limit int) error {
 	if len(older) == 0 {
 		return nil
 	}
-	room := max(limit, 0)
-	for i := range stay {
-		room -= stay[i].weight()
-	}
-	turns := 0
-	for i := range older {
-		turns += older[i].Turns
-	}
+	room := max(limit, 0) - sum(stay, (*Fold).weight)
+	turns := sum(older, turnsOf)
 	var made []Fold
 	visible := p.namesOf(stay)
 	for _, group := range p.groups(older) {
-		share := room * groupTurns(group) / max(turns, 1)
-		if groupWeight(group) <= max(share, p.denseFrame()+denseLineTokens) {
+		share := room * sum(group, turnsOf) / max(turns, 1)
+		if sum(group, (*Fold).weight) <= max(share, p.denseFrame()+denseLineTokens) {
 			// It is small enough, or can't be smaller.
 			continue
 		}
@@ -65,19 +59,12 @@ func (p *pass) densify(limit int) error {
 	return nil
 }
 
-func groupTurns(group []Fold) int {
-	n := 0
-	for i := range group {
-		n += group[i].Turns
-	}
-	return n
-}
+func turnsOf(f *Fold) int { return f.Turns }
 
-// groupWeight is what folds count as against a limit.
-func groupWeight(group []Fold) int {
-	n := 0
-	for i := range group {
-		n += group[i].weight()
+// sum adds up what each has of something.
+func sum[T any](all []T, of func(*T) int) (n int) {
+	for i := range all {
+		n += of(&all[i])
 	}
 	return n
 }

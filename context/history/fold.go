@@ -151,11 +151,7 @@ func (f *Fold) Holds(position uint64) bool {
 
 // include adds a position, which is greater than all others.
 func (f *Fold) include(position uint64) {
-	if last := len(f.Spans) - 1; last >= 0 && f.Spans[last].Last+1 == position {
-		f.Spans[last].Last = position
-		return
-	}
-	f.Spans = append(f.Spans, Span{position, position})
+	f.cover([]Span{{position, position}})
 }
 
 // cover adds spans, which are greater than all others.

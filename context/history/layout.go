@@ -269,9 +269,7 @@ func (v *showing) layout(m Mark) Layout {
 	}
 	w.flush()
 	out.Shown = w.shown
-	for i := range out.Shown {
-		out.Tokens += out.Shown[i].Tokens
-	}
+	out.Tokens = sum(out.Shown, func(s *Shown) int { return s.Tokens })
 	return out
 }
 

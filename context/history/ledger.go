@@ -1,6 +1,9 @@
 package history
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // PolicyLedger names the rules of this package's ledger in the folds it makes.
 // Its number rises when the text that it makes of the same entries changes.
@@ -78,12 +81,12 @@ func (o Options) WithDefaults() Options {
 	if o.Prices == (Prices{}) {
 		o.Prices = DefaultPrices()
 	}
-	setDefault(&o.MessageTokens, DefaultMessageTokens)
-	setDefault(&o.ResultTokens, DefaultResultTokens)
-	setDefault(&o.KeepTurns, DefaultKeepTurns)
-	setDefault(&o.BatchTokens, DefaultBatchTokens)
-	setDefault(&o.FoldTokens, DefaultFoldTokens)
-	setDefault(&o.Header, DefaultHeader)
+	o.MessageTokens = cmp.Or(o.MessageTokens, DefaultMessageTokens)
+	o.ResultTokens = cmp.Or(o.ResultTokens, DefaultResultTokens)
+	o.KeepTurns = cmp.Or(o.KeepTurns, DefaultKeepTurns)
+	o.BatchTokens = cmp.Or(o.BatchTokens, DefaultBatchTokens)
+	o.FoldTokens = cmp.Or(o.FoldTokens, DefaultFoldTokens)
+	o.Header = cmp.Or(o.Header, DefaultHeader)
 	return o
 }
 
@@ -107,13 +110,6 @@ func New(count func(text string) int, opts *Options) *Ledger {
 		l.opts.Memo = NewMemo(0)
 	}
 	return l
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // History is what a prompt is made of.

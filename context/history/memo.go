@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"strings"
@@ -55,7 +56,7 @@ func (r remembered) bytes(key any) int {
 // NewMemo returns a memo that takes about so many bytes; 0 means
 // DefaultMemoBytes. What was not asked for longest is forgotten first.
 func NewMemo(bytes int) *Memo {
-	setDefault(&bytes, DefaultMemoBytes)
+	bytes = cmp.Or(bytes, DefaultMemoBytes)
 	return &Memo{texts: cache.New[any, remembered](bytes)}
 }
 

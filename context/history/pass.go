@@ -206,20 +206,12 @@ func (l *Ledger) size(e *Entry, output string) (tokens, asked int) {
 
 // atomOriginal is what an atom would take shown whole.
 func (p *pass) atomOriginal(a atom) int {
-	n := 0
-	for _, i := range a.members {
-		n += p.wholes[i]
-	}
-	return n
+	return sum(a.members, func(i *int) int { return p.wholes[*i] })
 }
 
 // atomSize is what an atom takes in the prompt.
 func (p *pass) atomSize(a atom) int {
-	n := 0
-	for _, i := range a.members {
-		n += p.sizes[i]
-	}
-	return n
+	return sum(a.members, func(i *int) int { return p.sizes[*i] })
 }
 
 // over reports whether the history does not fit.
@@ -264,21 +256,11 @@ func (p *pass) react() error {
 
 // foldRoom is what folds may count as for the history to fit.
 func (p *pass) foldRoom() int {
-	others := p.total
-	for i := range p.live {
-		others -= p.live[i].Tokens
-	}
-	return p.h.Budget - others
+	return p.h.Budget - p.total + sum(p.live, func(f *Fold) int { return f.Tokens })
 }
 
 // foldTokens is what the folds count as against a limit.
-func (p *pass) foldTokens() int {
-	n := 0
-	for i := range p.live {
-		n += p.live[i].weight()
-	}
-	return n
-}
+func (p *pass) foldTokens() int { return sum(p.live, (*Fold).weight) }
 
 // overflow says what is too big.
 func (p *pass) overflow() error {

@@ -157,12 +157,7 @@ func (v *showing) due(at Mark, before Layout, after *Layout) bool {
 
 // lineTokens is what a part takes as lines.
 func (v *showing) lineTokens(i int) int {
-	n := 0
-	acts := v.conv.Parts[i].Acts
-	for k := range acts {
-		n += v.c.count(v.c.lineOf(&acts[k]))
-	}
-	return n
+	return sum(v.conv.Parts[i].Acts, func(a *Act) int { return v.c.count(v.c.lineOf(a)) })
 }
 
 // rewritten is what of a layout stands behind the first place where it differs
@@ -172,11 +167,7 @@ func rewritten(before, after Layout) int {
 	for same < len(before.Shown) && same < len(after.Shown) && before.Shown[same] == after.Shown[same] {
 		same++
 	}
-	n := 0
-	for _, s := range after.Shown[same:] {
-		n += s.Tokens
-	}
-	return n
+	return sum(after.Shown[same:], func(s *Shown) int { return s.Tokens })
 }
 
 // fit makes a layout fit the budget: the oldest results that are shown are left
@@ -245,12 +236,11 @@ func (v *showing) withoutResults(out Layout, aim int) Mark {
 
 // newest is the last part with calls.
 func (v *showing) newest() int {
-	for i := len(v.conv.Parts) - 1; i >= 0; i-- {
-		if len(v.conv.Parts[i].Acts) > 0 {
-			return i
-		}
+	at := len(v.conv.Parts) - 1
+	for at >= 0 && len(v.conv.Parts[at].Acts) == 0 {
+		at--
 	}
-	return -1
+	return at
 }
 
 // refs name the acts that two marks show otherwise.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
@@ -41,12 +42,7 @@ func (v *visible) has(id string) bool {
 	if _, shown := v.own.ids[id]; shown {
 		return true
 	}
-	for _, n := range v.others {
-		if _, shown := n.ids[id]; shown {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.others, func(n *names) bool { _, shown := n.ids[id]; return shown })
 }
 
 // hasLine reports whether a line is shown, wherever it is indented.
@@ -55,12 +51,7 @@ func (v *visible) hasLine(text string) bool {
 	if _, shown := v.own.lines[text]; shown {
 		return true
 	}
-	for _, n := range v.others {
-		if _, shown := n.lines[text]; shown {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.others, func(n *names) bool { _, shown := n.lines[text]; return shown })
 }
 
 // pick returns the best identifiers that are not shown yet as one text, class

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -38,23 +37,12 @@ func (l *Log) SaveAnchor(ctx context.Context, scope kv.Scope, session string, a 
 		},
 		Lazy: true,
 	})
-	if err != nil {
-		return fmt.Errorf("session: save anchor: %w", err)
-	}
-	return nil
+	return wrap("save anchor", err)
 }
 
 // Anchor returns what SaveAnchor kept last, or the zero Anchor.
 func (l *Log) Anchor(ctx context.Context, scope kv.Scope, session string) (tokens.Anchor, error) {
-	session, err := scoped(scope, session)
-	if err != nil {
-		return tokens.Anchor{}, err
-	}
-	value, err := l.get(ctx, anchorKey(scope, session))
-	if err != nil {
-		return tokens.Anchor{}, fmt.Errorf("session: read anchor: %w", err)
-	}
-	return decodeAnchor(value)
+	return readOne(ctx, l, scope, session, "anchor", anchorKey, decodeAnchor)
 }
 
 func encodeAnchor(a tokens.Anchor) []byte {

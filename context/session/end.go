@@ -75,15 +75,7 @@ func (l *Log) Last(ctx context.Context, scope kv.Scope, session string) (uint64,
 }
 
 func (l *Log) head(ctx context.Context, scope kv.Scope, session string) (head, error) {
-	session, err := scoped(scope, session)
-	if err != nil {
-		return head{}, err
-	}
-	value, err := l.get(ctx, headKey(scope, session))
-	if err != nil {
-		return head{}, fmt.Errorf("session: read head: %w", err)
-	}
-	return decodeHead(value)
+	return readOne(ctx, l, scope, session, "head", headKey, decodeHead)
 }
 
 // Summary describes a session without reading it.
@@ -182,7 +174,7 @@ func (l *Log) Delete(ctx context.Context, scope kv.Scope, session string, before
 		}
 		err := l.writer.Do(ctx, lease.Fence(ctx, kv.Request{Refs: []kv.Ref{l.Ref(scope)}, Stage: d.stage, Lazy: true}))
 		if err != nil || d.young {
-			return false, wrapped(err)
+			return false, wrap("delete", err)
 		}
 		if !d.more {
 			return true, nil
@@ -190,9 +182,10 @@ func (l *Log) Delete(ctx context.Context, scope kv.Scope, session string, before
 	}
 }
 
-func wrapped(err error) error {
+// wrap says what failed; nil stays nil.
+func wrap(what string, err error) error {
 	if err != nil {
-		err = fmt.Errorf("session: delete: %w", err)
+		err = fmt.Errorf("session: %s: %w", what, err)
 	}
 	return err
 }

@@ -109,10 +109,7 @@ func (l *Log) AppendFolds(ctx context.Context, scope kv.Scope, session string, v
 	err := l.changeFolds(ctx, scope, session, version, func(ctx context.Context, j journal, tx *kv.Tx, state *foldState) error {
 		return l.appendFolds(ctx, j, tx, state, made)
 	})
-	if err != nil {
-		return fmt.Errorf("session: append folds: %w", err)
-	}
-	return nil
+	return wrap("append folds", err)
 }
 
 // appendFolds adds a batch to a journal.
@@ -152,10 +149,7 @@ func (l *Log) MoveMark(ctx context.Context, scope kv.Scope, session string, vers
 	err := l.changeFolds(ctx, scope, session, version, func(_ context.Context, j journal, tx *kv.Tx, state *foldState) error {
 		return j.moveMark(tx, state, l.now(), preset, to)
 	})
-	if err != nil {
-		return fmt.Errorf("session: move mark: %w", err)
-	}
-	return nil
+	return wrap("move mark", err)
 }
 
 // moveMark moves a boundary in the journal.
@@ -231,10 +225,7 @@ func (l *Log) Undo(ctx context.Context, scope kv.Scope, session string, batch ui
 	if errors.Is(err, ErrNothingToUndo) {
 		return Undone{}, err // it names the request itself
 	}
-	if err != nil {
-		return Undone{}, fmt.Errorf("session: undo: %w", err)
-	}
-	return undone, nil
+	return undone, wrap("undo", err)
 }
 
 func (l *Log) stageUndo(ctx context.Context, tx *kv.Tx, j journal, batch uint64) (Undone, error) {

@@ -115,10 +115,7 @@ func (l *Log) writeIntent(ctx context.Context, scope kv.Scope, in Intent, refs [
 		},
 		Lazy: true,
 	})
-	if err != nil {
-		return fmt.Errorf("session: write intent: %w", err)
-	}
-	return nil
+	return wrap("write intent", err)
 }
 
 // StageIntentDone deletes an intent that this process wrote, in the commit of its

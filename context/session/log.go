@@ -63,10 +63,7 @@ type Log struct {
 // New returns a log on an engine and the writer that writes to it. Both stay
 // the caller's to close.
 func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Log {
-	o := Options{}
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -220,6 +217,18 @@ func (l *Log) get(ctx context.Context, key []byte) ([]byte, error) {
 		return nil, err
 	}
 	return values[0], nil
+}
+
+// readOne reads what a session has under one key.
+func readOne[T any](ctx context.Context, l *Log, scope kv.Scope, session, what string, key func(kv.Scope, string) []byte, decode func([]byte) (T, error)) (none T, err error) {
+	if session, err = scoped(scope, session); err != nil {
+		return none, err
+	}
+	value, err := l.get(ctx, key(scope, session))
+	if err != nil {
+		return none, fmt.Errorf("session: read %s: %w", what, err)
+	}
+	return decode(value)
 }
 
 // Steps returns up to limit steps of a session that stand behind a position, in

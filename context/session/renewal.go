@@ -32,15 +32,7 @@ type Renewal struct {
 
 // Sprint is the number of a session's last renewal, undone ones included; 0 for none.
 func (l *Log) Sprint(ctx context.Context, scope kv.Scope, session string) (int, error) {
-	session, err := scoped(scope, session)
-	if err != nil {
-		return 0, err
-	}
-	value, err := l.get(ctx, sprintKey(scope, session))
-	if err != nil {
-		return 0, fmt.Errorf("session: read sprint: %w", err)
-	}
-	last, err := decodeCounter(value)
+	last, err := readOne(ctx, l, scope, session, "sprint", sprintKey, decodeCounter)
 	return int(last), err
 }
 
@@ -103,10 +95,7 @@ func (l *Log) Renew(ctx context.Context, scope kv.Scope, session string, version
 		sprint = int(last)
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("session: renew: %w", err)
-	}
-	return sprint, nil
+	return sprint, wrap("renew", err)
 }
 
 // Renewed reports whether a request id of Renew was answered, and with which sprint.
@@ -123,10 +112,7 @@ func (l *Log) Renewed(ctx context.Context, scope kv.Scope, session, requestID st
 		sprint, answered = int(last), true
 		return err
 	}})
-	if err != nil {
-		return 0, false, fmt.Errorf("session: renew: %w", err)
-	}
-	return sprint, answered, nil
+	return sprint, answered, wrap("renew", err)
 }
 
 // Snapshot returns the snapshot of a sprint; ErrSnapshotNotFound where there is none.

@@ -25,10 +25,7 @@ func (l *Log) AddTask(ctx context.Context, scope kv.Scope, t Task) (Task, error)
 		added, err = l.StageTask(ctx, tx, scope, t)
 		return err
 	}})
-	if err != nil {
-		return Task{}, fmt.Errorf("session: add task: %w", err)
-	}
-	return added, nil
+	return added, wrap("add task", err)
 }
 
 // Task returns the task of an id, of any session, or ErrTaskNotFound.
@@ -238,15 +235,7 @@ type Tally struct {
 
 // Tally returns the tally of a session; all zero when it has no tasks.
 func (l *Log) Tally(ctx context.Context, scope kv.Scope, sessionID string) (Tally, error) {
-	id, err := scoped(scope, sessionID)
-	if err != nil {
-		return Tally{}, err
-	}
-	value, err := l.get(ctx, tallyKey(scope, id))
-	if err != nil {
-		return Tally{}, fmt.Errorf("session: read tally: %w", err)
-	}
-	return decodeTally(value)
+	return readOne(ctx, l, scope, sessionID, "tally", tallyKey, decodeTally)
 }
 
 // StageTally changes the tally of a session. An error of change is returned as it

@@ -15,15 +15,7 @@ import (
 // Working returns what the agent is at in a session; empty for one without
 // of.
 func (l *Log) Working(ctx context.Context, scope kv.Scope, session string) (working.Working, error) {
-	session, err := scoped(scope, session)
-	if err != nil {
-		return working.Working{}, err
-	}
-	value, err := l.get(ctx, workingKey(scope, session))
-	if err != nil {
-		return working.Working{}, fmt.Errorf("session: read working state: %w", err)
-	}
-	return decodeWorking(value)
+	return readOne(ctx, l, scope, session, "working state", workingKey, decodeWorking)
 }
 
 // WorkingUpdate changes what an agent is at.
@@ -76,10 +68,7 @@ func (l *Log) UpdateWorking(ctx context.Context, scope kv.Scope, session string,
 		after, err = decodeWorking(answer)
 		return err
 	})
-	if err != nil {
-		return working.Working{}, fmt.Errorf("session: update working state: %w", err)
-	}
-	return after, nil
+	return after, wrap("update working state", err)
 }
 
 // tooLong returns working.ErrTooLarge if a change by the agent itself makes what prompts

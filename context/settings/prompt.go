@@ -3,6 +3,7 @@ package settings
 import (
 	"cmp"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -233,10 +234,5 @@ func overInjections(list, base []Injection) []Injection {
 
 // Excludes reports whether prompts leave out a section.
 func (p Prompt) Excludes(section string) bool {
-	for _, name := range p.Sources.Exclude {
-		if name == section {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(p.Sources.Exclude, section)
 }

@@ -177,7 +177,7 @@ func NewReducer(opts *Options) *Reducer {
 	if r.opts.Count == nil {
 		r.opts.Count = func(text string) int { return (len(text) + bytesPerToken - 1) / bytesPerToken }
 	}
-	setDefault(&r.opts.InlineBytes, DefaultInlineBytes)
+	r.opts.InlineBytes = cmp.Or(r.opts.InlineBytes, DefaultInlineBytes)
 	return r
 }
 
@@ -200,12 +200,6 @@ func (r *Reducer) WithInline(bytes int) *Reducer {
 
 // bytesPerToken is what a token of English has on average.
 const bytesPerToken = 4
-
-func setDefault[N int | int64](field *N, value N) {
-	if *field <= 0 {
-		*field = value
-	}
-}
 
 // MinimalArgs returns the arguments worth keeping as a canonical JSON object,
 // before the tool ran.

@@ -184,10 +184,8 @@ func (i *Importer) begin(ctx context.Context, r *result) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range slices.Concat(e.Paths(), e.Archive.Tags, []string{e.TaskID, e.Kind, e.MediaType, e.Category, e.Archive.Category}) {
-		if i.mover.secret(text) {
-			return ErrSecret
-		}
+	if slices.ContainsFunc(slices.Concat(e.Paths(), e.Archive.Tags, []string{e.TaskID, e.Kind, e.MediaType, e.Category, e.Archive.Category}), i.mover.secret) {
+		return ErrSecret
 	}
 	if i.paths == nil {
 		i.paths = make(map[string]bool)

@@ -59,10 +59,7 @@ type Options struct {
 }
 
 func withDefaults(opts *Options) Options {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	o.Running = cmp.Or(o.Running, max(1, runtime.GOMAXPROCS(0)/2))
 	o.Max = cmp.Or(o.Max, DefaultMax)
 	o.MaxTenant = cmp.Or(o.MaxTenant, DefaultMaxTenant)

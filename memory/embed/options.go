@@ -1,6 +1,7 @@
 package embed
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -80,11 +81,11 @@ func (o *Options) check() (*url.URL, error) {
 	case strings.ContainsAny(o.APIKey, "\r\n"):
 		return nil, fmt.Errorf("%w: API key holds a line break", ErrOptions)
 	}
-	setDefault(&o.Batch, DefaultBatch)
-	setDefault(&o.BatchBytes, DefaultBatchBytes)
-	setDefault(&o.Timeout, DefaultTimeout)
-	setDefault(&o.Attempts, DefaultAttempts)
-	setDefault(&o.Parallel, DefaultParallel)
+	o.Batch = cmp.Or(o.Batch, DefaultBatch)
+	o.BatchBytes = cmp.Or(o.BatchBytes, DefaultBatchBytes)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.Attempts = cmp.Or(o.Attempts, DefaultAttempts)
+	o.Parallel = cmp.Or(o.Parallel, DefaultParallel)
 	if o.Transport == nil {
 		o.Transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
@@ -98,10 +99,4 @@ func (o *Options) check() (*url.URL, error) {
 		return nil, fmt.Errorf("%w: space has %d bytes, more than %d", ErrOptions, len(o.Space), MaxSpaceBytes)
 	}
 	return address.JoinPath("embeddings"), nil
-}
-
-func setDefault[T ~int | ~int64](value *T, to T) {
-	if *value <= 0 {
-		*value = to
-	}
 }

@@ -8,6 +8,7 @@
 package embeddings
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,9 +108,7 @@ func New(engine kv.Engine, writer *kv.Writer, leases *lease.Holder, o Options) *
 	if e.idle == nil {
 		e.idle = func(context.Context) func() { return func() {} }
 	}
-	if e.logger == nil {
-		e.logger = slog.New(slog.DiscardHandler)
-	}
+	e.logger = cmp.Or(e.logger, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.Background())
 	e.stop = stop
 	e.running.Go(func() { e.packs.Run(ctx, e.pack) })

@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -74,16 +75,11 @@ type parentage struct {
 
 // New returns a store over an engine and its writer. Both stay the caller's.
 func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Parent == nil {
 		o.Parent = func(context.Context, kv.Scope) (string, error) { return "", nil }
 	}

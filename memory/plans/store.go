@@ -1,6 +1,7 @@
 package plans
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
@@ -55,10 +56,7 @@ type Store struct {
 // New returns a store that reads engine and writes through writer. Both stay
 // the caller's to close.
 func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	if o.Now == nil {
 		o.Now = time.Now
 	}

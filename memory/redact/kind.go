@@ -546,12 +546,7 @@ func email(_ *Redactor, text string, i int) (int, int, bool) {
 	if start == i || dot < 2 || end-i-dot < 3 {
 		return 0, 0, false
 	}
-	for _, b := range []byte(text[i+dot+1 : end]) {
-		if isDigit(b) {
-			return 0, 0, false
-		}
-	}
-	return start, end, true
+	return start, end, !strings.ContainsAny(text[i+dot+1:end], "0123456789")
 }
 
 // creditCard is a number of 13 to 19 digits, in groups or not, that Luhn's check holds for.

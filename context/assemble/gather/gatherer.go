@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,13 +44,8 @@ type Gatherer struct {
 
 // New returns a gatherer of sources, whose injections stand in their order. Close it.
 func New(sources []Source, opts *Options) *Gatherer {
-	o := Options{}
-	if opts != nil {
-		o = *opts
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o := *cmp.Or(opts, &Options{})
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Refused == nil {
 		o.Refused = func(context.Context, *Ask) string { return "" }
 	}

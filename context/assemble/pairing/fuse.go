@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/loom-bridge/loom-bridge/context/content"
@@ -166,9 +167,7 @@ func joinedExtra(a, b json.RawMessage) json.RawMessage {
 	if json.Unmarshal(b, &all) != nil || json.Unmarshal(a, &first) != nil {
 		return a
 	}
-	for name, value := range first {
-		all[name] = value
-	}
+	maps.Copy(all, first)
 	return text.CanonicalJSON(all)
 }
 

@@ -245,10 +245,8 @@ func (b *blame) folded(ctx context.Context, now *past.Sighting, p *past.Place) (
 		if f == nil {
 			continue
 		}
-		for _, position := range positions {
-			if f.Holds(position) {
-				return f, nil
-			}
+		if slices.ContainsFunc(positions, f.Holds) {
+			return f, nil
 		}
 	}
 	return nil, nil

@@ -1,6 +1,7 @@
 package rehydrate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
@@ -171,10 +172,5 @@ func addNames(names map[string]string, text, ref string) {
 
 // shown reports whether one of the texts holds a name.
 func shown(texts []string, name string) bool {
-	for _, text := range texts {
-		if excerpt.HasIdentifier(text, name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(text string) bool { return excerpt.HasIdentifier(text, name) })
 }

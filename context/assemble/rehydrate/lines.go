@@ -2,6 +2,7 @@ package rehydrate
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -85,12 +86,7 @@ func saysMore(line, name string) bool {
 
 // has reports whether one of the texts has a line.
 func has(texts []string, line string) bool {
-	for _, text := range texts {
-		if strings.Contains(text, line) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, line) })
 }
 
 // short is a line of at most MaxLineChars characters with the name in it.

@@ -52,17 +52,12 @@ type Sweeper struct {
 // NewSweeper starts the sweeping. Engine and writer stay the caller's to close, after
 // Close.
 func NewSweeper(engine kv.Reader, writer *kv.Writer, opts *Options) *Sweeper {
-	var o Options
-	if opts != nil {
-		o = *opts
-	}
+	o := *cmp.Or(opts, &Options{})
 	o.For = cmp.Or(o.For, DefaultFor)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Sweeper{engine: engine, writer: writer, leases: lease.NewHolder(engine, writer, nil), opts: o, stop: stop}
 	if o.For > 0 {

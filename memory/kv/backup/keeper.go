@@ -60,9 +60,7 @@ func StartKeeper(folder *Folder, source Origin, o KeeperOptions) *Keeper {
 	if o.Keep <= 0 {
 		o.Keep = DefaultKeep
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.Background())
 	k := &Keeper{folder: folder, source: source, options: o, stop: stop, stopped: make(chan struct{})}
 	all, err := folder.List()

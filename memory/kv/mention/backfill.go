@@ -2,6 +2,7 @@ package mention
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -67,9 +68,7 @@ type Backfill struct {
 // writes. A nil logger is silent. Engine and writer stay the caller's to close, after the
 // back-fill. A store that can't be read here is looked at again by Run.
 func NewBackfill(ctx context.Context, engine kv.Reader, writer *kv.Writer, logger *slog.Logger, sources ...Sort) *Backfill {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	b := &Backfill{engine: engine, writer: writer, sources: sources, logger: logger, stop: func() {}, complete: make(map[string]bool)}
 	if err := b.list(ctx); err != nil {
 		logger.WarnContext(ctx, "mention: tenants of the store can't be listed; only those whose back-fill is known to be complete are collected", "error", err)

@@ -77,10 +77,7 @@ const connectTimeout = 5 * time.Second
 var schema string
 
 func (o *Options) withDefaults() Options {
-	var all Options
-	if o != nil {
-		all = *o
-	}
+	all := *cmp.Or(o, &Options{})
 	all.Exclusive = all.Exclusive || all.Fill != ""
 	all.Schema = cmp.Or(all.Schema, DefaultSchema)
 	if all.Connections <= 0 {
@@ -98,9 +95,7 @@ func (o *Options) withDefaults() Options {
 	if all.SnapshotLife <= 0 {
 		all.SnapshotLife = kv.SnapshotLife
 	}
-	if all.Logger == nil {
-		all.Logger = slog.New(slog.DiscardHandler)
-	}
+	all.Logger = cmp.Or(all.Logger, slog.New(slog.DiscardHandler))
 	return all
 }
 

@@ -80,10 +80,7 @@ type Options struct {
 
 // withDefaults returns a filled-in copy, or an ErrOptions.
 func (o *Options) withDefaults() (Options, error) {
-	var filled Options
-	if o != nil {
-		filled = *o
-	}
+	filled := *cmp.Or(o, &Options{})
 	filled.WriteBufferBytes = cmp.Or(filled.WriteBufferBytes, DefaultWriteBufferBytes)
 	filled.BlockCacheBytes = cmp.Or(filled.BlockCacheBytes, DefaultBlockCacheBytes)
 	filled.SnapshotLife = cmp.Or(filled.SnapshotLife, kv.SnapshotLife)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -180,9 +181,7 @@ func (s *storeState) apply(e edit) {
 		t.Family = e.family
 		f.tables[t.Number] = t
 	}
-	for number, b := range e.blobs {
-		f.blobs[number] = b
-	}
+	maps.Copy(f.blobs, e.blobs)
 	for number, blobs := range e.garbage {
 		if b := f.blobs[number]; b != nil {
 			b.garbage += blobs
