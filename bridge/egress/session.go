@@ -108,16 +108,6 @@ func (s *Session) Denied() []string {
 	return slices.Clone(s.denied)
 }
 
-// Placeholder is what stands for the secret of a variable; false when no rule has it.
-func (s *Session) Placeholder(env string) (string, bool) {
-	for _, have := range s.secrets {
-		if have.Env == env {
-			return have.placeholder, true
-		}
-	}
-	return "", false
-}
-
 // Env are the variables that lead a process to the proxy at an address (host:port), with the
 // placeholders of secrets. Shared says that others than the process can reach the address:
 // then clients have to show a token, which is part of the variables.

@@ -393,11 +393,3 @@ func (m *Mesh) Publish(topic string, payload []byte) error {
 	}
 	return m.send(Peer{}, &message{kind: kindPublish, topic: topic, payload: payload})
 }
-
-// Tell is Publish for one peer.
-func (m *Mesh) Tell(to Peer, topic string, payload []byte) error {
-	if !m.Here(to) {
-		return fmt.Errorf("%w: %v", ErrNotSent, to)
-	}
-	return m.send(to, &message{kind: kindPublish, topic: topic, payload: payload})
-}
