@@ -25,7 +25,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/page"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 type adminService struct {
@@ -128,7 +127,7 @@ func (s *adminService) workspaceOf(ctx context.Context, r *loombridgev1.GetStatu
 	if r.GetAgentId() == "" {
 		return nil, nil
 	}
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +143,7 @@ func (s *adminService) MoveWorkspace(ctx context.Context, r *loombridgev1.MoveWo
 	if err := auth.Operator(ctx); err != nil {
 		return nil, err
 	}
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -186,9 +185,6 @@ func (s *adminService) ListBackups(ctx context.Context, r *loombridgev1.ListBack
 	if err := s.mayBackUp(ctx); err != nil {
 		return nil, err
 	}
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	all, err := s.backups.Folder().List()
 	if err != nil && len(all) == 0 {
 		return nil, err
@@ -199,9 +195,6 @@ func (s *adminService) ListBackups(ctx context.Context, r *loombridgev1.ListBack
 
 // ListScopes returns a page of the owners whose memory the caller administers.
 func (s *adminService) ListScopes(ctx context.Context, r *loombridgev1.ListScopesRequest) (*loombridgev1.ListScopesResponse, error) {
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	tenant, err := auth.TenantOf(ctx)
 	if err != nil {
 		return nil, err

@@ -114,17 +114,12 @@ func (s *Server) turnAway(ctx context.Context, method string, err error) error {
 	return failure
 }
 
-// acceptable refuses what the codec could not decode, and a health check of a
-// name that no service has.
-func acceptable(message any) error {
-	if err := refuseMarked(message); err != nil {
-		return err
+// checked is the check of a request.
+func checked(message any) error {
+	if request, ok := message.(proto.Message); ok {
+		return validate.Request(request)
 	}
-	health, ok := message.(*grpc_health_v1.HealthCheckRequest)
-	if !ok {
-		return nil
-	}
-	return validate.HealthCheckRequest(health)
+	return nil
 }
 
 // ReachableByOthers reports whether other machines can reach a listener.

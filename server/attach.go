@@ -197,11 +197,8 @@ func (a *attachment) Receive(ctx context.Context) error {
 // beat notes a heartbeat with what it brings, and answers it.
 func (a *attachment) beat(ctx context.Context, ref int64, r *loombridgev1.AttachHeartbeat) streamAnswer {
 	reply := &loombridgev1.AttachAnswer{Ref: ref, Ready: &loombridgev1.SubscriptionReady{ServerTime: convert.Timestamp(a.now())}}
-	err := validate.Request(r)
 	scope := kv.AgentScope(a.tenant, a.agentID)
-	if err == nil {
-		err = a.children.Acts(ctx, scope)
-	}
+	err := a.children.Acts(ctx, scope)
 	if err == nil {
 		reply.InterruptRequested, err = a.signals.Beat(ctx, scope, a.session, convert.Signals(r.GetSignals()))
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
-	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -40,7 +39,7 @@ const (
 // ReadBlob streams offloaded bytes in the pieces they are stored in, or a step or
 // message, in pieces of at most 1 MiB. The first message has the description.
 func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.ServerStreamingServer[loombridgev1.ReadBlobResponse]) error {
-	scope, err := sharing.Asked(stream.Context(), r)
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func (s *contextService) ReadBlob(r *loombridgev1.ReadBlobRequest, stream grpc.S
 
 // ListBlobs returns a page of an agent's blobs.
 func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlobsRequest) (*loombridgev1.ListBlobsResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +99,7 @@ func (s *contextService) ListBlobs(ctx context.Context, r *loombridgev1.ListBlob
 
 // UpdateBlob keeps a blob longer, or puts it into the archive.
 func (s *contextService) UpdateBlob(ctx context.Context, r *loombridgev1.UpdateBlobRequest) (*loombridgev1.BlobInfo, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +122,7 @@ func (s *contextService) UpdateBlob(ctx context.Context, r *loombridgev1.UpdateB
 
 // SearchBlobs streams the lines of a blob that match, or what the archive has.
 func (s *contextService) SearchBlobs(r *loombridgev1.SearchBlobsRequest, stream grpc.ServerStreamingServer[loombridgev1.SearchBlobsResponse]) error {
-	scope, err := sharing.Asked(stream.Context(), r)
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
 	}
@@ -200,7 +199,7 @@ func (s *contextService) searchOne(r *loombridgev1.SearchBlobsRequest, scope kv.
 
 // CollectGarbage deletes what has expired and is not needed.
 func (s *contextService) CollectGarbage(ctx context.Context, r *loombridgev1.CollectGarbageRequest) (*loombridgev1.CollectGarbageResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

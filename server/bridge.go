@@ -17,9 +17,9 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/question"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Events is what the handlers need of the bus.
@@ -71,9 +71,6 @@ func (s *bridgeService) MemorySave(ctx context.Context, r *loombridgev1.MemorySa
 
 // MemoryQuery finds the records that fit best.
 func (s *bridgeService) MemoryQuery(ctx context.Context, r *loombridgev1.MemoryQueryRequest) (*loombridgev1.MemoryQueryResponse, error) {
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	scopes, err := sharing.Searched(ctx, s.grants, r)
 	if err != nil {
 		return nil, err
@@ -121,7 +118,7 @@ const receiptSlack = 64
 
 // Tool runs one tool and records the call.
 func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (*loombridgev1.ToolResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +135,7 @@ func (s *bridgeService) Tool(ctx context.Context, r *loombridgev1.ToolRequest) (
 
 // Emit publishes one event.
 func (s *bridgeService) Emit(ctx context.Context, r *loombridgev1.EmitRequest) (*loombridgev1.EmitResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

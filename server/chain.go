@@ -134,9 +134,12 @@ var errLoomSlowConsumer = errors.New("server: the stream took nothing for too lo
 
 // acceptUnary takes in what could be decoded, of an agent that may still do something.
 func (s *Server) acceptUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	err := acceptable(req)
+	err := refuseMarked(req)
 	if err == nil {
 		ctx, err = s.mayAct(ctx, info.FullMethod, req)
+	}
+	if err == nil {
+		err = checked(req)
 	}
 	if err != nil {
 		return nil, err
@@ -158,7 +161,7 @@ func (s *Server) acceptUnary(ctx context.Context, req any, info *grpc.UnaryServe
 
 func (s *Server) acceptStream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
 	ctx := stream.Context()
-	accepting := &acceptingStream{ServerStream: stream, server: s, method: info.FullMethod}
+	accepting := &acceptingStream{ServerStream: stream, server: s, method: info.FullMethod, whole: !info.IsClientStream}
 	accepting.visits = visits{erasures: s.services.Erasures, end: func(err error) { endStream(ctx, err) }}
 	defer accepting.visits.leave()
 	return next(srv, accepting)
@@ -168,6 +171,7 @@ type acceptingStream struct {
 	grpc.ServerStream
 	server *Server
 	method string
+	whole  bool // the request is one message; of others the method checks the first
 	visits visits
 	// begun says that the first message has come, which names whom the stream is for. Only
 	// one goroutine may receive.
@@ -178,10 +182,13 @@ func (s *acceptingStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	if err := acceptable(m); err != nil {
+	if err := refuseMarked(m); err != nil {
 		return err
 	}
 	if _, err := s.server.mayAct(s.Context(), s.method, m); err != nil {
+		return err
+	}
+	if err := checked(m); err != nil && s.whole {
 		return err
 	}
 	if !s.begun {

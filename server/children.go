@@ -16,13 +16,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/conduct"
 	"github.com/loom-bridge/loom-bridge/server/convert"
-	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // SpawnAgent makes a child.
 func (s *contextService) SpawnAgent(ctx context.Context, r *loombridgev1.SpawnAgentRequest) (*loombridgev1.ChildAgent, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +37,7 @@ func (s *contextService) SpawnAgent(ctx context.Context, r *loombridgev1.SpawnAg
 
 // CompleteTask ends a task with its conclusion: that of a child, or any other.
 func (s *contextService) CompleteTask(ctx context.Context, r *loombridgev1.CompleteTaskRequest) (*loombridgev1.CompleteTaskResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (s *contextService) concludeTask(ctx context.Context, scope kv.Scope, task 
 // WaitAgents waits until children have their results. A call that waits leaves its place
 // among the running ones to others.
 func (s *contextService) WaitAgents(ctx context.Context, r *loombridgev1.WaitAgentsRequest) (*loombridgev1.WaitAgentsResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

@@ -20,8 +20,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/observe"
 	"github.com/loom-bridge/loom-bridge/server/page"
-	"github.com/loom-bridge/loom-bridge/server/sharing"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 type contextService struct {
@@ -47,7 +45,7 @@ type contextService struct {
 
 // AppendMessages adds messages to a session's log.
 func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.AppendMessagesRequest) (*loombridgev1.AppendMessagesResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +62,7 @@ func (s *contextService) AppendMessages(ctx context.Context, r *loombridgev1.App
 
 // RecordStep adds a step for a tool that the caller ran itself.
 func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordStepRequest) (*loombridgev1.RecordStepResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +79,7 @@ func (s *contextService) RecordStep(ctx context.Context, r *loombridgev1.RecordS
 
 // ListSteps returns a page of a session's steps, or its last five.
 func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStepsRequest) (*loombridgev1.ListStepsResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +101,7 @@ func (s *contextService) ListSteps(ctx context.Context, r *loombridgev1.ListStep
 
 // GetStep returns one step.
 func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepRequest) (*loombridgev1.Step, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +115,7 @@ func (s *contextService) GetStep(ctx context.Context, r *loombridgev1.GetStepReq
 
 // Assemble builds the prompt of a session.
 func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleRequest) (*loombridgev1.AssembleResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -138,9 +136,6 @@ func (s *contextService) Assemble(ctx context.Context, r *loombridgev1.AssembleR
 
 // CountTokens counts a text, or messages, as a model would.
 func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountTokensRequest) (*loombridgev1.TokenCount, error) {
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {
 		return nil, err
 	}
@@ -159,7 +154,7 @@ func (s *contextService) CountTokens(ctx context.Context, r *loombridgev1.CountT
 
 // CompressResult shortens one result of a tool.
 func (s *contextService) CompressResult(ctx context.Context, r *loombridgev1.CompressResultRequest) (*loombridgev1.CompressResultResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

@@ -339,7 +339,7 @@ agents = ["*"]
 	}
 	for _, token := range []string{"a", "all", "foreign"} {
 		for _, r := range []*loombridgev1.EraseScopeRequest{
-			eraseAgent("a"), dry(eraseAgent("a")), erasePerson("u"), in("acme", eraseAgent("a")), in("umbrella", eraseAgent("a")), eraseAgent("nobody"), {},
+			eraseAgent("a"), dry(eraseAgent("a")), erasePerson("u"), in("acme", eraseAgent("a")), in("umbrella", eraseAgent("a")), eraseAgent("nobody"),
 		} {
 			_, err := erase(as(token), s, r)
 			MustFail(t, err, codes.PermissionDenied, "OPERATOR_REQUIRED")

@@ -18,7 +18,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
-	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/unread"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
@@ -38,7 +37,7 @@ type eventService struct {
 // stops. Nothing of it grows with a reader that is behind: durable events wait
 // in the store.
 func (s *eventService) Subscribe(r *loombridgev1.SubscribeRequest, stream grpc.ServerStreamingServer[loombridgev1.SubscribeResponse]) error {
-	scope, err := sharing.Asked(stream.Context(), r)
+	scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
 	}
@@ -115,7 +114,7 @@ func ownsOf(ctx context.Context) func(agent string) bool {
 
 // SendMessage says something to one agent.
 func (s *eventService) SendMessage(ctx context.Context, r *loombridgev1.SendMessageRequest) (*loombridgev1.SendMessageResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +131,7 @@ func (s *eventService) SendMessage(ctx context.Context, r *loombridgev1.SendMess
 
 // ListMessages returns the live direct messages of an agent or node.
 func (s *eventService) ListMessages(ctx context.Context, r *loombridgev1.ListMessagesRequest) (*loombridgev1.ListMessagesResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +148,7 @@ func (s *eventService) ListMessages(ctx context.Context, r *loombridgev1.ListMes
 
 // DeleteMessages removes direct messages from the box of an agent or node.
 func (s *eventService) DeleteMessages(ctx context.Context, r *loombridgev1.DeleteMessagesRequest) (*loombridgev1.DeleteMessagesResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

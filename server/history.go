@@ -12,15 +12,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/tokens"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
-	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // ConfigureSession changes how a session's prompts are made.
 func (s *contextService) ConfigureSession(ctx context.Context, r *loombridgev1.ConfigureSessionRequest) (*loombridgev1.ConfigureSessionResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func changeOf(r *loombridgev1.ConfigureSessionRequest) (change func(session.Conf
 
 // EndSession says that a session is over.
 func (s *contextService) EndSession(ctx context.Context, r *loombridgev1.EndSessionRequest) (*loombridgev1.EndSessionResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *contextService) EndSession(ctx context.Context, r *loombridgev1.EndSess
 
 // CompactHistory folds what may be folded, or renders the history as text.
 func (s *contextService) CompactHistory(ctx context.Context, r *loombridgev1.CompactHistoryRequest) (*loombridgev1.CompactHistoryResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (s *contextService) CompactHistory(ctx context.Context, r *loombridgev1.Com
 
 // Undo takes back the last batch of folds.
 func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) (*loombridgev1.UndoResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *contextService) Undo(ctx context.Context, r *loombridgev1.UndoRequest) 
 
 // ReportUsage says what a provider counted for a prompt, or that it refused one.
 func (s *contextService) ReportUsage(ctx context.Context, r *loombridgev1.ReportUsageRequest) (*loombridgev1.ReportUsageResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ const defaultListed = 100
 
 // ListSessions returns a page of an agent's sessions.
 func (s *contextService) ListSessions(ctx context.Context, r *loombridgev1.ListSessionsRequest) (*loombridgev1.ListSessionsResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (s *contextService) ListSessions(ctx context.Context, r *loombridgev1.ListS
 
 // ListConversation returns a page of what was said and done in a session.
 func (s *contextService) ListConversation(ctx context.Context, r *loombridgev1.ListConversationRequest) (*loombridgev1.ListConversationResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *contextService) past(ctx context.Context, scope kv.Scope, r *loombridge
 
 // DiffPrompts compares two prompts of a session.
 func (s *contextService) DiffPrompts(ctx context.Context, r *loombridgev1.DiffPromptsRequest) (*loombridgev1.DiffPromptsResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (s *contextService) DiffPrompts(ctx context.Context, r *loombridgev1.DiffPr
 
 // FindInPrompts finds a text in the prompts of a session.
 func (s *contextService) FindInPrompts(ctx context.Context, r *loombridgev1.FindInPromptsRequest) (*loombridgev1.FindInPromptsResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

@@ -62,9 +62,6 @@ func (s *memoryService) EraseScope(r *loombridgev1.EraseScopeRequest, stream grp
 	if err := auth.Operator(ctx); err != nil {
 		return err
 	}
-	if err := validate.Request(r); err != nil {
-		return err
-	}
 	tenant, err := auth.TenantOf(ctx)
 	if err != nil {
 		return err

@@ -20,9 +20,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
-	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/unread"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 type toolService struct {
@@ -50,7 +48,7 @@ func touched(ctx context.Context, known *tools.Catalogue, r interface{ GetAgentI
 // ListTools returns the tools of some or all levels, including agents' tools, that the
 // caller may call.
 func (s *toolService) ListTools(ctx context.Context, r *loombridgev1.ListToolsRequest) (*loombridgev1.ListToolsResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +102,7 @@ func toolPage(list []tools.Offer, r *loombridgev1.ListToolsRequest, limit int) *
 
 // ListAudit returns records of calls of the agents that the caller may act for.
 func (s *toolService) ListAudit(ctx context.Context, r *loombridgev1.ListAuditRequest) (*loombridgev1.ListAuditResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -154,9 +152,6 @@ func deciderOf(ctx context.Context, agent string) (approval.Decider, error) {
 
 // WatchApprovals streams the calls that wait, until the caller leaves or the server stops.
 func (s *toolService) WatchApprovals(r *loombridgev1.WatchApprovalsRequest, stream grpc.ServerStreamingServer[loombridgev1.WatchApprovalsResponse]) error {
-	if err := validate.Request(r); err != nil {
-		return err
-	}
 	by, err := deciderOf(stream.Context(), r.GetAgentId())
 	if err != nil {
 		return err
@@ -185,9 +180,6 @@ func (s *toolService) WatchApprovals(r *loombridgev1.WatchApprovalsRequest, stre
 
 // ApproveCall answers a call that waits.
 func (s *toolService) ApproveCall(ctx context.Context, r *loombridgev1.ApproveCallRequest) (*loombridgev1.PendingApproval, error) {
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	by, err := deciderOf(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
@@ -201,9 +193,6 @@ func (s *toolService) ApproveCall(ctx context.Context, r *loombridgev1.ApproveCa
 
 // ListApprovals returns the answers that are remembered.
 func (s *toolService) ListApprovals(ctx context.Context, r *loombridgev1.ListApprovalsRequest) (*loombridgev1.ListApprovalsResponse, error) {
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	by, err := deciderOf(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
@@ -218,9 +207,6 @@ func (s *toolService) ListApprovals(ctx context.Context, r *loombridgev1.ListApp
 
 // RevokeApproval takes a remembered answer back.
 func (s *toolService) RevokeApproval(ctx context.Context, r *loombridgev1.RevokeApprovalRequest) (*loombridgev1.RevokeApprovalResponse, error) {
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	by, err := deciderOf(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
@@ -254,9 +240,6 @@ func operated(ctx context.Context) (tenant string, err error) {
 
 // ListMcpServers returns the servers of the caller's tenant.
 func (s *toolService) ListMcpServers(ctx context.Context, r *loombridgev1.ListMcpServersRequest) (*loombridgev1.ListMcpServersResponse, error) {
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	tenant, err := auth.TenantOf(ctx)
 	if err != nil {
 		return nil, err
@@ -275,9 +258,6 @@ func (s *toolService) ConnectMcpServer(ctx context.Context, r *loombridgev1.Conn
 	if err != nil {
 		return nil, err
 	}
-	if err := validate.Request(r); err != nil {
-		return nil, err
-	}
 	var now mcp.Status
 	if r.GetDefinition() != nil {
 		now, err = s.hosted.Add(ctx, tenant, convert.ToolServerToAdd(r.GetDefinition()))
@@ -294,9 +274,6 @@ func (s *toolService) ConnectMcpServer(ctx context.Context, r *loombridgev1.Conn
 func (s *toolService) RemoveMcpServer(ctx context.Context, r *loombridgev1.RemoveMcpServerRequest) (*loombridgev1.RemoveMcpServerResponse, error) {
 	tenant, err := operated(ctx)
 	if err != nil {
-		return nil, err
-	}
-	if err := validate.Request(r); err != nil {
 		return nil, err
 	}
 	return &loombridgev1.RemoveMcpServerResponse{}, s.hosted.Remove(ctx, tenant, r.GetName())

@@ -16,6 +16,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/unread"
@@ -44,7 +45,7 @@ func (s *transferService) Export(r *loombridgev1.ExportRequest, stream grpc.Serv
 		return room.Reserve(stream.Context(), maxPartBytes)
 	}}
 	if r.GetSessions() {
-		scope, err := sharing.Asked(stream.Context(), r)
+		scope, err := auth.AgentScope(stream.Context(), r.GetAgentId())
 		if err != nil {
 			return err
 		}
@@ -114,6 +115,9 @@ func (s *transferService) Import(stream grpc.ClientStreamingServer[loombridgev1.
 	if errors.Is(err, io.EOF) {
 		first, err = &loombridgev1.ImportRequest{}, nil // the check names what is missing
 	}
+	if err == nil {
+		err = validate.Request(first)
+	}
 	if err != nil {
 		return err
 	}
@@ -141,7 +145,7 @@ func (s *transferService) Import(stream grpc.ClientStreamingServer[loombridgev1.
 
 func (s *transferService) importSessions(stream grpc.ClientStreamingServer[loombridgev1.ImportRequest, loombridgev1.ImportResponse], first *loombridgev1.ImportRequest) error {
 	ctx := stream.Context()
-	scope, err := sharing.Asked(ctx, first)
+	scope, err := auth.AgentScope(ctx, first.GetAgentId())
 	if err != nil {
 		return err
 	}
@@ -174,9 +178,6 @@ func (s *transferService) takeAll(ctx context.Context, stream grpc.ClientStreami
 		var err error
 		if part, err = stream.Recv(); errors.Is(err, io.EOF) {
 			return nil
-		}
-		if err == nil {
-			err = validate.ImportLines(part)
 		}
 		if err != nil {
 			return err

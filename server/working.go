@@ -14,15 +14,15 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/working"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
-	"github.com/loom-bridge/loom-bridge/server/sharing"
 	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // UpdateWorking changes what an agent is at in a session.
 func (s *contextService) UpdateWorking(ctx context.Context, r *loombridgev1.UpdateWorkingRequest) (*loombridgev1.Working, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (s *contextService) updateWorking(ctx context.Context, scope kv.Scope, r *l
 
 // Renew begins a session's window anew.
 func (s *contextService) Renew(ctx context.Context, r *loombridgev1.RenewRequest) (*loombridgev1.RenewResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *contextService) Renew(ctx context.Context, r *loombridgev1.RenewRequest
 
 // ListSnapshots returns a page of a session's snapshots.
 func (s *contextService) ListSnapshots(ctx context.Context, r *loombridgev1.ListSnapshotsRequest) (*loombridgev1.ListSnapshotsResponse, error) {
-	scope, err := sharing.Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

@@ -5,47 +5,22 @@ import (
 	"errors"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/auth"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 )
-
-// OfAgent is a request of an agent.
-type OfAgent interface {
-	proto.Message
-	GetAgentId() string
-}
-
-// Asked checks the form of a request, and returns the scope of its agent.
-func Asked(ctx context.Context, r OfAgent) (kv.Scope, error) {
-	if err := validate.Request(r); err != nil {
-		return kv.Scope{}, err
-	}
-	return auth.AgentScope(ctx, r.GetAgentId())
-}
 
 // OfMemory is a request about the memory of a person, a space, or an agent.
 type OfMemory interface {
-	OfAgent
+	GetAgentId() string
 	GetUserId() string
 	GetSpaceId() string
 }
 
-// need checks the form of a request, and returns whose memory it is about.
+// need returns whose memory a request is about, and the permit for it.
 func need(ctx context.Context, g *grants.Store, r OfMemory, level grants.Level) (kv.Scope, *grants.Permit, error) {
-	if err := validate.Request(r); err != nil {
-		return kv.Scope{}, nil, err
-	}
-	return granted(ctx, g, r, level)
-}
-
-// granted is need for a request whose form was checked.
-func granted(ctx context.Context, g *grants.Store, r OfMemory, level grants.Level) (kv.Scope, *grants.Permit, error) {
 	scope, err := auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId(), r.GetSpaceId())
 	if err != nil {
 		return kv.Scope{}, nil, err
@@ -115,7 +90,7 @@ func (h *Holding) End(err error) error {
 func Searched(ctx context.Context, g *grants.Store, r *loombridgev1.MemoryQueryRequest) ([]kv.Scope, error) {
 	owners := r.GetOwners()
 	if len(owners) == 0 {
-		scope, _, err := granted(ctx, g, r, grants.Read)
+		scope, err := Reading(ctx, g, r)
 		return []kv.Scope{scope}, err
 	}
 	if _, err := auth.AgentScope(ctx, r.GetAgentId()); err != nil {

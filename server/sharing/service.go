@@ -9,7 +9,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/convert"
 	"github.com/loom-bridge/loom-bridge/server/page"
-	"github.com/loom-bridge/loom-bridge/server/validate"
 )
 
 // Service serves SharingService.
@@ -20,17 +19,14 @@ type Service struct {
 	MaxSendBytes int
 }
 
-// owned checks the form of a request, and returns the scope of the memory that it is about.
+// owned is the scope of the memory that a request is about.
 func owned(ctx context.Context, r OfMemory) (kv.Scope, error) {
-	if err := validate.Request(r); err != nil {
-		return kv.Scope{}, err
-	}
 	return auth.MemoryScope(ctx, r.GetAgentId(), r.GetUserId(), r.GetSpaceId())
 }
 
 // CreateSpace makes a space.
 func (s *Service) CreateSpace(ctx context.Context, r *loombridgev1.CreateSpaceRequest) (*loombridgev1.Space, error) {
-	scope, err := Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +39,7 @@ func (s *Service) CreateSpace(ctx context.Context, r *loombridgev1.CreateSpaceRe
 
 // DeleteSpace deletes a space with its records.
 func (s *Service) DeleteSpace(ctx context.Context, r *loombridgev1.DeleteSpaceRequest) (*loombridgev1.DeleteSpaceResponse, error) {
-	scope, err := Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err == nil {
 		err = s.Grants.Delete(ctx, scope.Tenant, r.GetSpaceId(), r.GetAgentId())
 	}
@@ -55,7 +51,7 @@ func (s *Service) DeleteSpace(ctx context.Context, r *loombridgev1.DeleteSpaceRe
 
 // ListSpaces lists the spaces to which an agent has access.
 func (s *Service) ListSpaces(ctx context.Context, r *loombridgev1.ListSpacesRequest) (*loombridgev1.ListSpacesResponse, error) {
-	scope, err := Asked(ctx, r)
+	scope, err := auth.AgentScope(ctx, r.GetAgentId())
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,8 @@ func (c *checker) ofAgents(r proto.Message) {
 		}
 	case *loombridgev1.ConnectMcpServerRequest:
 		c.server(r)
+	case *grpc_health_v1.HealthCheckRequest:
+		c.size("service", len(r.GetService()), maxServiceBytes)
 	}
 }
 
@@ -89,18 +91,8 @@ func ConcludedTask(r *loombridgev1.CompleteTaskRequest, sessionID string) error 
 	return c.err()
 }
 
-// HealthCheckRequest checks the name of a service whose health is asked for.
-func HealthCheckRequest(r *grpc_health_v1.HealthCheckRequest) error {
-	var c checker
-	c.size("service", len(r.GetService()), maxServiceBytes)
-	return c.err()
-}
-
 // provided checks the tools of an agent.
 func (c *checker) provided(list []*loombridgev1.ToolDescriptor) {
-	if len(list) > maxProvidedTools {
-		return
-	}
 	seen := map[string]bool{}
 	for i, tool := range list {
 		broken := len(c.violations)
@@ -143,9 +135,7 @@ func notInToolName(r rune) bool {
 // topics checks additions to already subscribed topics.
 func (c *checker) topics(list []*loombridgev1.TopicPosition, already map[string]struct{}) {
 	if len(already)+len(list) > maxTopics {
-		if len(list) <= maxTopics {
-			c.add("topics", "has more than %d items", maxTopics)
-		}
+		c.add("topics", "has more than %d items", maxTopics)
 		return
 	}
 	seen := map[string]struct{}{}

@@ -75,7 +75,12 @@ func TestAttachHello(t *testing.T) {
 func TestTopics(t *testing.T) {
 	type r = *loombridgev1.SubscribeRequest
 	good := &loombridgev1.SubscribeRequest{Topics: []*loombridgev1.TopicPosition{{Topic: "t"}}}
-	check := func(m r) error { return AttachSubscribe(m, "a", map[string]struct{}{"here": {}}) }
+	check := func(m r) error {
+		if err := counted(m); err != nil {
+			return err
+		}
+		return AttachSubscribe(m, "a", map[string]struct{}{"here": {}})
+	}
 	runChecks(t, good, check, []checkCase[r]{
 		{"no topics", func(m r) { m.Topics = nil }, []string{"topics"}},
 		{"its own agent", func(m r) { m.AgentId = "a" }, nil},
@@ -105,7 +110,12 @@ func TestTopics(t *testing.T) {
 func TestPublished(t *testing.T) {
 	type r = *loombridgev1.EmitRequest
 	good := &loombridgev1.EmitRequest{AgentId: "a", Topic: "t", Type: "x", Tags: []string{"y", ""}}
-	check := func(m r) error { return Published(m, "a") }
+	check := func(m r) error {
+		if err := counted(m); err != nil {
+			return err
+		}
+		return Published(m, "a")
+	}
 	runChecks(t, good, check, []checkCase[r]{
 		{"other agent", func(m r) { m.AgentId = "b" }, []string{"agent_id"}},
 		{"type at its limit", func(m r) { m.Type = long(256) }, nil},

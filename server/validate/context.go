@@ -122,7 +122,7 @@ func (c *checker) upload(r *loombridgev1.UploadStepRequest) {
 // ownTools checks the size of the caller's tools; what names they may have is the
 // prompt's own rule.
 func (c *checker) ownTools(all []*loombridgev1.ToolDescriptor) {
-	for i, tool := range all[:min(len(all), settings.MaxToolDefinitions)] {
+	for i, tool := range all {
 		broken := len(c.violations)
 		c.required("name", tool.GetName(), math.MaxInt)
 		c.name("name", tool.GetName(), settings.MaxToolNameBytes)

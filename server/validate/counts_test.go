@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/loom-bridge/loom-bridge/server/admission"
 )
@@ -29,10 +30,9 @@ func TestEveryFieldIsCounted(t *testing.T) {
 
 // A rule of one field is that of a field that there is.
 func TestEveryRuleHasAField(t *testing.T) {
-	comments := protoComments(t)
 	for field := range rules {
-		if _, ok := comments[field]; !ok && strings.Contains(field, ".") {
-			t.Errorf("there is no field %s", field)
+		if _, err := protoregistry.GlobalFiles.FindDescriptorByName(nativePackage + "." + protoreflect.FullName(field)); err != nil && strings.Contains(field, ".") {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (c *checker) ofMemory(r proto.Message) {
 	case *loombridgev1.ListRecordsRequest:
 		c.listing(r)
 	case *loombridgev1.BatchSaveRequest:
-		for i, one := range r.GetRecords()[:min(len(r.GetRecords()), rules["BatchSaveRequest.records"].most)] {
+		for i, one := range r.GetRecords() {
 			broken := len(c.violations)
 			if one.GetText() == "" {
 				c.add("text", "is required")
@@ -90,12 +90,11 @@ func (c *checker) save(r *loombridgev1.MemorySaveRequest) {
 }
 
 func (c *checker) embedding(vector []float32, space string) {
-	within := c.count("embedding", len(vector), record.MaxEmbedding)
 	if len(vector) > 0 && space == "" {
 		c.add("embedding_space", "is required with embedding")
 	}
 	c.text("embedding_space", space, record.MaxEmbeddingSpaceBytes)
-	if within && slices.ContainsFunc(vector, notFinite) {
+	if slices.ContainsFunc(vector, notFinite) {
 		c.add("embedding", "holds a number that is not finite")
 	}
 }
@@ -187,10 +186,6 @@ func (c *checker) moved(r *loombridgev1.UpdateRecordRequest) {
 // mask checks which fields an update names.
 func (c *checker) mask(r *loombridgev1.UpdateRecordRequest) {
 	paths := MaskOf(r)
-	if len(paths) > maxMaskPaths {
-		c.add("update_mask", "has more than %d items", maxMaskPaths)
-		return
-	}
 	if len(r.GetUpdateMask().GetPaths()) == 0 {
 		c.unchanging(r.GetRecord())
 		if len(paths) == 0 && r.GetRecord() != nil {
@@ -240,7 +235,7 @@ func (c *checker) listing(r *loombridgev1.ListRecordsRequest) {
 
 // relations checks what is to be made or ended.
 func (c *checker) relations(all []*loombridgev1.Relation) {
-	for i, r := range all[:min(len(all), rules["RelateRecordsRequest.relations"].most)] {
+	for i, r := range all {
 		if r.GetFromId() == r.GetToId() && r.GetToId() != "" {
 			c.add(Item("relations", i)+".to_id", "is the record itself")
 		}
@@ -252,15 +247,6 @@ func (c *checker) ofSessions(sessions bool, r owned) {
 	if sessions && (r.GetUserId() != "" || r.GetSpaceId() != "") {
 		c.add("sessions", "can't be given with user_id or space_id: sessions are an agent's")
 	}
-}
-
-// ImportLines checks a later message of an import.
-func ImportLines(r *loombridgev1.ImportRequest) error {
-	var c checker
-	if len(r.GetLines()) > maxLines {
-		c.add("lines", "has more than %d items", maxLines)
-	}
-	return c.err()
 }
 
 // granting checks whose memory a request is about.

@@ -37,11 +37,9 @@ func (c *checker) draft(r *loombridgev1.MemorySaveRequest) {
 	c.time("event_time", r.GetEventTime())
 	c.time("valid_until", r.GetValidUntil())
 	c.text("metadata_json", r.GetMetadataJson(), record.MaxMetadataBytes)
-	if c.count("tags", len(r.GetTags()), record.MaxTags) {
-		for i, tag := range r.GetTags() {
-			if tag == "" || len(tag) > record.MaxTagBytes {
-				c.required(Item("tags", i), tag, record.MaxTagBytes)
-			}
+	for i, tag := range r.GetTags() {
+		if tag == "" || len(tag) > record.MaxTagBytes {
+			c.required(Item("tags", i), tag, record.MaxTagBytes)
 		}
 	}
 	c.share("importance", r.GetImportance())
@@ -50,20 +48,16 @@ func (c *checker) draft(r *loombridgev1.MemorySaveRequest) {
 	c.span("sliding_ttl", r.GetSlidingTtl(), maxTTL)
 	c.embedding(r.GetEmbedding(), r.GetEmbeddingSpace())
 	c.name("supersedes", r.GetSupersedes(), record.MaxIDBytes)
-	if c.count("derived_from", len(r.GetDerivedFrom()), record.MaxDerivedFrom) {
-		for i, id := range r.GetDerivedFrom() {
-			c.requiredName(Item("derived_from", i), id, record.MaxIDBytes)
-		}
+	for i, id := range r.GetDerivedFrom() {
+		c.requiredName(Item("derived_from", i), id, record.MaxIDBytes)
 	}
 	c.enum("origin", r.GetOrigin())
-	if c.count("relations", len(r.GetRelations()), record.MaxRelations) {
-		for i, one := range r.GetRelations() {
-			field := Item("relations", i)
-			if problem := record.RelationProblem(one.GetName()); problem != "" {
-				c.add(field+".name", "%s", problem)
-			}
-			c.requiredName(field+".to_id", one.GetToId(), record.MaxIDBytes)
+	for i, one := range r.GetRelations() {
+		field := Item("relations", i)
+		if problem := record.RelationProblem(one.GetName()); problem != "" {
+			c.add(field+".name", "%s", problem)
 		}
+		c.requiredName(field+".to_id", one.GetToId(), record.MaxIDBytes)
 	}
 }
 
@@ -81,10 +75,8 @@ func (c *checker) question(r *loombridgev1.MemoryQueryRequest) {
 	c.span("recency_half_life", r.GetRecencyHalfLife(), maxTTL)
 	c.share("importance_weight", r.GetImportanceWeight())
 	c.share("access_weight", r.GetAccessWeight())
-	if c.count("tiers", len(r.GetTiers()), record.LongTerm) {
-		for i, tier := range r.GetTiers() {
-			c.between(Item("tiers", i), int64(tier), 2, record.LongTerm)
-		}
+	for i, tier := range r.GetTiers() {
+		c.between(Item("tiers", i), int64(tier), 2, record.LongTerm)
 	}
 	c.time("as_of", r.GetAsOf())
 	c.time("valid_at", r.GetValidAt())
@@ -92,9 +84,6 @@ func (c *checker) question(r *loombridgev1.MemoryQueryRequest) {
 		broken := len(c.violations)
 		c.fields(related.ProtoReflect(), false)
 		c.within(broken, "related")
-	}
-	if !c.count("owners", len(r.GetOwners()), maxOwners) {
-		return
 	}
 	for i, owner := range r.GetOwners() {
 		broken := len(c.violations)
@@ -156,23 +145,19 @@ func (c *checker) emit(r *loombridgev1.EmitRequest) {
 	c.required("topic", r.GetTopic(), pattern.MaxTopicBytes)
 	c.text("payload_json", r.GetPayloadJson(), store.MaxPayloadBytes)
 	c.size("payload_bytes", len(r.GetPayloadBytes()), store.MaxPayloadBytes)
-	if c.count("headers", len(r.GetHeaders()), store.MaxHeaders) {
-		size := 0
-		for key, value := range r.GetHeaders() {
-			size += len(key) + len(value)
-		}
-		c.pairs("headers", size, store.MaxHeadersBytes)
+	size := 0
+	for key, value := range r.GetHeaders() {
+		size += len(key) + len(value)
 	}
+	c.pairs("headers", size, store.MaxHeadersBytes)
 	c.enum("delivery", r.GetDelivery())
 	c.name("session_id", r.GetSessionId(), session.MaxSessionIDBytes)
 	c.name("event_id", r.GetEventId(), store.MaxIDBytes)
 	c.name("request_id", r.GetRequestId(), MaxIDBytes)
 	c.text("type", r.GetType(), store.MaxTypeBytes)
-	if c.count("tags", len(r.GetTags()), store.MaxTags) {
-		for i, tag := range r.GetTags() {
-			if len(tag) > store.MaxTagBytes {
-				c.text(Item("tags", i), tag, store.MaxTagBytes)
-			}
+	for i, tag := range r.GetTags() {
+		if len(tag) > store.MaxTagBytes {
+			c.text(Item("tags", i), tag, store.MaxTagBytes)
 		}
 	}
 }
@@ -191,15 +176,6 @@ func (c *checker) requiredName(field, s string, limit int) {
 		c.add(field, "is required")
 	}
 	c.name(field, s, limit)
-}
-
-// count refuses more than limit items, and reports whether the items themselves are
-// worth a look.
-func (c *checker) count(field string, n, limit int) bool {
-	if n > limit {
-		c.add(field, "has more than %d items", limit)
-	}
-	return n <= limit
 }
 
 // share refuses what is not a number from 0 to 1.

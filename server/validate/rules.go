@@ -151,6 +151,7 @@ var rules = map[string]rule{
 	"ListScopesRequest.page_size":           between(0, memory.MaxOwnersPage),
 	"ListScopesRequest.page_token":          listed(func(s string) bool { _, ok := page.ParseScopeToken(s); return ok }),
 	"ListBackupsRequest.page_token":         token(page.Backups, backup.MaxNameBytes),
+	"GetStatusRequest.agent_id":             name(kv.MaxOwnerBytes), // it is needed for a workspace alone
 	"MoveWorkspaceRequest.server":           required(size(registry.MaxWorkspaceBytes)),
 	"EraseScopeRequest.subject":             inner,
 	"EraseSubject.tenant":                   name(kv.MaxTenantBytes),

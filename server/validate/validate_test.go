@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/context/conversation"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/admission"
 	"github.com/loom-bridge/loom-bridge/server/page"
 )
 
@@ -42,8 +44,31 @@ type checkCase[R proto.Message] struct {
 	want []string
 }
 
-// check is Request for requests of one type.
-func check[R proto.Message](r R) error { return Request(r) }
+// counter counts as the codec does.
+var counter = sync.OnceValue(func() *admission.Counter {
+	hello := (&loombridgev1.AttachHello{}).ProtoReflect().Descriptor()
+	return admission.NewCounter(Counts(), append(admission.Requests(nativePackage), hello)...)
+})
+
+// counted is what the codec says of how much a message holds.
+func counted(m proto.Message) error {
+	raw, err := proto.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if excess, found := counter().Check(m.ProtoReflect().Descriptor(), raw); found {
+		return Refuse(excess.Field, excess.Problem)
+	}
+	return nil
+}
+
+// check is what a request meets: it is counted, then checked.
+func check[R proto.Message](r R) error {
+	if err := counted(r); err != nil {
+		return err
+	}
+	return Request(r)
+}
 
 func runChecks[R proto.Message](t *testing.T, good R, check func(R) error, cases []checkCase[R]) {
 	t.Helper()
@@ -265,46 +290,46 @@ func TestSmallRequests(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"step id", Request(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_1"}), []string{"step_id"}},
-		{"good step id", Request(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_001"}), nil},
-		{"goal", Request(&loombridgev1.AssembleRequest{AgentId: "a", Goal: long(256<<10 + 1)}), []string{"goal"}},
-		{"system", Request(&loombridgev1.AssembleRequest{AgentId: "a", System: long(1<<20 + 1)}), []string{"system"}},
-		{"budget", Request(&loombridgev1.AssembleRequest{AgentId: "a", MaxTokens: -1}), []string{"max_tokens"}},
-		{"format", Request(&loombridgev1.AssembleRequest{AgentId: "a", Format: 99}), []string{"format"}},
-		{"text to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
-		{"nothing to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
-		{"messages to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 256)}), nil},
-		{"too many to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 257)}), []string{"messages"}},
-		{"text and messages to count", Request(&loombridgev1.CountTokensRequest{AgentId: "a", Text: "x", Messages: []*loombridgev1.Message{{}}}), []string{"text", "messages[0].role"}},
-		{"blobs of no step", Request(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
-		{"all blobs", Request(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: page.Blobs.Token("workspace/outputs/read_001.txt")}), nil},
-		{"promotion to nothing", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},
-		{"good promotion", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Tier: 3, NewName: long(128), Category: long(64)}), nil},
-		{"archive without name", Request(&loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Tags: []string{""}, NewName: long(129)}), []string{"name", "tags[0]", "new_name"}},
-		{"archive with many tags", Request(&loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Name: "n", Tags: slices.Repeat([]string{"t"}, 33)}), []string{"tags"}},
-		{"search of nothing", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n"}), []string{"pattern"}},
-		{"deletion by name and filter", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "r"}}), []string{"filter"}},
-		{"deletion by name that counts", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", DryRun: true, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "r"}}), []string{"filter"}},
-		{"deletion by an empty name", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{}}), []string{"id"}},
-		{"deletion of nothing", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a"}), []string{"filter"}},
-		{"deletion by filter of a version", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", ExpectedVersion: proto.Int64(1)}), []string{"name"}},
-		{"deletion by filter of a request", Request(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", RequestId: "r"}), []string{"name"}},
-		{"review and archive", Request(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_APPROVED, Archived: proto.Bool(true)}), []string{"archived"}},
-		{"review and text", Request(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_APPROVED, Record: &loombridgev1.MemorySaveRequest{Text: "x"}}), []string{"record"}},
-		{"archive and text", Request(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Archived: proto.Bool(false), Record: &loombridgev1.MemorySaveRequest{Text: "x"}}), []string{"record"}},
-		{"review of no decision", Request(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_HELD}), []string{"review"}},
-		{"blob archived for a while", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Archive: true, Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM}), []string{"tier"}},
-		{"blob archived as important", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Archive: true, Important: true}), []string{"important"}},
-		{"blob with tags outside the archive", Request(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM, Tags: []string{"t"}}), []string{"tags"}},
-		{"overflow with tokens", Request(&loombridgev1.ReportUsageRequest{AgentId: "a", Overflow: true, PromptTokens: 1}), []string{"overflow"}},
-		{"usage of a turn", Request(&loombridgev1.ReportUsageRequest{AgentId: "a", PromptId: "p", PromptTokens: 1, TurnId: "t"}), []string{"turn_id"}},
-		{"search with bad numbers", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Limit: 101, MaxMatches: 1001, PageToken: "s1.0.0"}), []string{"limit", "max_matches", "page_token"}},
-		{"search with a bad token", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "l"}, PageToken: "s1.-1.0"}), []string{"page_token"}},
-		{"words in one blob", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Words{Words: "w"}, Tags: []string{"t"}}), []string{"words", "name"}},
-		{"empty pattern", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Pattern: &loombridgev1.SearchBlobsRequest_Regexp{}}), []string{"regexp"}},
-		{"search of the archive", Request(&loombridgev1.SearchBlobsRequest{AgentId: "a", Category: "general", Limit: 100, MaxMatches: 1000}), nil},
-		{"collection", Request(&loombridgev1.CollectGarbageRequest{AgentId: "a", RequestId: long(129)}), []string{"request_id"}},
-		{"blob without name", Request(&loombridgev1.ReadBlobRequest{AgentId: "a", Offset: -1, Limit: -1}), []string{"name", "offset", "limit"}},
+		{"step id", check(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_1"}), []string{"step_id"}},
+		{"good step id", check(&loombridgev1.GetStepRequest{AgentId: "a", StepId: "step_001"}), nil},
+		{"goal", check(&loombridgev1.AssembleRequest{AgentId: "a", Goal: long(256<<10 + 1)}), []string{"goal"}},
+		{"system", check(&loombridgev1.AssembleRequest{AgentId: "a", System: long(1<<20 + 1)}), []string{"system"}},
+		{"budget", check(&loombridgev1.AssembleRequest{AgentId: "a", MaxTokens: -1}), []string{"max_tokens"}},
+		{"format", check(&loombridgev1.AssembleRequest{AgentId: "a", Format: 99}), []string{"format"}},
+		{"text to count", check(&loombridgev1.CountTokensRequest{AgentId: "a", Text: long(1<<20 + 1)}), []string{"text"}},
+		{"nothing to count", check(&loombridgev1.CountTokensRequest{AgentId: "a"}), nil},
+		{"messages to count", check(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 256)}), nil},
+		{"too many to count", check(&loombridgev1.CountTokensRequest{AgentId: "a", Messages: slices.Repeat([]*loombridgev1.Message{{Role: 2}}, 257)}), []string{"messages"}},
+		{"text and messages to count", check(&loombridgev1.CountTokensRequest{AgentId: "a", Text: "x", Messages: []*loombridgev1.Message{{}}}), []string{"text", "messages[0].role"}},
+		{"blobs of no step", check(&loombridgev1.ListBlobsRequest{AgentId: "a", StepId: "1", PageSize: 1001, Tier: 9, PageToken: "x"}), []string{"step_id", "tier", "page_size", "page_token"}},
+		{"all blobs", check(&loombridgev1.ListBlobsRequest{AgentId: "a", PageToken: page.Blobs.Token("workspace/outputs/read_001.txt")}), nil},
+		{"promotion to nothing", check(&loombridgev1.UpdateBlobRequest{AgentId: "a", Tier: 1, NewName: long(129), Category: long(65)}), []string{"name", "tier", "category", "new_name"}},
+		{"good promotion", check(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Tier: 3, NewName: long(128), Category: long(64)}), nil},
+		{"archive without name", check(&loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Tags: []string{""}, NewName: long(129)}), []string{"name", "tags[0]", "new_name"}},
+		{"archive with many tags", check(&loombridgev1.UpdateBlobRequest{Archive: true, AgentId: "a", Name: "n", Tags: slices.Repeat([]string{"t"}, 33)}), []string{"tags"}},
+		{"search of nothing", check(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n"}), []string{"pattern"}},
+		{"deletion by name and filter", check(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "r"}}), []string{"filter"}},
+		{"deletion by name that counts", check(&loombridgev1.DeleteRecordsRequest{AgentId: "a", DryRun: true, Name: &loombridgev1.DeleteRecordsRequest_Id{Id: "r"}}), []string{"filter"}},
+		{"deletion by an empty name", check(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Name: &loombridgev1.DeleteRecordsRequest_Id{}}), []string{"id"}},
+		{"deletion of nothing", check(&loombridgev1.DeleteRecordsRequest{AgentId: "a"}), []string{"filter"}},
+		{"deletion by filter of a version", check(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", ExpectedVersion: proto.Int64(1)}), []string{"name"}},
+		{"deletion by filter of a request", check(&loombridgev1.DeleteRecordsRequest{AgentId: "a", Filter: "version >= 1", RequestId: "r"}), []string{"name"}},
+		{"review and archive", check(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_APPROVED, Archived: proto.Bool(true)}), []string{"archived"}},
+		{"review and text", check(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_APPROVED, Record: &loombridgev1.MemorySaveRequest{Text: "x"}}), []string{"record"}},
+		{"archive and text", check(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Archived: proto.Bool(false), Record: &loombridgev1.MemorySaveRequest{Text: "x"}}), []string{"record"}},
+		{"review of no decision", check(&loombridgev1.UpdateRecordRequest{AgentId: "a", Name: &loombridgev1.UpdateRecordRequest_Id{Id: "r"}, Review: loombridgev1.Review_REVIEW_HELD}), []string{"review"}},
+		{"blob archived for a while", check(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Archive: true, Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM}), []string{"tier"}},
+		{"blob archived as important", check(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Archive: true, Important: true}), []string{"important"}},
+		{"blob with tags outside the archive", check(&loombridgev1.UpdateBlobRequest{AgentId: "a", Name: "n", Tier: loombridgev1.BlobTier_BLOB_TIER_LONG_TERM, Tags: []string{"t"}}), []string{"tags"}},
+		{"overflow with tokens", check(&loombridgev1.ReportUsageRequest{AgentId: "a", Overflow: true, PromptTokens: 1}), []string{"overflow"}},
+		{"usage of a turn", check(&loombridgev1.ReportUsageRequest{AgentId: "a", PromptId: "p", PromptTokens: 1, TurnId: "t"}), []string{"turn_id"}},
+		{"search with bad numbers", check(&loombridgev1.SearchBlobsRequest{AgentId: "a", Limit: 101, MaxMatches: 1001, PageToken: "s1.0.0"}), []string{"limit", "max_matches", "page_token"}},
+		{"search with a bad token", check(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: "l"}, PageToken: "s1.-1.0"}), []string{"page_token"}},
+		{"words in one blob", check(&loombridgev1.SearchBlobsRequest{AgentId: "a", Name: "n", Pattern: &loombridgev1.SearchBlobsRequest_Words{Words: "w"}, Tags: []string{"t"}}), []string{"words", "name"}},
+		{"empty pattern", check(&loombridgev1.SearchBlobsRequest{AgentId: "a", Pattern: &loombridgev1.SearchBlobsRequest_Regexp{}}), []string{"regexp"}},
+		{"search of the archive", check(&loombridgev1.SearchBlobsRequest{AgentId: "a", Category: "general", Limit: 100, MaxMatches: 1000}), nil},
+		{"collection", check(&loombridgev1.CollectGarbageRequest{AgentId: "a", RequestId: long(129)}), []string{"request_id"}},
+		{"blob without name", check(&loombridgev1.ReadBlobRequest{AgentId: "a", Offset: -1, Limit: -1}), []string{"name", "offset", "limit"}},
 	} {
 		slices.Sort(test.want)
 		if diff := cmp.Diff(test.want, fields(t, test.err)); diff != "" {

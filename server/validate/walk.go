@@ -75,7 +75,7 @@ func plan(all map[protoreflect.MessageDescriptor][]step, d protoreflect.MessageD
 		case !own && !common && f.Message() != nil && f.Message().FullName() == "google.protobuf.Timestamp":
 			s.rule = aTime
 		}
-		if s.check != nil || s.inner || s.needed || s.most > 0 {
+		if s.check != nil || s.inner || s.needed {
 			all[d] = append(all[d], s)
 		}
 	}
@@ -111,29 +111,17 @@ func (c *checker) fields(m protoreflect.Message, request bool) {
 	}
 }
 
-// of checks a value by the rule of its field.
+// of checks a value by the rule of its field. How many items a list has is counted before it is
+// decoded, see Counts.
 func (r *rule) of(c *checker, v protoreflect.Value, f protoreflect.FieldDescriptor) {
-	var n int
-	switch {
-	case f.IsMap():
-		n = v.Map().Len()
-	case f.IsList():
-		n = v.List().Len()
-	default:
+	if !f.IsList() || r.check == nil && !r.inner {
 		r.one(c, v)
 		return
 	}
-	switch {
-	case n > r.most && r.most > 0:
-		c.add("", "has more than %d items", r.most)
-	case f.IsMap():
-		r.one(c, v)
-	case r.check != nil || r.inner:
-		for i := range n {
-			broken := len(c.violations)
-			if r.one(c, v.List().Get(i)); len(c.violations) > broken {
-				c.within(broken, Item("", i))
-			}
+	for i := range v.List().Len() {
+		broken := len(c.violations)
+		if r.one(c, v.List().Get(i)); len(c.violations) > broken {
+			c.within(broken, Item("", i))
 		}
 	}
 }
