@@ -118,7 +118,7 @@ func (p *printed) read(rd *finding) {
 	if whole {
 		log += p.stderr
 	}
-	rd.printed, rd.exit = true, p.exit
+	rd.printed = true
 	rd.size = size{bytes: p.stdout.size + int64(len(p.stderr)), text: log}
 	rd.text = &heldText{ext: "log"}
 	if !p.isBody || whole && p.stderr != "" {

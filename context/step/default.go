@@ -81,7 +81,6 @@ func (rd *finding) showJSON(value any) {
 		return
 	}
 	rd.shown = shownText(string(text.SpacedJSON(value)))
-	rd.shown.quoted = true
 }
 
 // textKeys are the names under which results have nothing but a text. A text under

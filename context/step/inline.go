@@ -25,8 +25,6 @@ type shown struct {
 	place *Offset
 	// taken says that the text was taken out of the result, which says it otherwise.
 	taken bool
-	// quoted says that the text is JSON.
-	quoted bool
 }
 
 // shownText is a text that is all there.

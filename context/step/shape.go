@@ -59,8 +59,6 @@ type finding struct {
 	printed bool
 	// empty says that there is no result.
 	empty bool
-	// exit is the exit code of what ran; nil without one.
-	exit *int64
 	// onlyComplaint says that the complaint is the whole output.
 	onlyComplaint bool
 	// complaint is what a failed command said; the step has failed if it is not

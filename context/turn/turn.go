@@ -100,7 +100,6 @@ type Work struct {
 	turn          chan struct{} // gets a token with the turn; has room for one
 	began         time.Time     // of the turn under way; zero for none
 	yielded       time.Time     // when it last let others of the process run
-	spent         time.Duration // in earlier turns
 }
 
 // Enter counts work in, or returns a *BusyError. Leave must follow.
@@ -223,7 +222,6 @@ func (w *Work) End() {
 	if w.began.IsZero() {
 		return
 	}
-	w.spent += time.Since(w.began)
 	w.began = time.Time{}
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()
@@ -250,12 +248,4 @@ func (w *Work) Pause(ctx context.Context) error {
 	w.End()
 	runtime.Gosched()
 	return w.Begin(ctx)
-}
-
-// Spent is how long the work has had turns.
-func (w *Work) Spent() time.Duration {
-	if w.began.IsZero() {
-		return w.spent
-	}
-	return w.spent + time.Since(w.began)
 }

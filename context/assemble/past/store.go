@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"iter"
 	"sync"
 
-	"github.com/loom-bridge/loom-bridge/context/history"
 	"github.com/loom-bridge/loom-bridge/context/session"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/cache"
@@ -54,20 +52,11 @@ type generation struct {
 	bytes int
 }
 
-// Log is what a Store needs of the sessions' log.
-type Log interface {
-	Entry(ctx context.Context, scope kv.Scope, sessionID string, position uint64) (e session.Entry, found bool, err error)
-	EveryFold(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[history.Fold, error]
-	Entries(ctx context.Context, scope kv.Scope, sessionID string) iter.Seq2[session.Entry, error]
-}
-
-var _ Log = (*session.Log)(nil)
-
 // Store keeps the records of all sessions. Its methods are safe for concurrent use.
 type Store struct {
 	engine kv.Reader
 	writer *kv.Writer
-	log    Log
+	log    *session.Log
 	// waiting is what SaveLater has not written yet.
 	waiting waiting
 
@@ -91,7 +80,7 @@ type kept struct {
 
 // New returns a store on an engine and the writer that writes to it. Both stay the
 // caller's to close, after the store.
-func New(engine kv.Reader, writer *kv.Writer, log Log) *Store {
+func New(engine kv.Reader, writer *kv.Writer, log *session.Log) *Store {
 	return &Store{
 		engine: engine, writer: writer, log: log, known: cache.NewLRU[place, *kept](maxKnown),
 		waiting: waiting{lines: make(map[kv.Scope][]*Later)},
