@@ -2,9 +2,10 @@
 
 import random
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 
@@ -13,7 +14,9 @@ pytest.importorskip(
 )
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.channels.delta import DeltaChannel  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
+from langgraph.graph import START, StateGraph  # pyright: ignore[reportMissingTypeStubs]
 
 import loombridge
 from loombridge import testing
@@ -155,6 +158,93 @@ async def test_another_process_may_delete_what_one_remembers(
         checkpoint["channel_values"], checkpoint["channel_versions"] = {"it": 1}, {"it": 1}
         orphan = await saver.aput(at("t", "00000009"), checkpoint, {}, {})
         assert await got(other, orphan) == {"it": 1}
+
+
+async def test_a_run_goes_on_while_another_process_prunes(
+    saver: LoomBridgeSaver, srv: testing.Server
+) -> None:
+    text = "".join(map(str, range(3000)))
+    config = await put(saver, at("t"), 0, text=text, kept=1)
+    config = await put(saver, config, 1, text=text + "1")
+    async with LoomBridgeSaver(srv.address) as other:
+        await other.aprune(["t"])
+    checkpoint = empty_checkpoint()
+    for number in (2, 3):
+        checkpoint["id"], values = f"{number:08}", {"text": f"{text}{number}", "kept": 1}
+        checkpoint["channel_values"] = values
+        checkpoint["channel_versions"] = {"text": number, "kept": 0}
+        config = await saver.aput(config, checkpoint, {}, {"text": number})
+    async with LoomBridgeSaver(srv.address) as other:
+        assert await got(other, config) == values
+    async with LoomBridgeSaver(srv.address) as other:
+        await other.aprune(["t"])
+        assert [each.checkpoint["channel_values"] async for each in other.alist(at("t"))] == [
+            values
+        ]
+
+
+def joined(old: list[str], new: Sequence[list[str]]) -> list[str]:
+    return [*old, *chain(*new)]
+
+
+class State(TypedDict):
+    n: int
+    said: Annotated[list[str], DeltaChannel(joined)]
+
+
+def counting(saver: LoomBridgeSaver) -> Any:
+    def say(state: State) -> Any:
+        return {"n": state["n"] + 1, "said": [f"a{len(state['said'])}"]}
+
+    def count(state: State) -> Any:
+        return {"n": state["n"] + 1}
+
+    graph: Any = StateGraph(State)
+    graph.add_node("a", say)
+    graph.add_node("b", count)
+    graph.add_edge(START, "a")
+    graph.add_edge("a", "b")
+    return graph.compile(checkpointer=saver)
+
+
+async def test_a_copy_has_the_values_of_what_it_is_made_of(srv: testing.Server) -> None:
+    with LoomBridgeSaver(srv.address) as saver:
+        graph = counting(saver)
+        graph.invoke({"n": 1, "said": []}, at("t"))
+        before = next(each for each in graph.get_state_history(at("t")) if each.next == ("b",))
+        copied = graph.update_state(before.config, None, as_node="__copy__")
+        assert graph.get_state(copied).values == {"n": 2, "said": ["a0"]}
+
+
+async def test_a_delta_channel_outlives_what_is_deleted(srv: testing.Server) -> None:
+    with LoomBridgeSaver(srv.address) as saver:
+        graph = counting(saver)
+        for number in range(3):
+            run: RunnableConfig = {**at("t"), "metadata": {"run_id": f"r{number}"}}
+            graph.invoke({"n": 1, "said": [f"u{number}"]}, run)
+        whole = graph.get_state(at("t")).values
+        assert len(whole["said"]) == 6
+        saver.delete_for_runs(["r0"])
+        saver.prune(["t"])
+    with LoomBridgeSaver(srv.address) as other:
+        assert counting(other).get_state(at("t")).values == whole
+        for single in ("t", "r0"):
+            with pytest.raises(TypeError, match="list of str"):
+                other.prune(single, strategy="delete")
+            with pytest.raises(TypeError, match="list of str"):
+                other.delete_for_runs(single)
+
+
+async def test_a_checkpoint_may_be_put_again(saver: LoomBridgeSaver) -> None:
+    config = await put(saver, at("t"), 1, n=1, text="x" * 3000)
+    checkpoint = empty_checkpoint()
+    checkpoint["id"] = id_of(config)
+    checkpoint["channel_values"] = {"n": 1, "text": "x" * 3000, "unversioned": 2}
+    checkpoint["channel_versions"] = {"n": 1, "text": 1}
+    assert (
+        await got(saver, await saver.aput(config, checkpoint, {}, {}))
+        == (checkpoint["channel_values"])
+    )
 
 
 async def test_names_and_values_may_be_anything(saver: LoomBridgeSaver) -> None:

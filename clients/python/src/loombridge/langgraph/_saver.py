@@ -1,7 +1,6 @@
 """The checkpointer: LangGraph's checkpoints, serialized here and stored on the server."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any, Unpack, cast
 
@@ -18,7 +17,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from loombridge import _client, _loops
+from loombridge import _client, _loops, _records, _values
 from loombridge.langgraph import _checkpoints, _threads
 
 AGENT = "langgraph"
@@ -35,7 +34,8 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
     with` block. A checkpoint is one commit (above 4 MiB its parts come before it) and holds
     what its step has changed: a value that no step changes is stored once, and of a long one
     that changes a little only the change. What several keep in one thread is kept when one of
-    them is deleted or pruned. Values of 64 MiB in sum that were used last stay in this process.
+    them is deleted or pruned, and checkpoints stay that a DeltaChannel of others is replayed
+    from. Values of 64 MiB in sum that were used last stay in this process.
     """
 
     def __init__(
@@ -87,11 +87,10 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
         if found is None:
             return None
         body, values, batches = found
-        checkpoint = cast("Checkpoint", self.serde.loads_typed(body.typed(body.checkpoint)))
         return CheckpointTuple(
             config=_config(place, checkpoint_id),
             checkpoint={
-                **checkpoint,
+                **self._checkpoint(body),
                 "channel_values": {
                     name: self.serde.loads_typed(typed) for name, typed in values.items()
                 },
@@ -103,6 +102,9 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
                 for task, channel, typed in _ordered(batches)
             ],
         )
+
+    def _checkpoint(self, body: _checkpoints.Body) -> Checkpoint:
+        return cast("Checkpoint", self.serde.loads_typed(body.typed(body.checkpoint)))
 
     def _metadata(self, body: _checkpoints.Body) -> CheckpointMetadata:
         return cast("CheckpointMetadata", self.serde.loads_typed(body.typed(body.metadata)))
@@ -204,16 +206,22 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
 
         typed = self.serde.dumps_typed(own)
         about = self.serde.dumps_typed(get_checkpoint_metadata(config, metadata))
-        changed = {name: dumped(name) for name in values if name in new_versions}
-        kept = {
-            name: partial(dumped, name) if name in values else _nothing
-            for name in checkpoint["channel_versions"]
-            if name not in new_versions
-        }
+        versions = dict(checkpoint["channel_versions"])
+        kept = versions.keys() - new_versions.keys()
+        changed = {name: dumped(name) for name in values if name not in kept}
 
         async def put(ctx: _client.Client) -> RunnableConfig:
-            await self._threads(ctx).put(
-                place, checkpoint["id"], parent, typed, about, changed, kept
+            threads, where = self._threads(ctx), dict[str, str]()
+            before = await threads.body(place, parent) if parent else None
+            if parent and parent != checkpoint["id"] and before:
+                # A copy of a checkpoint names no new versions, and has others than its parent.
+                known = self._checkpoint(before)["channel_versions"]
+                for name, owner in before.owners(parent).items():
+                    if name in kept and known.get(name) == versions[name]:
+                        where[name] = owner
+            more = {name: dumped(name) for name in values if name in kept and name not in where}
+            await threads.put(
+                place, checkpoint["id"], parent, typed, about, {**changed, **more}, where
             )
             return _config(place, checkpoint["id"])
 
@@ -278,15 +286,15 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
         await self._loop.acall(lambda ctx: self._delete_for_runs(ctx, run_ids))
 
     async def _delete_for_runs(self, ctx: _client.Client, run_ids: Sequence[str]) -> None:
-        threads = self._threads(ctx)
-        gone: dict[str, list[Any]] = {}
+        threads, run_ids = self._threads(ctx), _values.texts("run_ids", run_ids)
+        gone: dict[str, list[_records.Record]] = {}
         for record in await threads.records(None):
             place = _checkpoints.place_of(record)
             body = await threads.body(place, _checkpoints.about(record)["id"])
             if body is not None and self._metadata(body).get("run_id") in run_ids:
                 gone.setdefault(place.thread, []).append(record)
         for thread, records in gone.items():
-            await threads.delete(thread, records)
+            await self._delete(threads, thread, records)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all of a thread into another."""
@@ -310,7 +318,7 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f"strategy {strategy!r} is neither 'keep_latest' nor 'delete'")
         threads = self._threads(ctx)
-        for thread in thread_ids:
+        for thread in _values.texts("thread_ids", thread_ids):
             if strategy == "delete":
                 await threads.delete_thread(thread)
                 continue
@@ -319,7 +327,8 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
             for record in records:
                 said = _checkpoints.about(record)
                 newest[said["ns"]] = max(newest.get(said["ns"], ""), said["id"])
-            await threads.delete(
+            await self._delete(
+                threads,
                 thread,
                 [
                     r
@@ -328,9 +337,27 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
                 ],
             )
 
-
-def _nothing() -> None:
-    """Return no value, of a channel that has none."""
+    async def _delete(
+        self, threads: "_threads.Threads", thread: str, gone: Sequence[_records.Record]
+    ) -> None:
+        """Delete checkpoints, but those that the others replay a DeltaChannel from."""
+        names = {record.key for record in gone}
+        replayed: set[str] = set()
+        records = await threads.records(thread)
+        for record in records:
+            if record.key in names:
+                continue
+            place = _checkpoints.place_of(record)
+            body = await threads.body(place, _checkpoints.about(record)["id"])
+            about: Mapping[str, Any] = self._metadata(body) if body else {}  # pyright: ignore
+            left = set(about.get("counters_since_delta_snapshot", ()))
+            for _ in records:
+                if not left or body is None or not body.parent:
+                    break
+                replayed.add(place.key(body.parent))
+                body = await threads.body(place, body.parent)
+                left -= set(body.owners("")) if body else set()
+        await threads.delete(thread, [each for each in gone if each.key not in replayed])
 
 
 def _said(config: RunnableConfig) -> Mapping[str, Any]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Container, Mapping, Sequence
+from collections.abc import AsyncIterator, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -82,7 +82,7 @@ class Threads:
         checkpoint: Typed,
         metadata: Typed,
         values: Mapping[str, Typed],
-        kept: Mapping[str, Callable[[], Typed | None]],
+        where: Mapping[str, str],
     ) -> None:
         """Store a checkpoint.
 
@@ -93,14 +93,10 @@ class Threads:
             checkpoint: it, without the values of channels.
             metadata: what is said of it.
             values: the values that it sets.
-            kept: the channels that have the value which they have in its parent, each with
-                what returns it, if that has none.
+            where: by channel the checkpoint that has set the value, where it is the parent's.
         """
         before = await self.body(place, parent) if parent else None
         owners = before.owners(parent or "") if before else {}
-        where = {name: owners[name] for name in kept if name in owners}
-        others = {name: make() for name, make in kept.items() if name not in owners}
-        values = {**values, **{name: each for name, each in others.items() if each}}
         chunks = [checkpoint[1], metadata[1]]
         stored: dict[str, Value] = {}
         for name, (kind, data) in values.items():
@@ -224,14 +220,37 @@ class Threads:
             LookupError: a checkpoint is not there that has one of them.
         """
         owners = body.owners(checkpoint_id)
-        bodies = await asyncio.gather(*(self.body(place, each) for each in set(owners.values())))
-        by_id = dict(zip(set(owners.values()), bodies, strict=True))
+        await asyncio.gather(*(self.body(place, each) for each in set(owners.values())))
         found: dict[str, Typed] = {}
-        for channel, owner in owners.items():
-            data = await self.value(place, owner, channel)
-            if (own := by_id[owner]) is not None:
-                found[channel] = (own.values[channel].kind, data)
+        for channel, named in owners.items():
+            owner, there = await self._owner(place, body, named, channel)
+            found[channel] = (there.values[channel].kind, await self.value(place, owner, channel))
         return found
+
+    async def _owner(
+        self, place: Place, body: Body | None, owner: str, channel: str
+    ) -> tuple[str, Body]:
+        """Return the checkpoint that has the value which a body says that another has.
+
+        When another process has deleted that one while the body was written, its parent, which
+        then was written anew, has the value.
+
+        Raises:
+            LookupError: none has it.
+        """
+        asked: set[str] = set()
+        while (there := await self.body(place, owner)) is None or channel not in there.values:
+            parent = body.parent if body else None
+            body = await self.body(place, parent) if parent else None
+            owners = body.owners(parent or "") if body else {}
+            if channel not in owners or parent in asked:
+                raise LookupError(
+                    f"thread {place.thread!r} has no checkpoint {owner!r} with a value of "
+                    f"{channel!r}, which later ones need"
+                )
+            asked.add(parent or "")
+            owner = owners[channel]
+        return owner, there
 
     async def value(self, place: Place, checkpoint_id: str, channel: str) -> bytes:
         """Return the bytes of the value that a checkpoint has set.
@@ -241,9 +260,10 @@ class Threads:
         """
         chain: list[str] = []
         data: bytes | None = None
-        own = checkpoint_id
+        own, body = checkpoint_id, None
         while (data := self._memo.get(place, own, channel)) is None:
-            value, body = await self._value_at(place, own, channel)
+            own, body = await self._owner(place, body, own, channel)
+            value = body.values[channel]
             if not value.base:
                 data = body.chunks[value.chunk]
                 break
@@ -256,20 +276,11 @@ class Threads:
             group = chain[start : start + STEP]
             changes: list[bytes] = []
             for each in group:
-                value, body = await self._value_at(place, each, channel)
-                changes.append(body.chunks[value.chunk])
+                _, body = await self._owner(place, None, each, channel)
+                changes.append(body.chunks[body.values[channel].chunk])
             data = _deltas.apply(data, changes)
             self._memo.put(place, group[-1], channel, data, len(data))
         return data
-
-    async def _value_at(self, place: Place, checkpoint_id: str, channel: str) -> tuple[Value, Body]:
-        body = await self.body(place, checkpoint_id)
-        if body is None or channel not in body.values:
-            raise LookupError(
-                f"thread {place.thread!r} has no checkpoint {checkpoint_id!r} with a value of "
-                f"{channel!r}, which later ones need"
-            )
-        return body.values[channel], body
 
     async def _fetch(self, place: Place, first: str, last: str) -> None:
         """Read the checkpoints from one to another at once, to remember them."""
@@ -340,7 +351,10 @@ class Threads:
             for channel, owner in owners.items()
         ]
         if any(broken):
-            values = await self.values(place, own, body)
+            try:
+                values = await self.values(place, own, body)
+            except LookupError:
+                return  # It had lost them before.
             chunks = [*body.chunks[:2], *(data for _, data in values.values())]
             stored = {
                 channel: Value(kind, number)
@@ -361,15 +375,16 @@ class Threads:
         gone: Container[str | None],
         sound: set[tuple[Place, str, str]],
     ) -> bool:
-        """Report whether a value is made of one that goes."""
+        """Report whether a value is made of one that goes, or has gone."""
         while (place, owner, channel) not in sound:
             if place.key(owner) in gone:
                 return True
             body = await self.body(place, owner)
-            value = body.values.get(channel) if body else None
-            if value is None or not value.base:
+            if body is None or channel not in body.values:
+                return True
+            if not (base := body.values[channel].base):
                 return False
-            owner = value.base
+            owner = base
         return False
 
     async def _named_gone(self, keys: Sequence[str]) -> None:
