@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -189,5 +190,70 @@ func TestLaterStatementOfSomethingElse(t *testing.T) {
 		if hit := r.MustQuery(t, question.Question{Text: asked}).Hits[0]; hit.Record.Text != first || len(hit.Older) > 0 {
 			t.Errorf("%q: first is %q, which replaces %q", asked, hit.Record.Text, hit.Older)
 		}
+	}
+}
+
+// Of many of whom the same is told, each is found by the name, and what is told later of another
+// replaces nothing; what is told later of the same one does.
+func TestLaterStatementOfSomebodyElse(t *testing.T) {
+	model := mustModel(t)
+	for _, test := range []struct {
+		told, asked   string // of a name and a value
+		names, values string
+		changed       string // of the first one; empty for nothing
+	}{
+		{
+			"%s is allergic to %s.", "What is %s allergic to?",
+			"Anna Peter Maria Tom Lucy Omar Priya Marek", "nuts eggs milk soy fish nuts eggs milk", "",
+		},
+		{
+			"%s lives in %s.", "Where does %s live?",
+			"Anna Peter Maria Tom Lucy Omar Priya Marek Sven Chloe Ruth Helen Carlos Lena Igor Yuki Wei Fatima Noah Emma", "Rome Oslo Paris Madrid Vienna", "",
+		},
+		{
+			"Server %s has %s GB of memory.", "How much memory does %s have?",
+			"web-01 web-02 web-03 web-04 web-05 web-06 web-07 web-08 web-09 web-10 web-11 web-12 web-13 web-14 web-15 web-16", "8 9 16", "Server web-01 has 64 GB of memory now.",
+		},
+		{
+			"Die Durchwahl von %s ist %s.", "Welche Durchwahl hat %s?",
+			"Anna Jonas Lena Felix Marie Paul Greta Emil Ida Oskar Frieda Anton Klara Bruno Hanna Moritz Elsa Theo Paula Karl", "3007 3014 3021 3028 3035 3042 3049", "",
+		},
+		{
+			"%s住在%s。", "%s住在哪里?",
+			"小明 李华 王芳 张伟 刘洋 陈静 杨帆 赵敏 黄磊 周杰 吴倩 徐丽 孙强 马超 朱琳 胡军", "北京 上海 广州 深圳", "",
+		},
+		{
+			"%s живёт в %s.", "Где живёт %s?",
+			"Анна Пётр Мария Иван Ольга Сергей Елена Павел Наталья Игорь Татьяна Олег Ирина Борис Светлана Денис", "Москве Казани Самаре Омске", "",
+		},
+	} {
+		t.Run(test.asked, func(t *testing.T) {
+			r := MustRig(t, memkv.New(nil))
+			r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
+			r.Reopen()
+			save := func(text string) string {
+				r.clock.Set(r.clock.Now().Add(time.Hour))
+				return r.MustSave(t, record.Record{Text: text}).ID
+			}
+			names, values := strings.Fields(test.names), strings.Fields(test.values)
+			told := make([]string, len(names))
+			for i, name := range names {
+				told[i] = save(fmt.Sprintf(test.told, name, values[i%len(values)]))
+			}
+			first := told[0]
+			if test.changed != "" {
+				told[0] = save(test.changed)
+			}
+			MustEmbedAll(t, r.Store, agent)
+			for i, name := range names {
+				hit := r.MustQuery(t, question.Question{Text: fmt.Sprintf(test.asked, name)}).Hits[0]
+				if hit.Record.ID != told[i] {
+					t.Errorf("%s: first is %q", name, hit.Record.Text)
+				}
+				if slices.ContainsFunc(hit.Older, func(id string) bool { return id != first || i > 0 }) {
+					t.Errorf("%s: %q replaces %q", name, hit.Record.Text, hit.Older)
+				}
+			}
+		})
 	}
 }

@@ -46,6 +46,10 @@ const (
 	// sameMatter is the least evidence for one matter; farMatter where one statement is not
 	// near the question, that is under leastOwn, or is near another statement only.
 	sameMatter, farMatter, leastOwn = 5.5, 6.5, 0.1
+	// holdsMuch is the part, by rarity, of the query's words in the best statement that another
+	// holds at least which states a change of it and holds some of them: who holds less, as
+	// the verb without the name, states something of somebody else.
+	holdsMuch = 0.25
 	// sureMatter is the least evidence to say that one replaces the other, and, together with
 	// how near the best statement is to the question, to put the newest first.
 	sureMatter = 7
@@ -84,7 +88,7 @@ func (r *ranking) newestOfMatter(ctx context.Context, best []candidate) ([]candi
 	}
 	near := standings(crowd)
 	support(crowd, near)
-	m.first = slices.MaxFunc(crowd, func(a, b statement) int { return cmp.Compare(a.worth, b.worth) })
+	m.first = r.best(crowd)
 	for i, t := range crowd {
 		if t.candidate == m.first.candidate {
 			m.others = m.about(t, crowd, near[i])
@@ -116,6 +120,25 @@ type matter struct {
 	changed func(vector []float32) float64
 }
 
+// best returns the statement that answers the question best: the nearest one, or one that others
+// support more, unless that has less of what is asked for.
+func (r *ranking) best(crowd []statement) statement {
+	nearest := slices.MaxFunc(crowd, func(a, b statement) int { return cmp.Compare(a.own, b.own) })
+	asked, best := r.wordsOf(nearest.candidate)&^1, nearest
+	for _, t := range crowd {
+		if t.worth <= best.worth {
+			continue
+		}
+		holds := r.wordsOf(t.candidate) &^ 1
+		part := holds != 0 && holds != asked && holds&^asked == 0
+		none := asked != 0 && holds&asked == 0 && t.cosine < nearest.cosine
+		if !part && !none {
+			best = t
+		}
+	}
+	return best
+}
+
 // isStatement reports whether a candidate can be a statement about the matter.
 func (m *matter) isStatement(t *statement) bool {
 	f := m.parts[t.part].frame
@@ -136,11 +159,27 @@ func (m *matter) about(of statement, all []statement, link []float64) (others []
 		change := m.changed(later.vector)
 		t.evidence = linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*change - few -
 			coverEvidence*max(0, of.covers-t.covers) - kindEvidence*float64(m.otherKinds(earlier, later, change))
-		if t.evidence >= farMatter || t.evidence >= sameMatter && t.own >= leastOwn {
+		if (t.evidence >= farMatter || t.evidence >= sameMatter && t.own >= leastOwn) && !m.isOther(&t, change) {
 			others = append(others, t)
 		}
 	}
 	return others
+}
+
+// isOther reports whether a statement is about another subject than the best one, of whose words
+// of the query it lacks some: one about the same says, in other words, that something changed.
+func (m *matter) isOther(t *statement, change float64) bool {
+	asked, holds := m.wordsOf(m.first.candidate)&^1, m.wordsOf(t.candidate)
+	held, lacks := 0.0, 0.0
+	for ; asked != 0; asked &= asked - 1 {
+		switch i := bits.TrailingZeros64(asked) - 1; {
+		case holds&(2<<i) != 0:
+			held += m.asked[i]
+		case !m.query.Words[i].Other:
+			lacks += m.asked[i]
+		}
+	}
+	return lacks > 0 && (change < 0 || held > 0 && held < holdsMuch*(held+lacks))
 }
 
 // otherKinds counts the kinds of values that only one of two has. The time of a change is not
