@@ -46,3 +46,19 @@ func BenchmarkErrorLines(b *testing.B) {
 		ErrorLines(text)
 	}
 }
+
+// A line is looked at once, however many words it has that say what went wrong.
+func TestErrorLinesOfOneLongLine(t *testing.T) {
+	for _, piece := range []string{"aError: ", "Error: ", "error ", "x Exception: ", "FAIL "} {
+		text := strings.Repeat(piece, 1<<23/len(piece)) // at n² bytes it would take hours
+		for _, find := range []func(string) []Range{ErrorLines, Complaints} {
+			if found := find(text); len(found) > 0 {
+				t.Errorf("%q: %d lines", piece, len(found))
+			}
+		}
+	}
+	text := "aError: first\nKeyError: 'x'\n" + strings.Repeat("aError: ", 1000)
+	if line, ok := raisedLine(text); !ok || line.Of(text) != "KeyError: 'x'" {
+		t.Errorf("raised is %q, %v", line.Of(text), ok)
+	}
+}

@@ -88,7 +88,7 @@ func errorLines(text string, counts func(at int) bool) []Range {
 	return found
 }
 
-// raisedLine returns the last line that names an exception.
+// raisedLine returns the last line that names an exception. It looks at each line once.
 func raisedLine(text string) (raised Range, ok bool) {
 	for _, kind := range []string{"Error: ", "Exception: "} {
 		for from := 0; ; {
@@ -102,6 +102,7 @@ func raisedLine(text string) (raised Range, ok bool) {
 				continue
 			}
 			line := lineAt(text, at)
+			from = line.To
 			if line.To-line.From <= maxErrorLineBytes && (!ok || line.From > raised.From) {
 				raised, ok = line, true
 			}
