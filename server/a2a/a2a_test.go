@@ -506,6 +506,10 @@ agents = ["*"]
 			t.Errorf("%s: %v, %v", what, got, err)
 		}
 	}
+	forged := message("x")
+	forged.Message.TaskId = task.GetId()
+	_, err = c.SendMessage(as("agent"), forged)
+	refused(t, "the agent in the giver's name", err, codes.PermissionDenied, "")
 	get := &a2av1.GetTaskRequest{Tenant: "helper", Id: task.GetId()}
 	_, err = c.GetTask(as("other"), get)
 	refused(t, "another agent", err, codes.NotFound, "TASK_NOT_FOUND")

@@ -265,6 +265,8 @@ func (s *service) continued(ctx context.Context, c call, m *a2av1.Message) (*a2a
 	switch {
 	case err != nil:
 		return nil, err
+	case !c.id.Owns(task.Giver): // the agent sees the task, and says what it has to say on its topic
+		return nil, fmt.Errorf("%w: %q gave the task", auth.ErrAgentNotOwned, validate.Printable(task.Giver))
 	case a2a.Ends(task.State):
 		return nil, ofTask(task.ID, a2a.ErrClosed)
 	case m.GetContextId() != "" && m.GetContextId() != task.Context:

@@ -38,8 +38,12 @@ func (s *service) CancelTask(ctx context.Context, r *a2av1.CancelTaskRequest) (*
 	}
 	task, err := s.task(ctx, c, r.GetId())
 	if err == nil && !a2a.Ends(task.State) {
+		by := task.Giver
+		if !c.id.Owns(by) {
+			by = task.Agent
+		}
 		_, err = s.Events.Emit(ctx, c.tenant, events.Event{
-			Topic: a2a.Topic(c.agent, task.ID), Type: a2a.Canceled, Source: task.Giver, SessionID: task.Context,
+			Topic: a2a.Topic(c.agent, task.ID), Type: a2a.Canceled, Source: by, SessionID: task.Context,
 		}, events.EmitOptions{Owns: c.id.Owns})
 		if err == nil || errors.Is(err, a2a.ErrClosed) {
 			task, err = s.task(ctx, c, r.GetId())

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -62,6 +63,9 @@ func (h *Handler) begin(r *http.Request, x *exchange) *recording {
 	rec := &recording{h: h, dialect: x.dialect, ctx: context.WithoutCancel(ctx)}
 	id, _ := auth.Of(ctx)
 	p := place{id.Tenant(), cmp.Or(r.Header.Get(auth.AgentKey), Agent)}
+	if !id.Owns(p.agent) { // what is known of the agent is not the caller's
+		return rec.refused(record)
+	}
 	t, err := x.dialect.parse(x.body, h.known)
 	var shown chan *loombridgev1.AssembleResponse
 	if record {
@@ -95,6 +99,18 @@ func (h *Handler) begin(r *http.Request, x *exchange) *recording {
 	case len(rec.memory.added) > 0:
 		x.body = t.added(x.dialect, x.body, rec.memory.added)
 	}
+	return rec
+}
+
+// refused is the recording of a request for an agent that the caller may not act for.
+func (rec *recording) refused(record bool) *recording {
+	if !record {
+		return nil
+	}
+	rec.done, rec.made = make(chan struct{}), make(chan struct{})
+	rec.request.err = status.Error(codes.PermissionDenied, auth.ErrAgentNotOwned.Error())
+	close(rec.done)
+	close(rec.made)
 	return rec
 }
 

@@ -49,6 +49,21 @@ func valueEnd(text []byte, i int) int {
 	return -1
 }
 
+// valuesOf is about how many values JSON text has, lists, objects and their members among them.
+func valuesOf(text []byte) (n int) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			if i = quoteEnd(text, i); i < 0 {
+				return n
+			}
+		case '{', '[', ',':
+			n++
+		}
+	}
+	return n
+}
+
 // end is i, or -1 where nothing stands before it.
 func end(begin, i int) int {
 	if i == begin {

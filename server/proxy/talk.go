@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/loom-bridge/loom-bridge/context/content"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -84,6 +87,10 @@ type talk struct {
 	open     bool // the last item is an answer of Responses that may go on
 }
 
+// maxValues bounds the values of a request that is read, each of which takes up to some hundred
+// bytes: a conversation of maxItems has a quarter as many. A longer one is passed on alone.
+const maxValues = 1 << 19
+
 var errUnread = errors.New("proxy: the body is not what the API takes")
 
 // parse reads a request. A fault in reading hostile text is an error of that text alone.
@@ -93,6 +100,9 @@ func (d dialect) parse(body []byte, known *known) (t *talk, err error) {
 			t, err = nil, errUnread
 		}
 	}()
+	if valuesOf(body) > maxValues {
+		return nil, status.Errorf(codes.ResourceExhausted, "the request has more than %d values", maxValues)
+	}
 	t = &talk{calls: map[string]call{}}
 	var instructions, conversation, input string
 	twice := 0

@@ -62,6 +62,8 @@ func TestParse(t *testing.T) {
 			`look{} = out`, `USER [{"type":"function_call_output","call_id":"7","output":"lost"}]`,
 		}},
 		"a text":             {responses, `{"input":"Q","previous_response_id":null}`, []string{`USER Q`}},
+		"too many values":    {chat, `{"messages":[{"role":"assistant","tool_calls":[` + strings.Repeat("{},", maxValues/2) + `{}]}]}`, nil},
+		"too many items":     {responses, `{"input":[` + strings.Repeat("7,", maxValues) + `7]}`, nil},
 		"no JSON":            {chat, `{"messages":[`, nil},
 		"no list":            {chat, `{"messages":{}}`, nil},
 		"no role":            {chat, `{"messages":[{"content":"x"}]}`, nil},

@@ -132,4 +132,5 @@ func TestAgentCards(t *testing.T) {
 	own := t.TempDir()
 	closed := MustRun(t, own, "--http-addr", "127.0.0.1:0", "--credentials", MustCallers(t, own, "acme")).httpURL(t)
 	exchange{"GET", "/.well-known/agent-card.json", "", nil, 401, ""}.check(t, closed)
+	exchange{"GET", "/a2a/nobody/.well-known/agent-card.json", "", []string{"Authorization: Bearer " + "acme"}, 404, ""}.check(t, closed)
 }

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	a2av1 "github.com/loom-bridge/loom-bridge/proto/gen/lf/a2a/v1"
@@ -179,7 +180,8 @@ const (
 func cards(within grpc.ClientConnInterface, grpcAddress string) http.Handler {
 	client := a2av1.NewA2AServiceClient(within)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		card, err := client.GetExtendedAgentCard(r.Context(), &a2av1.GetExtendedAgentCardRequest{Tenant: r.PathValue("agent")})
+		ctx := metadata.NewOutgoingContext(r.Context(), metadata.MD{"authorization": r.Header.Values("Authorization")})
+		card, err := client.GetExtendedAgentCard(ctx, &a2av1.GetExtendedAgentCardRequest{Tenant: r.PathValue("agent")})
 		if err != nil {
 			web.Fail(w, web.Status(r.Context(), err))
 			return
