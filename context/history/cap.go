@@ -2,7 +2,6 @@ package history
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -43,7 +42,7 @@ func (l *Ledger) capped(e *Entry, text string, limit int) (short string, cut, re
 	// Later attempts leave out more, but what they name is found once.
 	head, tail := excerpt.Halves(keep, e.failed())
 	found := l.omitted(e, text, head/2, tail/2)
-	errors := e.hiddenErrors(text[head/2 : len(text)-tail/2])
+	errors := e.errorLines(text[head/2:len(text)-tail/2], e.Evidence)
 	// Long names can take more than there is room for.
 	for names := capIdentifiers; names > 0; names /= capFewer {
 		for keep := keep; keep > 0; {
@@ -64,24 +63,6 @@ type pickOf struct {
 	found  []excerpt.Identifier
 	most   int
 	errors []string
-}
-
-// hiddenErrors are the lines of a part of the entry's output that say what went wrong, each
-// once, and of what was left out when the call was recorded.
-func (e *Entry) hiddenErrors(part string) []string {
-	find := excerpt.Complaints
-	if e.failed() {
-		find = excerpt.ErrorLines
-	}
-	var lines []string
-	for _, text := range []string{part, e.Evidence} {
-		for _, line := range find(text) {
-			if line := withoutBlanks(line.WithDetail(text).Of(text)); !slices.Contains(lines, line) {
-				lines = append(lines, line)
-			}
-		}
-	}
-	return lines
 }
 
 // within are the lines that fit into so many bytes, in their order.

@@ -90,8 +90,8 @@ func (d *digest) add(entries []Entry, a atom, identifiers func(body string) []ex
 		if e.failed() {
 			d.failed++
 			s.failed = true
-			s.said = append(s.said, e.errorLines()...)
 		}
+		s.said = append(s.said, e.errorLines(e.Output, e.Evidence)...)
 		for _, body := range []string{strings.TrimSpace(e.Output), e.Evidence} {
 			if body != "" {
 				s.addNames(d.names.AddBest(identifiers(body), resultNames, resultNames*pathFactor))

@@ -254,13 +254,10 @@ func (w *writer) lines(body string) string {
 	return ""
 }
 
-// evidence is what an output named: identifiers by class, and of a failure the
-// lines that say what went wrong, verbatim.
+// evidence is what an output named: identifiers by class, and the lines that say what went
+// wrong, verbatim.
 func (w *writer) evidence(e *Entry, body string) string {
-	var lines []string
-	if e.failed() {
-		lines = slices.DeleteFunc(errorLines(body), w.seen.hasLine)
-	}
+	lines := slices.DeleteFunc(e.errorLines(body), w.seen.hasLine)
 	for _, text := range lines {
 		w.seen.add(text)
 	}

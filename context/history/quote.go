@@ -93,19 +93,23 @@ func withoutBlanks(line string) string {
 	return b.String()
 }
 
-// errorLines returns the lines of a failed call's output that say what went
-// wrong, in order, each once. Long runs of blanks are cut.
-func errorLines(output string) []string {
+// errorLines are the lines of parts of the entry's output that say what went wrong, each
+// once: of a call that failed all of them, of another, such as tests that were run through a
+// filter, those that leave no doubt. Long runs of blanks are cut.
+func (e *Entry) errorLines(parts ...string) []string {
+	find := excerpt.Complaints
+	if e.failed() {
+		find = excerpt.ErrorLines
+	}
 	var lines []string
-	for _, line := range excerpt.ErrorLines(output) {
-		if text := withoutBlanks(line.Of(output)); !slices.Contains(lines, text) {
-			lines = append(lines, text)
+	for _, text := range parts {
+		for _, found := range find(text) {
+			for line := range strings.SplitSeq(withoutBlanks(found.WithDetail(text).Of(text)), "\n") {
+				if !slices.Contains(lines, line) {
+					lines = append(lines, line)
+				}
+			}
 		}
 	}
 	return lines
-}
-
-// errorLines returns the error lines of the entry's output and evidence.
-func (e *Entry) errorLines() []string {
-	return append(errorLines(e.Output), errorLines(e.Evidence)...)
 }

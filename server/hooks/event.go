@@ -159,6 +159,10 @@ func (e Event) tooled(in input) (Event, error) {
 	}
 	if e.kind == failed {
 		e.problem = string(cmp.Or(in.Error, in.ErrorMessage, "it failed and did not say why"))
+		if said, printed, _ := strings.Cut(e.problem, "\n"); len(e.result) == 0 && printed != "" {
+			// Below how a command ended stands what it printed.
+			e.problem, e.result = said, textResult(printed)
+		}
 	}
 	return e, nil
 }
@@ -231,28 +235,6 @@ func shortened(object json.RawMessage) json.RawMessage {
 		return object
 	}
 	whole, _ := json.Marshal(map[string]string{"input": cut(string(object), maxMemberBytes)}) //nolint:errchkjson // a string
-	return whole
-}
-
-// asResult is what a tool gave. What a command wrote is taken out of its JSON, so that it
-// can be read line by line.
-func asResult(given json.RawMessage) json.RawMessage {
-	given = bytes.TrimSpace(given)
-	if string(given) == "null" {
-		return nil
-	}
-	var shell struct {
-		Out *string `json:"stdout"`
-		Err string  `json:"stderr"`
-	}
-	if json.Unmarshal(given, &shell) != nil || shell.Out == nil {
-		return given
-	}
-	text := *shell.Out
-	if shell.Err != "" {
-		text = strings.TrimRight(text, "\n") + "\n[stderr]\n" + shell.Err
-	}
-	whole, _ := json.Marshal(text) //nolint:errchkjson // a string
 	return whole
 }
 

@@ -150,6 +150,14 @@ func TestTools(t *testing.T) {
 		`{"stdout":"a\n","stderr":"b"}`: {`{"stdout":"a\n","stderr":"b"}`, `"a\n[stderr]\nb"`},
 		`{"stdout":"","stderr":""}`:     {`{"stdout":"","stderr":""}`, `""`}, `{"stdout":7}`: {`{"stdout":7}`, `{"stdout":7}`},
 		`{"stderr":"b"}`: {`{"stderr":"b"}`, `{"stderr":"b"}`},
+		`{"type":"text","file":{"filePath":"/a","content":"x\ny","numLines":2}}`: {`{"type":"text","file":{"filePath":"/a","content":"x\ny","numLines":2}}`, `"x\ny"`},
+		`{"file":{"base64":"eA=="}}`: {`{"file":{"base64":"eA=="}}`, `{"file":{"base64":"eA=="}}`},
+		`{"originalFile":"a","structuredPatch":[{"lines":["-a","+b"]},{"lines":["+c"]}]}`: {`{"originalFile":"a","structuredPatch":[{"lines":["-a","+b"]},{"lines":["+c"]}]}`, `"-a\n+b\n+c"`},
+		`{"mode":"content","filenames":[],"content":"a:1:x"}`:                             {`{"mode":"content","filenames":[],"content":"a:1:x"}`, `"a:1:x"`},
+		`{"filenames":["a","b"],"durationMs":3}`:                                          {`{"filenames":["a","b"],"durationMs":3}`, `"a\nb"`},
+		`{"url":"u","result":"page","durationMs":3}`:                                      {`{"url":"u","result":"page","durationMs":3}`, `"page"`},
+		`{"result":"x","more":1}`:                                                         {`{"result":"x","more":1}`, `{"result":"x","more":1}`},
+		`{"oldTodos":[],"newTodos":[]}`:                                                   {`{"oldTodos":[],"newTodos":[]}`, ``},
 	} {
 		if got := string(asObject(json.RawMessage(given))); got != want[0] {
 			t.Errorf("given %s: %s", given, got)

@@ -193,7 +193,10 @@ func (h *Handler) record(ctx context.Context, e Event) error {
 	if !isText {
 		said = string(e.result)
 	}
-	return again(ctx, func() error { return RecordStep(ctx, h.sessions, ask, said, isText) })
+	if err := again(ctx, func() error { return RecordStep(ctx, h.sessions, ask, said, isText) }); err != nil {
+		return err
+	}
+	return h.plan(ctx, e, end.GetPosition())
 }
 
 // RecordStep records a call with what it gave, a text or JSON, however long it is.

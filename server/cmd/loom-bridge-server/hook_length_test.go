@@ -1,11 +1,16 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/contexts"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
@@ -115,5 +120,61 @@ func TestHookTakesByteOrderMarks(t *testing.T) {
 	must(t, err)
 	if len(got.GetEntries()) != 4 {
 		t.Errorf("%d entries, want 4", len(got.GetEntries()))
+	}
+}
+
+// TestHooksHandBackWhatCounts: after a compaction the model is told what the tests said, of a
+// command that failed and of one that did not, what it read, and which tasks are open.
+func TestHooksHandBackWhatCounts(t *testing.T) {
+	t.Parallel()
+	p := MustRun(t, t.TempDir())
+	n := 0
+	event := func(name string, input map[string]any) string {
+		n++
+		input["session_id"], input["cwd"], input["hook_event_name"] = "s", p.Workspace, name
+		input["tool_use_id"], input["prompt_id"] = fmt.Sprint("t", n), "p"
+		told, err := json.Marshal(input)
+		must(t, err)
+		for {
+			answer, err := hooked(t, string(told), "claude-code", name, "--addr", p.Address, "--agent", "counts")
+			if !errors.Is(err, context.DeadlineExceeded) && status.Code(err) != codes.DeadlineExceeded { // the machine is busy
+				must(t, err)
+				return contextOf(t, answer)
+			}
+		}
+	}
+	log := func(test string) string {
+		passed := strings.Repeat("ok  \tpkg/t\t0.1s\n", 300)
+		return passed + "--- FAIL: " + test + "\n    " + test + "_test.go:42: want 3 got 4\n" + passed
+	}
+	event("UserPromptSubmit", map[string]any{"prompt": "Fix the tests"})
+	event("PostToolUse", map[string]any{"tool_name": "Bash", "tool_input": map[string]any{"command": "go test ./... | cat"}, "tool_response": map[string]any{"stdout": log("TestLock"), "stderr": ""}})
+	event("PostToolUseFailure", map[string]any{"tool_name": "Bash", "tool_input": map[string]any{"command": "go test ./..."}, "error": "Exit code 1\n" + log("TestHarbour")})
+	event("PostToolUse", map[string]any{"tool_name": "Read", "tool_input": map[string]any{"file_path": "/a/lock.go"}, "tool_response": map[string]any{
+		"type": "text", "file": map[string]any{"filePath": "/a/lock.go", "content": "func holdTheLock() {}\n", "numLines": 1, "startLine": 1, "totalLines": 1},
+	}})
+	todos := func(first, second string) {
+		event("PostToolUse", map[string]any{"tool_name": "TodoWrite", "tool_input": map[string]any{"todos": []any{
+			map[string]any{"content": "Fix the lock", "status": first}, map[string]any{"content": "Write\nthe changelog", "status": second},
+		}}, "tool_response": map[string]any{"oldTodos": []any{}, "newTodos": []any{}}})
+	}
+	todos("completed", "pending")
+	event("PreCompact", map[string]any{"trigger": "auto"})
+	given := event("SessionStart", map[string]any{"source": "compact"})
+	for _, want := range []string{
+		"--- FAIL: TestLock", "TestLock_test.go:42: want 3 got 4", "--- FAIL: TestHarbour", "TestHarbour_test.go:42: want 3 got 4",
+		"holdTheLock", "Plan (1/2)", "Write the changelog",
+	} {
+		if !strings.Contains(given, want) {
+			t.Errorf("without %q: %s", want, given)
+		}
+	}
+	if strings.Contains(given, "numLines") {
+		t.Errorf("with the words of the host's JSON: %s", given)
+	}
+	todos("completed", "completed")
+	event("PreCompact", map[string]any{"trigger": "auto"})
+	if given := event("SessionStart", map[string]any{"source": "compact"}); strings.Contains(given, "Plan (") {
+		t.Errorf("a plan of which all is done: %s", given)
 	}
 }
