@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -255,7 +256,10 @@ func (d *desk) send(files []string, send func(lines []string) error) error {
 			return err
 		}
 	}
-	if err := scanned.Err(); err != nil {
+	switch err := scanned.Err(); {
+	case errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%w: notes of a folder are taken by `loom-bridge-server import markdown`", err)
+	case err != nil:
 		return fmt.Errorf("line %d: %w", out.sent+1, err)
 	}
 	return send(out.lines)

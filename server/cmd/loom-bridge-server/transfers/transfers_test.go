@@ -223,6 +223,9 @@ func TestFailedImport(t *testing.T) {
 	if _, err := s.run(t, Command, "", "import", filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
+	if _, err := s.run(t, Command, "", "import", t.TempDir()); err == nil || !strings.Contains(err.Error(), "import markdown") {
+		t.Errorf("a folder: %v", err)
+	}
 }
 
 func TestPlainText(t *testing.T) {
