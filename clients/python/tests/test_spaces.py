@@ -44,6 +44,16 @@ async def test_a_space_is_shared(srv: Server) -> None:
             note = await ctx.memory_save("a slip", space_id="py-team", key="slip")
             changed = await ctx.memory.update(key="slip", tags=["t"], space_id="py-team")
             assert changed.version == note.version + 1
+            versions = await ctx.memory.versions(key="slip", space_id="py-team")
+            assert [each.tags for each in versions] == [("t",), ()]
+            passed = await ctx.memory.review(key="slip", approve=True, space_id="py-team")
+            assert passed.version == changed.version + 1
+            assert (await ctx.memory.archive(key="slip", space_id="py-team")).archived
+            (more,) = await ctx.memory.save_many(["one more"], space_id="py-team")
+            assert (await ctx.memory.stats(space_id="py-team")).records == 3
+            with pytest.raises(loombridge.NoEmbedderError):
+                await anext(aiter(ctx.memory.reembed(space_id="py-team")))
+            assert await ctx.memory.delete(id=more.id, space_id="py-team") == more.id
             assert await ctx.memory.delete(key="slip", space_id="py-team") == note.id
             with pytest.raises(loombridge.RecordNotFoundError):
                 await ctx.memory.get(key="release")

@@ -145,8 +145,9 @@ class Client(_family.Spawner, _agent.Agent, _scopes.Overseer, _spelling.Helpful)
             replace: a record that has the `key` already becomes this one, field by field,
                 under its own id; what it was stays among its `memory.versions`.
             duplicates: `reinforce` adds nothing where a record says the same already, and
-                counts a repeat of that one, which `id` of the answer names then; `keep`
-                saves it all the same. Default: the server's setting, by default `keep`.
+                counts a repeat of that one, which `id` of the answer names then; it looks at
+                records saved with `reinforce` only. `keep` saves it all the same. Default:
+                the server's setting, by default `keep`.
             user_id: save to that person's memory, which agents share.
             space_id: save to the memory of that space; see `ctx.spaces`.
             id: names the record; default: made by the server.

@@ -204,6 +204,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         key: str | None = None,
         expected_version: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
@@ -219,6 +220,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             key: the caller's own name for it; give exactly one of the two.
             expected_version: the version that was looked at; default: any.
             user_id: look in that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.
             timeout: seconds; default: the client's.
@@ -236,7 +238,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         _records.name(request, id, key)
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
-        answer = await self._transport.call(
+        answer = await self._at(space_id).call(
             _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _records.record(answer)
@@ -249,6 +251,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         restore: bool = False,
         expected_version: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
@@ -262,6 +265,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             restore: take it out of the archive instead.
             expected_version: the version that the record must have; default: any.
             user_id: look in that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             request_id: makes the call safe to repeat, and repeats it when no server
                 answers.
             timeout: seconds; default: the client's.
@@ -279,7 +283,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         _records.name(request, id, key)
         if expected_version is not None:
             request.expected_version = _values.long_integer("expected_version", expected_version)
-        answer = await self._transport.call(
+        answer = await self._at(space_id).call(
             _rpc.UPDATE_RECORD, request, timeout=timeout, repeatable=bool(request_id)
         )
         return _records.record(answer)
@@ -331,6 +335,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         key: str | None = None,
         limit: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> list[_records.Record]:
         """Return a record as it is and as it was before its changes, the newest first.
@@ -343,6 +348,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             key: the caller's own name for it; give exactly one of the two.
             limit: how many at most; default: all that are kept.
             user_id: look in that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             timeout: seconds for each 100 versions; default: the client's.
 
         Raises:
@@ -355,7 +361,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         _records.name(request, id, key)
         most = None if limit is None else _values.integer("limit", limit)
         request.page_size = _VERSIONS if most is None else min(_VERSIONS, most)
-        found = await self._transport.items(
+        found = await self._at(space_id).items(
             _rpc.LIST_RECORDS, request, lambda answer: answer.records, timeout, most
         )
         return [_records.record(m) for m in found]
@@ -456,6 +462,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
         *,
         duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _bulk.BatchSaving:
@@ -470,6 +477,7 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             duplicates: `reinforce` adds nothing for a record that repeats one which is
                 there, or one before it here; see `memory_save`. Default: all are saved.
             user_id: save to that person's memory, which all agents share.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             request_id: makes it safe to repeat with the same records, after whatever
                 happened, and repeats a batch when no server answers. At most 100 bytes.
             timeout: seconds for each batch; default: the client's.
@@ -488,12 +496,13 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
             request_id=_values.optional_text("request_id", request_id),
             duplicates=_records.duplicates(duplicates),
         )
-        return _bulk.BatchSaving(self._transport, envelope, records, self._session_id, timeout)
+        return _bulk.BatchSaving(self._at(space_id), envelope, records, self._session_id, timeout)
 
     def reembed(
         self,
         *,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds = _bulk.REEMBED_TIMEOUT,
     ) -> _bulk.Reembedding:
         """Give all records vectors of the server's embedder, for `async for`.
@@ -503,21 +512,32 @@ class Memory(_extract.Extractor, _transfer.Transfers, _relations.Relations, _spe
 
         Args:
             user_id: in that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
             timeout: seconds without a new vector.
         """
         request = pb.ReembedRequest(
             agent_id=self._agent_id, user_id=_values.optional_text("user_id", user_id)
         )
-        return _bulk.Reembedding(self._transport, request, _values.seconds("timeout", timeout))
+        return _bulk.Reembedding(self._at(space_id), request, _values.seconds("timeout", timeout))
 
     async def stats(
-        self, *, user_id: str | None = None, timeout: _values.Seconds | None = None
+        self,
+        *,
+        user_id: str | None = None,
+        space_id: str | None = None,
+        timeout: _values.Seconds | None = None,
     ) -> _counts.MemoryStats:
-        """Return counts of the memory."""
+        """Return counts of the memory.
+
+        Args:
+            user_id: of that person's memory instead of the agent's.
+            space_id: use the memory of that space instead; see `ctx.spaces`.
+            timeout: seconds; default: the client's.
+        """
         request = pb.ListRecordsRequest(
             agent_id=self._agent_id,
             user_id=_values.optional_text("user_id", user_id),
             stats_only=True,
         )
-        m = await self._transport.call(_rpc.LIST_RECORDS, request, timeout=timeout)
+        m = await self._at(space_id).call(_rpc.LIST_RECORDS, request, timeout=timeout)
         return _counts.stats(m.stats)

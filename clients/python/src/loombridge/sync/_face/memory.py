@@ -301,6 +301,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         key: str | None = None,
         expected_version: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
@@ -312,6 +313,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             key=key,
             expected_version=expected_version,
             user_id=user_id,
+            space_id=space_id,
             request_id=request_id,
             timeout=timeout,
         )
@@ -324,6 +326,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         restore: bool = False,
         expected_version: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> _records.Record:
@@ -335,6 +338,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             restore=restore,
             expected_version=expected_version,
             user_id=user_id,
+            space_id=space_id,
             request_id=request_id,
             timeout=timeout,
         )
@@ -369,11 +373,18 @@ class Memory(_twin.Twin, _spelling.Helpful):
         key: str | None = None,
         limit: int | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> builtins.list[_records.Record]:
         """Return a record as it is and as it was before its changes, the newest first."""
         return self._await(
-            "versions", id=id, key=key, limit=limit, user_id=user_id, timeout=timeout
+            "versions",
+            id=id,
+            key=key,
+            limit=limit,
+            user_id=user_id,
+            space_id=space_id,
+            timeout=timeout,
         )
 
     def delete_matching(
@@ -437,6 +448,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         *,
         duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> tuple[_records.Saved, ...]:
@@ -446,6 +458,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
             _twin.fed(records),
             duplicates=duplicates,
             user_id=user_id,
+            space_id=space_id,
             request_id=request_id,
             timeout=timeout,
         )
@@ -456,6 +469,7 @@ class Memory(_twin.Twin, _spelling.Helpful):
         *,
         duplicates: _records.Duplicates | None = None,
         user_id: str | None = None,
+        space_id: str | None = None,
         request_id: str | None = None,
         timeout: _values.Seconds | None = None,
     ) -> BatchSaving:
@@ -467,19 +481,30 @@ class Memory(_twin.Twin, _spelling.Helpful):
                 _twin.fed(records),
                 duplicates=duplicates,
                 user_id=user_id,
+                space_id=space_id,
                 request_id=request_id,
                 timeout=timeout,
             ),
         )
 
     def reembed(
-        self, *, user_id: str | None = None, timeout: _values.Seconds = _bulk.REEMBED_TIMEOUT
+        self,
+        *,
+        user_id: str | None = None,
+        space_id: str | None = None,
+        timeout: _values.Seconds = _bulk.REEMBED_TIMEOUT,
     ) -> Reembedding:
         """Give all records vectors of the server's embedder, for `for`."""
-        return Reembedding(self._home, self._run("reembed", user_id=user_id, timeout=timeout))
+        return Reembedding(
+            self._home, self._run("reembed", user_id=user_id, space_id=space_id, timeout=timeout)
+        )
 
     def stats(
-        self, *, user_id: str | None = None, timeout: _values.Seconds | None = None
+        self,
+        *,
+        user_id: str | None = None,
+        space_id: str | None = None,
+        timeout: _values.Seconds | None = None,
     ) -> _counts.MemoryStats:
         """Return counts of the memory."""
-        return self._await("stats", user_id=user_id, timeout=timeout)
+        return self._await("stats", user_id=user_id, space_id=space_id, timeout=timeout)
