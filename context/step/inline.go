@@ -65,22 +65,34 @@ func (s shown) bytes() int64 {
 	return int64(len(s.head)) + s.size + 1
 }
 
-// preview is its beginning on one line, at most n characters of it.
+// preview is its beginning on one line, at most n characters of it, or of a failure its end,
+// where the error is.
 func (s shown) preview(n int) string {
 	line, cut := text.OneLineHead(s.head+"\n"+s.text, n)
-	if cut {
-		line += text.Dots
+	switch {
+	case cut && s.isError:
+		said, cut := text.TailChars(strings.TrimSpace(s.end()), complaintChars)
+		if cut {
+			said = text.Ellipsis + said
+		}
+		return text.OneLine(s.head + "\n" + said)
+	case cut:
+		return line + text.Dots
 	}
 	return line
 }
 
+// end is what is held of its end.
+func (s shown) end() string {
+	if s.whole() {
+		return s.text
+	}
+	return s.tail
+}
+
 // lastLine is its last line that is not blank.
 func (s shown) lastLine() string {
-	end := s.text
-	if !s.whole() {
-		end = s.tail
-	}
-	end = strings.TrimRight(text.Tail(end, MaxErrorBytes), " \t\r\n")
+	end := strings.TrimRight(text.Tail(s.end(), MaxErrorBytes), " \t\r\n")
 	return strings.TrimSpace(end[strings.LastIndexByte(end, '\n')+1:])
 }
 

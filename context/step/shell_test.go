@@ -206,6 +206,26 @@ func TestOutputOfOtherToolsIsOffloadedAsItWasGiven(t *testing.T) {
 	}
 }
 
+// A16: of a tool that has no rule, too, the end of a failure stands in its line.
+func TestFailuresOfOtherToolsShowTheirEnd(t *testing.T) {
+	for _, tt := range []struct {
+		lines  int
+		stderr string
+		want   string
+	}{
+		{3, "", "bash → exit 2 a line a line a line the end"},
+		{30, "", "bash → exit 2 " + strings.Repeat("a line ", 30) + "the end"},
+		{300, "", "bash → exit 2 …" + strings.Repeat("a line ", 100)[700-493:] + "the end"},
+		{300, "it broke\n", " the end [stderr] it broke"},
+	} {
+		output := strings.Repeat("a line\n", tt.lines) + "the end\n"
+		got := reduce(nil, step.Call{Tool: "bash", Result: mustParse(t, fmt.Sprintf(`{"returncode":2,"stdout":%q,"stderr":%q}`, output, tt.stderr))})
+		if !strings.HasSuffix(got.Observation, tt.want) || !strings.HasPrefix(got.Observation, "bash → exit 2 ") {
+			t.Errorf("%d lines: %q, want %q", tt.lines, got.Observation, tt.want)
+		}
+	}
+}
+
 // A result that came with a failure is kept beside it.
 func TestFailuresKeepTheirOutput(t *testing.T) {
 	out := strings.Repeat("collected\n", 200) + "E   ValueError: boom\n"

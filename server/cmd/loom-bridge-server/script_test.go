@@ -262,6 +262,17 @@ func TestScriptOutput(t *testing.T) {
 	})
 }
 
+// The line about a call that failed has the end of what it printed, where the error is.
+func TestFailuresShowTheirEnd(t *testing.T) {
+	t.Parallel()
+	eachTier(t, func(t *testing.T, w *shellWorld) {
+		got := w.call(t.Context(), "shell:run", object{"command": "seq 1 3000; echo FATAL the end; exit 2"}).GetObservation()
+		if line, _, _ := strings.Cut(got, "\n"); !strings.HasPrefix(line, "shell:run → exit 2 …") || !strings.Contains(line, "2999 3000 FATAL the end. Saved to ") || len(line) > 700 {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 // Where python is called python3 alone, the answer of a call of python says so.
 func TestPythonByItsOtherName(t *testing.T) {
 	t.Parallel()
