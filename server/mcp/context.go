@@ -20,6 +20,9 @@ const (
 	maxReadBytes = 1 << 20
 )
 
+// toolBlobRead gives back what was put aside.
+const toolBlobRead = "blob_read"
+
 const sessionProperty = `"session":{"type":"string","description":"default: this connection's"}`
 
 func contextTools() []tool {
@@ -40,7 +43,7 @@ func contextTools() []tool {
 			reads: true, call: taking(assembleContext), arguments: assembleArguments{},
 		},
 		{
-			name:        "blob_read",
+			name:        toolBlobRead,
 			description: "Read back what was put aside, byte for byte, by the name that a step gave (such as step_012).",
 			properties: `"name":{"type":"string"},"offset":{"type":"integer","description":"first byte"},` +
 				`"limit":{"type":"integer","description":"bytes, default 16384"},` + sessionProperty,
@@ -78,7 +81,7 @@ func recordStep(c toolCall, a stepArguments) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stepLine{Step: recorded.GetStep().GetId(), Observation: recorded.GetObservation(), Blob: recorded.GetOutputBlob().GetPath()}, nil
+	return stepLine{Step: recorded.GetStep().GetId(), Observation: forHosts(recorded.GetObservation()), Blob: recorded.GetOutputBlob().GetPath()}, nil
 }
 
 // stepLine is what is left of a call in the prompt.

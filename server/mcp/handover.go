@@ -9,6 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/loom-bridge/loom-bridge/context/assemble/pairing"
+	"github.com/loom-bridge/loom-bridge/context/step"
 	"github.com/loom-bridge/loom-bridge/context/text"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 	"github.com/loom-bridge/loom-bridge/server/convert"
@@ -36,12 +38,13 @@ func Handover(ctx context.Context, prompts loombridgev1.PromptServiceClient, ses
 	if err != nil && (!overflows(err) || ask.GetMaxTokens() == 0) {
 		return "", err
 	}
-	var text strings.Builder
+	var written strings.Builder
 	for _, m := range prompt.GetMessages() {
-		writeMessage(&text, m)
+		writeMessage(&written, m)
 	}
-	if err == nil && (text.Len() == 0 || ask.GetMaxTokens() == 0) {
-		return text.String(), nil
+	text := forHosts(written.String())
+	if err == nil && (text == "" || ask.GetMaxTokens() == 0) {
+		return text, nil
 	}
 	began, failed := sessions.ListConversation(convert.AskText(ctx), &loombridgev1.ListConversationRequest{
 		AgentId: ask.GetAgentId(), SessionId: ask.GetSessionId(), PageSize: 1,
@@ -49,11 +52,21 @@ func Handover(ctx context.Context, prompts loombridgev1.PromptServiceClient, ses
 	if failed != nil {
 		return "", failed
 	}
-	if err == nil && begins(text.String(), began.GetEntries()) {
-		return text.String(), nil
+	if err == nil && begins(text, began.GetEntries()) {
+		return text, nil
 	}
 	return newest(ctx, sessions, ask, began.GetEntries())
 }
+
+// hostWords has, in place of the words by which a prompt tells a model to read on with
+// fs:read_file, the tool that a host has for it.
+var hostWords = strings.NewReplacer(
+	pairing.FoldHeader(step.ToolReadFile), pairing.FoldHeader(toolBlobRead),
+	"\nUse "+step.ToolReadFile+" to retrieve if needed.", "\nUse "+toolBlobRead+" to retrieve if needed.",
+	"Full text: "+step.ToolReadFile+" ", "Full text: "+toolBlobRead+" ",
+)
+
+func forHosts(text string) string { return hostWords.Replace(text) }
 
 // begins reports whether a text has what a person said in the first entry.
 func begins(text string, oldest []*loombridgev1.ConversationEntry) bool {
@@ -117,7 +130,7 @@ func entryText(e *loombridgev1.ConversationEntry) string {
 	case e.GetMessage() != nil:
 		writeMessage(&said, e.GetMessage())
 	case e.GetStep() != nil:
-		said.WriteString("[tool] " + e.GetStep().GetToolName() + "\n" + e.GetStep().GetObservation())
+		said.WriteString("[tool] " + e.GetStep().GetToolName() + "\n" + forHosts(e.GetStep().GetObservation()))
 	}
 	return said.String()
 }

@@ -185,7 +185,7 @@ func toolResult(answer *loombridgev1.ToolResponse) *sdk.CallToolResult {
 	var said string
 	switch {
 	case answer.GetOutputTruncated() || answer.GetOutputBytes() != nil:
-		said = answer.GetObservation()
+		said = forHosts(answer.GetObservation())
 	case json.Unmarshal([]byte(answer.GetOutputJson()), &said) != nil:
 		said = answer.GetOutputJson()
 	}

@@ -228,7 +228,7 @@ func blobsWork(t *testing.T, h host) {
 	long := strings.Repeat("täglich ", 4000)
 	var step struct{ Step, Observation, Blob string }
 	h.works("step_record", object{"tool": "bash", "arguments": object{"command": "cat"}, "result": long}, &step)
-	if step.Blob == "" || len(step.Observation) > 500 {
+	if step.Blob == "" || len(step.Observation) > 500 || !strings.Contains(step.Observation, "\nUse blob_read to retrieve") {
 		t.Errorf("recorded as %+v", step)
 	}
 	var whole strings.Builder
@@ -264,8 +264,8 @@ func blobsWork(t *testing.T, h host) {
 	if _, err := h.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "loom://blob/step_999"}); err == nil {
 		t.Error("a blob that is not there was read")
 	}
-	if text := h.works("context_assemble", object{"goal": "Go on with the build"}, nil); !strings.Contains(text, "bash") || !strings.Contains(text, "Go on with the build") {
-		t.Errorf("the hand-over: %.300s", text)
+	if text := h.works("context_assemble", object{"goal": "Go on with the build"}, nil); !strings.Contains(text, "bash") || !strings.Contains(text, "Go on with the build") || !strings.Contains(text, "\nUse blob_read to retrieve") || strings.Contains(text, "Use fs:read_file") {
+		t.Errorf("the hand-over: %s", text)
 	}
 	prompt, err := h.GetPrompt(t.Context(), &sdk.GetPromptParams{Name: "handover"})
 	must(t, err)
