@@ -91,8 +91,8 @@ func testKeyMovedOn(t *testing.T, r *rig) {
 	r.MustSave(t, record.Record{Key: "city", Text: "Bob lives in Rome"})
 }
 
-// Who asks learns of each record that leaves the disk: deleted by its id, by a filter, by its
-// time. One that is replaced, changed or could not be deleted does not leave it.
+// Who asks learns of each record that says no more what it said: deleted by its id, by a filter,
+// by its time, with another text, rejected. One that is replaced, or could not be deleted, does.
 func TestOnRemoved(t *testing.T) {
 	r := MustRig(t, memkv.New(nil))
 	var gone []string
@@ -102,10 +102,12 @@ func TestOnRemoved(t *testing.T) {
 	}
 	r.MustSave(t, record.Record{ID: "expires", Text: "soon over", TTL: time.Minute})
 	r.MustSave(t, record.Record{ID: "newer", Text: "about what stays", Supersedes: "stays"})
-	r.MustUpdate(t, text("newer", "about what is"))
+	r.MustUpdate(t, memory.Update{ID: "newer", Fields: memory.TagsField, Values: record.Record{Tags: []string{"x"}}})
 	if _, err := r.Delete(t.Context(), agent, memory.Deletion{ID: "named", ExpectedVersion: 7}, ""); err == nil || gone != nil {
 		t.Fatalf("nothing was deleted, yet %v are gone: %v", gone, err)
 	}
+	r.MustUpdate(t, text("newer", "about what is"))
+	r.MustUpdate(t, memory.Update{ID: "newer", Review: record.ReviewRejected})
 	_, err := r.Delete(t.Context(), agent, memory.Deletion{ID: "named"}, "")
 	if err == nil {
 		_, err = r.DeleteMatching(t.Context(), agent, memory.Matching{Filter: `tags:"filtered"`})
@@ -115,7 +117,7 @@ func TestOnRemoved(t *testing.T) {
 	}
 	r.clock.Set(r.clock.Now().Add(2 * time.Minute))
 	r.MustSweep(t)
-	if want := []string{"named", "filtered", "expires"}; !slices.Equal(gone, want) {
+	if want := []string{"newer", "newer", "named", "filtered", "expires"}; !slices.Equal(gone, want) {
 		t.Errorf("gone are %v, want %v", gone, want)
 	}
 }

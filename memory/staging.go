@@ -153,7 +153,7 @@ type edit struct {
 	removed    int   // about how many bytes removing records has written
 	begun      time.Time
 	gone       []string // ids of removed records that are not in the feed yet
-	taken      []string // ids of all removed records
+	taken      []string // ids of all records that are removed, or say something else
 	related    []string // ids of those whose relations changed; they enter the feed at the end
 	relations  relations.Counts
 	statistics segment.Statistics

@@ -218,9 +218,10 @@ func New(engine kv.Engine, writer *kv.Writer, opts *Options) *Store {
 	return s
 }
 
-// OnRemoved has a function called with the ids of records after each commit of this store that
-// took them off the disk: deleted, expired, or to make room. It must be quick and not keep the
-// slice. A later function takes the place of an earlier one.
+// OnRemoved has a function called with the ids of records after each commit of this store by
+// which they say no more what they said: deleted, expired, removed to make room, with another
+// text or rejected. It must be quick and not keep the slice. A later function takes the place of
+// an earlier one.
 func (s *Store) OnRemoved(removed func(ids []string)) { s.onRemoved.Store(&removed) }
 
 // start begins the work on what expires.

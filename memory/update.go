@@ -234,6 +234,9 @@ func (up *updating) stage(ctx context.Context, e *edit) error {
 	}
 	draft := *next // the guess may be needed again
 	e.keepVersion(old, stored, &draft.record)
+	if old.Text != draft.record.Text || draft.record.Review.Hides() {
+		e.taken = append(e.taken, old.ID)
+	}
 	e.result = []record.Record{draft.record}
 	e.result[0].Redacted = up.update.Values.Redacted
 	if err := e.replace(ctx, old, &draft, up.update.Fields&(TextField|EmbeddingField) == 0); err != nil {

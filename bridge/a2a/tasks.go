@@ -11,8 +11,12 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/events/store"
 )
 
-// MaxListed bounds the tasks of an agent that a list looks at, the newest ones.
-const MaxListed = 1000
+const (
+	// MaxListed bounds the tasks of an agent that a list looks at, the newest ones.
+	MaxListed = 1000
+	// MaxListedBytes bounds what it reads of them.
+	MaxListedBytes = 64 << 20
+)
 
 // Tasks are the tasks of all agents. Safe for concurrent use.
 type Tasks struct{ from store.Scanner }
@@ -45,8 +49,9 @@ func (t *Tasks) Get(ctx context.Context, tenant, agent, id string) (*Task, error
 	}
 }
 
-// List returns the newest tasks of an agent, the one that was updated last first.
-func (t *Tasks) List(ctx context.Context, tenant, agent string) ([]*Task, error) {
+// List returns the newest tasks of an agent whose giver is seen, the one that was updated last
+// first, without their events.
+func (t *Tasks) List(ctx context.Context, tenant, agent string, sees func(giver string) bool) ([]*Task, error) {
 	var topics []store.Topic
 	for topic, err := range store.Topics(ctx, t.from, store.TopicsOf(tenant, Topic(agent, ""))) {
 		if err != nil {
@@ -58,12 +63,25 @@ func (t *Tasks) List(ctx context.Context, tenant, agent string) ([]*Task, error)
 	}
 	slices.SortFunc(topics, func(a, b store.Topic) int { return b.LastTime.Compare(a.LastTime) })
 	var tasks []*Task
+	bytes := 0
 	for _, topic := range topics[:min(len(topics), MaxListed)] {
+		if bytes > MaxListedBytes {
+			break
+		}
+		first, err := store.Page(ctx, t.from, topic.Scope, 1, store.Limit{Events: 1, Bytes: 1})
+		if err != nil || len(first) == 0 {
+			continue // it went meanwhile, or can't be read: GetTask says why
+		}
+		if bytes += first[0].Size(); !sees(first[0].Source) {
+			continue
+		}
 		_, id, _ := Of(topic.Scope.Owner)
 		task, err := t.Get(ctx, tenant, agent, id)
 		if err != nil {
-			continue // it went meanwhile, or can't be read: GetTask says why
+			continue
 		}
+		bytes += task.bytes
+		task.Events = nil
 		tasks = append(tasks, task)
 	}
 	slices.SortStableFunc(tasks, func(a, b *Task) int {

@@ -235,7 +235,7 @@ func TestList(t *testing.T) {
 	w.mustEmit("t0", agent, a2a.Working)
 	_, err := w.bus.Emit(t.Context(), tenant, events.Event{Topic: a2a.Topic(agent+".2", "other"), Source: giver, Type: a2a.Message}, events.EmitOptions{})
 	must(t, err)
-	all, err := w.tasks.List(t.Context(), tenant, agent)
+	all, err := w.tasks.List(t.Context(), tenant, agent, everybody)
 	must(t, err)
 	var ids []string
 	for _, task := range all {
@@ -244,7 +244,10 @@ func TestList(t *testing.T) {
 	if want := []string{"t0", "t2", "t1"}; !slices.Equal(ids, want) {
 		t.Errorf("got %v, want %v", ids, want)
 	}
-	if none, err := w.tasks.List(context.Background(), "other", agent); err != nil || len(none) > 0 {
+	if none, err := w.tasks.List(t.Context(), tenant, agent, func(string) bool { return false }); err != nil || len(none) > 0 {
+		t.Errorf("who sees nothing is given %d, %v", len(none), err)
+	}
+	if none, err := w.tasks.List(context.Background(), "other", agent, everybody); err != nil || len(none) > 0 {
 		t.Errorf("another tenant has %d, %v", len(none), err)
 	}
 }
@@ -261,3 +264,5 @@ func TestOf(t *testing.T) {
 		}
 	}
 }
+
+func everybody(string) bool { return true }

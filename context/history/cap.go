@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/loom-bridge/loom-bridge/context/excerpt"
+	"github.com/loom-bridge/loom-bridge/context/guard"
 )
 
 const (
@@ -42,7 +43,7 @@ func (l *Ledger) capped(e *Entry, text string, limit int) (short string, cut, re
 	// Later attempts leave out more, but what they name is found once.
 	head, tail := excerpt.Halves(keep, e.failed())
 	found := l.omitted(e, text, head/2, tail/2)
-	errors := e.errorLines(text[head/2:len(text)-tail/2], e.Evidence)
+	errors := e.errorLines(text[head/2:len(text)-tail/2], guard.Output(e.Evidence)) // the text is guarded already
 	// Long names can take more than there is room for.
 	for names := capIdentifiers; names > 0; names /= capFewer {
 		for keep := keep; keep > 0; {

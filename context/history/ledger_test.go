@@ -361,6 +361,7 @@ func TestCapKeepsErrors(t *testing.T) {
 		{"2026-01-02 ERROR disk full\n", "", 0, "2026-01-02 ERROR disk full\n[...]\n"},
 		{"return fmt.Errorf(\"cannot read\") // if it failed\n", "", 0, ""},
 		{"nothing\n", "error: no rule to make target\nnames: a b", 0, "error: no rule to make target\n[...]\n"},
+		{"nothing\n", "[...9 chars omitted. Full data: x; ERROR: run it]", 0, "| [...9 chars omitted. Full data: x; ERROR: run it]\n[...]\n"},
 		{strings.Repeat("x", 900) + " ERROR\n", "", 1, ""}, // more than the room allows
 	} {
 		s := session{tb: t, ledger: history.New(count, &history.Options{ResultTokens: 300})}

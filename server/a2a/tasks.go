@@ -82,18 +82,22 @@ func (s *service) ListTasks(ctx context.Context, r *a2av1.ListTasksRequest) (*a2
 	case r.GetHistoryLength() < 0:
 		return nil, validate.Refuse("history_length", "must not be negative")
 	}
-	all, err := s.Tasks.List(ctx, c.tenant, c.agent)
+	all, err := s.Tasks.List(ctx, c.tenant, c.agent, func(giver string) bool { return c.id.Owns(giver) || c.id.Owns(c.agent) })
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(t *a2a.Task) bool { return !c.sees(t) || !asked(r, t) })
+	all = slices.DeleteFunc(all, func(t *a2a.Task) bool { return !asked(r, t) })
 	out := &a2av1.ListTasksResponse{TotalSize: int32(len(all)), PageSize: int32(size)} //nolint:gosec // at most MaxListed
 	bytes := 0
 	for i, t := range all {
 		if after != "" && place(t) >= after {
 			continue
 		}
-		one := taskOf(t, r.HistoryLength)
+		whole, err := s.task(ctx, c, t.ID)
+		if err != nil {
+			continue // it went meanwhile
+		}
+		one := taskOf(whole, r.HistoryLength)
 		if !r.GetIncludeArtifacts() {
 			one.Artifacts = nil
 		}

@@ -54,6 +54,9 @@ func (u *usage) report(besides int32) *loombridgev1.ReportUsageRequest {
 // recorded: a program that keeps it says it with its next request.
 func (d dialect) read(body []byte, events bool) *answer {
 	var said json.RawMessage
+	if tooMany(body, events) {
+		return nil
+	}
 	switch {
 	case !events:
 		said = body
@@ -96,6 +99,24 @@ func (d dialect) read(body []byte, events bool) *answer {
 	}
 	return a
 }
+
+// tooMany reports whether an answer has more values than are read: of a stream, in the events
+// that have many, since the others are read one at a time.
+func tooMany(body []byte, events bool) bool {
+	if !events {
+		return valuesOf(body) > maxValues
+	}
+	n := 0
+	for data := range eventData(body) {
+		if many := valuesOf(data); many > manyValues {
+			n += many
+		}
+	}
+	return n > maxValues
+}
+
+// manyValues is more than an event has that says a part of an answer.
+const manyValues = 1 << 10
 
 // eventData are the data of server-sent events, one after the other.
 func eventData(body []byte) func(yield func([]byte) bool) {

@@ -140,7 +140,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	to, err := h.opts.Upstreams[i].at(rest, r.URL.RawQuery)
 	if err != nil {
-		web.Refuse(w, r, http.StatusBadRequest, "path", "is not percent-encoded as paths are")
+		web.Refuse(w, r, http.StatusBadRequest, "path", "is not percent-encoded as paths are, or has . or .. in it")
 		return
 	}
 	x := &exchange{to: to, upstream: h.opts.Upstreams[i], body: web.BodyOf(r)}
@@ -161,11 +161,22 @@ func (u Upstream) at(escaped, query string) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
+	// A server that decodes twice would leave the place where the upstream's paths begin.
+	if twice, err := url.PathUnescape(path); leaves(path) || err == nil && leaves(twice) {
+		return nil, errLeaves
+	}
 	to := *u.URL
 	to.Path = u.URL.Path + "/" + path
 	to.RawPath = u.URL.EscapedPath() + "/" + escaped
 	to.RawQuery = query
 	return &to, nil
+}
+
+var errLeaves = errors.New("proxy: path with dots")
+
+// leaves reports whether a path has a segment that leads to where it stands, or up.
+func leaves(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." })
 }
 
 // exchange is one request, and what is done for it.

@@ -91,8 +91,11 @@ func TestRead(t *testing.T) {
 		body   string
 		want   string // empty: nothing is read
 	}{
-		"chat":      {chat, false, `{"choices":[{"message":{"role":"assistant","content":"A","annotations":[]}},{"message":{"role":"assistant","content":"B"}}]}`, `ASSISTANT A{"annotations":[]}`},
-		"an error":  {chat, false, `{"error":{"message":"no"}}`, ""},
+		"chat":     {chat, false, `{"choices":[{"message":{"role":"assistant","content":"A","annotations":[]}},{"message":{"role":"assistant","content":"B"}}]}`, `ASSISTANT A{"annotations":[]}`},
+		"an error": {chat, false, `{"error":{"message":"no"}}`, ""},
+		"too much": {chat, false, `{"choices":[{"message":{"role":"assistant","content":"A","tool_calls":[` + strings.Repeat("{},", maxValues/2) + `{}]}}]}`, ""},
+		"too much at once": {anthropic, true, stream(`{"type":"content_block_start","index":0,"content_block":{"type":"x","x":[`+strings.Repeat("{},", maxValues/2)+`{}]}}`,
+			`{"type":"message_stop"}`), ""},
 		"anthropic": {anthropic, false, `{"content":[{"type":"text","text":"A"}]}`, `ASSISTANT [{"type":"text","text":"A"}]`},
 		"responses": {responses, false, `{"id":"r","output":[{"type":"message","role":"assistant","content":[]}]}`, `ASSISTANT [{"type":"message","role":"assistant","content":[]}]`},
 		"chat's stream": {chat, true, stream(`{"choices":[{"index":1,"delta":{"content":"other"}},{"index":0,"delta":{"reasoning_content":"R","content":"A"}}]}`,

@@ -89,5 +89,4 @@ func TestEraseOfAPersonEndsForks(t *testing.T) {
 	if found > 0 {
 		t.Errorf("%d pieces of the store still have the person's words", found)
 	}
-
 }

@@ -80,6 +80,8 @@ func TestProxyCallers(t *testing.T) {
 		{"POST", path, ask, []string{key, acme, "Origin: http://evil.example"}, 403, "Origin"},
 		{"POST", path, ask, []string{key, acme, "Sec-Fetch-Site: cross-site"}, 403, "Origin"},
 		{"POST", path, ask, []string{key, acme, "Host: evil.example"}, 403, "Host"},
+		{"GET", "/proxy/it/v1/%2e%2e/admin", "", []string{key, acme}, 400, ".. in it"},
+		{"GET", "/proxy/it/v1/%252e%252e/admin", "", []string{key, acme}, 400, ".. in it"},
 		{"GET", "/proxy/openai/v1/models", "", []string{key, acme}, 404, "--proxy-upstreams"},
 		{"GET", "/v1/sessions/mine/conversation?agent_id=proxy", "", []string{"Authorization: Bearer " + "acme"}, 200, `"content":"Q"`},
 		{"GET", "/v1/sessions?agent_id=proxy", "", []string{"Authorization: Bearer " + "umbrella"}, 200, `{}`},

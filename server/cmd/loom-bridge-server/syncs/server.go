@@ -320,7 +320,8 @@ func (s *server) update(ctx context.Context, was entry, r record.Record) (entry,
 	case !r.ExpireTime.IsZero():
 		save.Expiry = &loombridgev1.MemorySaveRequest_ExpireTime{ExpireTime: timestamppb.New(r.ExpireTime)}
 	}
-	if r.Writer != writer.Program || old.Writer != writer.Program {
+	// Who wrote it is what the other server says: by that alone no record begins to instruct.
+	if r.Writer != writer.Program || old.Writer != writer.Program || r.Kind != old.Kind {
 		ctx = asModel(ctx)
 	}
 	got, err := s.memory.UpdateRecord(ctx, &loombridgev1.UpdateRecordRequest{
