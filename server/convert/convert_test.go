@@ -121,7 +121,7 @@ func TestEnumsAgree(t *testing.T) {
 		}
 	}
 	for number, name := range []string{"succeeded", "failed", "unknown"} {
-		if got := loombridgev1.StepOutcome(number + 1); nameOf(got) != name || step.Outcome(number).String() != name { //nolint:gosec // G115: of three
+		if got := loombridgev1.StepOutcome(number + 1); nameOf(got) != name || step.Outcome(number).String() != name { //nolint:gosec // of three
 			t.Errorf("%s became %s", name, got)
 		}
 	}
@@ -154,7 +154,7 @@ func TestEnumsAgree(t *testing.T) {
 		history.StyleDesign: loombridgev1.HistoryStyle_HISTORY_STYLE_DESIGN, history.StyleReduction: loombridgev1.HistoryStyle_HISTORY_STYLE_REDUCTION,
 		history.StyleGrouped: loombridgev1.HistoryStyle_HISTORY_STYLE_GROUPED,
 	} {
-		if history.Style(want) != style { //nolint:gosec // G115: of three
+		if history.Style(want) != style { //nolint:gosec // of three
 			t.Errorf("%s became %d", want, style)
 		}
 	}
