@@ -40,11 +40,12 @@ type memories struct {
 	// that what was asked before is not kept after.
 	kept atomic.Pointer[cache.Cache[mark, remembered]]
 
-	mu      sync.RWMutex
-	removed map[string]struct{} // guarded by mu; the ids of records that are gone
+	mu      sync.RWMutex      // guards the fields below
+	times   uint64            // how often remove was called
+	removed map[string]uint64 // which of these times was the last, by the id of a record
 }
 
-// maxRemoved is how many records may be gone before all that is kept is forgotten instead.
+// maxRemoved is how many records may be removed before all that is kept is forgotten instead.
 const maxRemoved = 10_000
 
 // remembered is what memory has for a message; empty for nothing.
@@ -52,6 +53,7 @@ type remembered struct {
 	text    string
 	records []string // what names them
 	tokens  int32
+	at      uint64 // how often records had been removed before it was asked for
 }
 
 func newMemories(within grpc.ClientConnInterface) *memories {
@@ -62,29 +64,29 @@ func newMemories(within grpc.ClientConnInterface) *memories {
 
 func (m *memories) forget() { m.kept.Store(cache.New[mark, remembered](keptBytes)) }
 
-// remove notes that records are gone: no request says them any more.
+// remove notes that records say no more what they said: no request does any more, either.
 func (m *memories) remove(ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.removed == nil || len(m.removed)+len(ids) > maxRemoved {
-		m.removed = make(map[string]struct{})
+		m.removed = make(map[string]uint64)
 		m.forget()
 	}
+	m.times++
 	if len(ids) > maxRemoved {
 		return
 	}
 	for _, id := range ids {
-		m.removed[id] = struct{}{}
+		m.removed[id] = m.times
 	}
 }
 
-// stands reports whether all records are still there.
+// stands reports whether all records still say what they said.
 func (m *memories) stands(found remembered) bool {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return !slices.ContainsFunc(found.records, func(ref string) bool {
-		_, gone := m.removed[ref[strings.LastIndexByte(ref, ':')+1:]] // "user:" stands before an id of the user's
-		return gone
+		return m.removed[ref[strings.LastIndexByte(ref, ':')+1:]] > found.at // "user:" stands before an id of the user's
 	})
 }
 
@@ -159,6 +161,9 @@ func (m *memories) find(ctx context.Context, p place, t *talk) (all recalled) {
 func (m *memories) ask(ctx context.Context, p place, model, said string) (found remembered, err error) {
 	ctx, cancel := context.WithTimeout(ctx, memoryTime)
 	defer cancel()
+	m.mu.RLock()
+	found.at = m.times
+	m.mu.RUnlock()
 	// A session without entries: what it says is memory alone. A dry run keeps nothing of it.
 	prompt, err := m.prompts.Assemble(ctx, &loombridgev1.AssembleRequest{
 		AgentId: p.agent, SessionId: "proxy-memory", Goal: text.Head(said, maxAskBytes), Model: modelOf(model), DryRun: true, WithoutTools: true, Settings: memorySettings,
