@@ -195,8 +195,10 @@ func (s *Scene) start(user int) *exec.Cmd {
 	defer secret.Close()
 	cmd := exec.Command("/proc/self/exe", asVictim)
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = []string{"SECRET=kept"}, s.Outside, []*os.File{secret}
+	// A group of its own: a signal that reaches the group reaches no other test's process.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if user > 0 {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}
 	}
 	out, err := cmd.StdoutPipe()
 	must(s.tb, err)
