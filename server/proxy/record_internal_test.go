@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 )
@@ -38,5 +39,26 @@ func TestKnownConversationsAreBounded(t *testing.T) {
 				t.Errorf("%d are left", r.known.Len())
 			}
 		})
+	}
+}
+
+// What is kept of an answer takes room before it is kept; where there is none, nothing is.
+func TestAnswerTakesRoom(t *testing.T) {
+	room := 0
+	said := &heard{hold: func(bytes int) error {
+		if bytes > 4<<20 {
+			return errors.New("full")
+		}
+		room = bytes
+		return nil
+	}}
+	part := make([]byte, copyBytes)
+	for range 4 << 20 / len(part) / toldTimes {
+		if said.take(part); said.long || len(said.text) > room {
+			break
+		}
+	}
+	if !said.long || said.text != nil || room == 0 {
+		t.Fatalf("%d bytes are kept in room for %d", len(said.text), room)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/web"
 )
@@ -33,7 +34,8 @@ const (
 type recording struct {
 	h       *Handler
 	dialect dialect
-	ctx     context.Context // outlives the program
+	ctx     context.Context        // outlives the program
+	hold    func(answer int) error // takes room for so many bytes of the answer
 	memory  recalled
 	folded  *folded       // nil for none
 	failed  bool          // it may be that it had to be folded, and is not
@@ -64,7 +66,12 @@ func (h *Handler) begin(r *http.Request, x *exchange) *recording {
 	id, _ := auth.Of(ctx)
 	p := place{id.Tenant(), cmp.Or(r.Header.Get(auth.AgentKey), Agent)}
 	if !id.Owns(p.agent) { // what is known of the agent is not the caller's
-		return rec.refused(record)
+		return rec.refused(record, status.Error(codes.PermissionDenied, auth.ErrAgentNotOwned.Error()))
+	}
+	request := toldTimes * len(x.body)
+	rec.hold = func(answer int) error { return web.Hold(r, request+answer) }
+	if err := rec.hold(0); err != nil {
+		return rec.refused(record, server.StatusOf(ctx, err).Err())
 	}
 	t, err := x.dialect.parse(x.body, h.known)
 	var shown chan *loombridgev1.AssembleResponse
@@ -102,13 +109,13 @@ func (h *Handler) begin(r *http.Request, x *exchange) *recording {
 	return rec
 }
 
-// refused is the recording of a request for an agent that the caller may not act for.
-func (rec *recording) refused(record bool) *recording {
+// refused is the recording of a request that is passed on alone.
+func (rec *recording) refused(record bool, why error) *recording {
 	if !record {
 		return nil
 	}
 	rec.done, rec.made = make(chan struct{}), make(chan struct{})
-	rec.request.err = status.Error(codes.PermissionDenied, auth.ErrAgentNotOwned.Error())
+	rec.request.err = why
 	close(rec.done)
 	close(rec.made)
 	return rec
@@ -230,7 +237,12 @@ type heard struct {
 	events bool
 	text   []byte
 	long   bool
+	hold   func(bytes int) error
+	room   int // for so many bytes of text
 }
+
+// heardStep is for how much more of an answer there has to be room at a time.
+const heardStep = 256 << 10
 
 // listen prepares for an answer.
 func (rec *recording) listen(a *http.Response) *heard {
@@ -238,17 +250,22 @@ func (rec *recording) listen(a *http.Response) *heard {
 	if rec == nil || rec.done == nil || a.StatusCode != http.StatusOK || coding != "" && coding != "identity" {
 		return nil
 	}
-	return &heard{events: strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream")}
+	return &heard{events: strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream"), hold: rec.hold}
 }
 
 func (s *heard) take(part []byte) {
-	switch {
-	case s == nil || s.long:
-	case len(s.text)+len(part) > maxAnswerBytes:
-		s.text, s.long = nil, true
-	default:
-		s.text = append(s.text, part...)
+	if s == nil || s.long {
+		return
 	}
+	if n := len(s.text) + len(part); n > s.room {
+		s.room = n + heardStep
+		s.long = n > maxAnswerBytes || s.hold(toldTimes*s.room) != nil
+	}
+	if s.long {
+		s.text = nil
+		return
+	}
+	s.text = append(s.text, part...)
 }
 
 // end records an answer that has come whole, and reports what it says of the prompt's size.

@@ -219,7 +219,7 @@ func (f *Face) read(w http.ResponseWriter, r *http.Request, id auth.Identity, mo
 		return
 	}
 	_ = timed.SetReadDeadline(time.Time{})
-	r.Body = &readBody{*bytes.NewReader(body), body}
+	r.Body = &readBody{*bytes.NewReader(body), body, room}
 	next.ServeHTTP(w, r)
 }
 
@@ -237,7 +237,8 @@ func readAll(from io.Reader, length int64) ([]byte, error) {
 // readBody is a body that was read.
 type readBody struct {
 	bytes.Reader
-	all []byte
+	all  []byte
+	room *share.Holding
 }
 
 func (*readBody) Close() error { return nil }
@@ -250,6 +251,17 @@ func BodyOf(r *http.Request) []byte {
 		return nil
 	}
 	return body.all
+}
+
+// Hold takes room in memory for so many bytes beside the body of a request, from what its tenant
+// may have of requests, until it has been served; a later call says how many there are by then.
+// Error: a *share.ExhaustedError, and it has what it had before.
+func Hold(r *http.Request, beside int) error {
+	body, _ := r.Body.(*readBody)
+	if body == nil {
+		return nil
+	}
+	return body.room.Resize(int64(len(body.all) + beside))
 }
 
 // maxShown bounds what a refusal repeats of a header.

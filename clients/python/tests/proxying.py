@@ -79,9 +79,11 @@ def script() -> Generator[Script, None, None]:
 
 
 @asynccontextmanager
-async def proxied(binary: Path, upstream: str) -> AsyncGenerator[tuple[testing.Server, str], None]:
+async def proxied(
+    binary: Path, upstream: str, *settings: str
+) -> AsyncGenerator[tuple[testing.Server, str], None]:
     """Serve a proxy before a provider named `it`; give the server and the proxy's address."""
-    args = ["--http-addr", "127.0.0.1:0", "--proxy-upstreams", f"it={upstream}"]
+    args = ["--http-addr", "127.0.0.1:0", "--proxy-upstreams", f"it={upstream}", *settings]
     async with testing.server(binary, args=args) as srv:
         yield srv, await address(srv)
         await srv.stop()

@@ -309,3 +309,17 @@ async def test_memory_is_as_it_is_when_it_is_asked(binary: Path, script: Script)
             await ctx.memory.delete(id=first.id)
             for said in ((question,), talk, (*talk, "Yes.", "Which gate?")):
                 assert "user_memory" not in await told(*said)
+
+
+# N15
+async def test_what_is_read_has_room(binary: Path, script: Script) -> None:
+    """A request for which its tenant has no room in memory is passed on, and not recorded."""
+    async with proxied(binary, script.url, "--max-message-bytes", "4000000") as (srv, url):
+        script.answers = [(200, EVENTS, ANSWER) for _ in range(3)]
+        assert (await say(url, "A?"))["loom-did"].startswith("recorded 1 in ")
+        long = "B" * 1_500_000
+        assert (await say(url, long))["loom-did"] == "recorded nothing: Unavailable"
+        assert long.encode() in script.requests[-1][1]
+        assert (await say(url, "C?"))["loom-did"].startswith("recorded 1 in ")
+        told = [items[0] for items in (await answered(srv)).values()]
+        assert sorted(told) == ["user: A?", "user: C?"]
