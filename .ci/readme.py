@@ -53,7 +53,6 @@ PROGRAMS = [
     "Bitcoin closed at 45,000",
     "Ann likes ripe pears",
     "Ann likes figs",
-    "human: Ann is a pilot",
     "allergic to pears",
 ]
 
@@ -79,12 +78,18 @@ ANSWERS = [
 ENDLESS = re.compile(r"curl -N|loom-bridge-server top")
 
 # What the lines of the page about moving here print, in their order.
-MOVES = ["dry run: imported 1 records", "imported 1 records", "Ann likes plums"]
+MOVES = [
+    "dry run: imported 1 records",
+    "imported 1 records",
+    "Ann likes plums",
+    "imported 3 records",
+]
 
 # Files of other programs, which those lines and programs read.
 FOREIGN = {
     "memories.json": '{"results": [{"id": "1", "memory": "Ann likes plums", "user_id": "ann"}]}',
-    "agent.af": '{"blocks": [{"label": "human", "value": "Ann is a pilot"}], "agents": []}',
+    "agent.af": '{"agents": [{"name": "desk", "block_ids": ["b"]}],'
+    '"blocks": [{"id": "b", "label": "human", "value": "Ann is a pilot"}]}',
     "passages.json": '[{"text": "Ann flew to Oslo", "tags": ["travel"]}, {"text": "Ann is back"}]',
 }
 

@@ -83,7 +83,7 @@ var All = []Format{
 	},
 	{Name: "chatgpt", About: "conversations.json of ChatGPT's data export", Sessions: true, names: "conversations*.json", read: readChatGPT},
 	{Name: "claude", About: "conversations.json of Claude's data export", Sessions: true, names: "conversations*.json", read: readClaude},
-	{Name: "letta", About: "agent files (.af) of Letta: messages and memory blocks", Sessions: true, Memories: true, names: "*.af", read: readLetta},
+	{Name: "letta", About: "agent files (.af) of Letta: messages and memory blocks; or a list of passages", Sessions: true, Memories: true, names: "*.af", read: readLetta},
 	{
 		Name: "messages", About: "calls or conversations with a list `messages`, of OpenAI's or Anthropic's form, as JSON or JSON Lines",
 		Sessions: true, names: "*.json *.jsonl", read: readMessages,

@@ -175,6 +175,20 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// TestPassages: the archival memory of an agent of Letta, which its file leaves out.
+func TestPassages(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "passages.json")
+	text := `[{"id":"passage-1","text":"Ann flew to Oslo","tags":["travel"],"created_at":"2025-05-01T06:00:00+00:00"},{"text":"Ann is back","tags":null}]`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, counts, err := read(t, "letta", Records, path)
+	if want := (Counts{Records: 2}); err != nil || counts != want || !slices.Equal(said, []string{"Ann flew to Oslo travel", "Ann is back"}) {
+		t.Errorf("%q, %+v, %v", said, counts, err)
+	}
+}
+
 // TestGrown: a conversation that has grown gives the lines of its messages again, and more.
 func TestGrown(t *testing.T) {
 	t.Parallel()

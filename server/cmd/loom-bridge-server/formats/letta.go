@@ -30,22 +30,32 @@ type lettaAgent struct {
 }
 
 // readLetta reads an agent file: each agent is a conversation, and each block of its memory a
-// note. Ids in a file are numbers, so an agent is known by its name and its first message.
+// note. Ids in a file are numbers, so an agent is known by its name and its first message. Of its
+// archival memory, which such files leave out, it reads the list of passages that the server gives.
 func readLetta(f *file, out *output) error {
 	return f.values(func(value json.RawMessage) error {
 		var l struct {
 			lettaAgent
-			Agents []lettaAgent `json:"agents"`
-			Blocks []lettaBlock `json:"blocks"`
+			Agents []lettaAgent    `json:"agents"`
+			Blocks []lettaBlock    `json:"blocks"`
+			Text   string          `json:"text"`
+			Tags   []string        `json:"tags"`
+			Time   json.RawMessage `json:"created_at"`
 		}
 		if err := decode(value, &l); err != nil {
 			return err
+		}
+		if l.Text != "" {
+			return out.record(line{
+				ID: named(out.source, "passage", cmp.Or(l.ID, l.Text)), Text: l.Text, Tags: tags(l.Tags), CreateTime: when(l.Time),
+				Metadata: map[string]any{"source": out.source},
+			})
 		}
 		if l.Type != "" {
 			l.Agents = append(l.Agents, l.lettaAgent)
 		}
 		if len(l.Agents) == 0 {
-			return fmt.Errorf("%w: it has no agents, so it is no agent file of Letta", ErrFormat)
+			return fmt.Errorf("%w: it has no agents and no text, so it is no agent file or passage of Letta", ErrFormat)
 		}
 		for _, a := range l.Agents {
 			if err := out.letta(a); err != nil {
