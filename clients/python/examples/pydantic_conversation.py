@@ -1,4 +1,4 @@
-"""A conversation of Pydantic AI: pip install "loombridge[pydantic-ai]"."""
+"""A conversation and tools of Pydantic AI: pip install "loombridge[pydantic-ai]"."""
 
 import asyncio
 import os
@@ -7,16 +7,18 @@ import signal
 from pydantic_ai import Agent, Conversation
 from pydantic_ai.models.test import TestModel
 
-from loombridge.pydantic_ai import LoomBridgeConversationStore
+from loombridge.pydantic_ai import LoomBridgeConversationStore, LoomBridgeToolset
 
 
 async def turn(asked: str, answer: str) -> None:
     """Ask the agent, whose model says what it is told; so no key is needed."""
-    agent = Agent(TestModel(custom_output_text=answer))
+    model = TestModel(call_tools=["query_l4_memory"], custom_output_text=answer)
     async with LoomBridgeConversationStore() as store:
         known = await store.load("ann")
         conversation = known or Conversation(conversation_id="ann")
-        result = await agent.run(asked, conversation=conversation)
+        with LoomBridgeToolset() as toolset:
+            agent = Agent(model, toolsets=[toolset])
+            result = await agent.run(asked, conversation=conversation)
         await store.save(result)
         print(f"{asked} {result.output} (messages: {len(result.all_messages())})", flush=True)
         if known is None:

@@ -146,7 +146,12 @@ def asked(call_id: str, name: str) -> dict[str, Any]:
 KILLED = {
     "agents_session.py": (
         "agents",
-        ["I like pears. Noted. (known: [])", "What do I like? Pears. (known: ['I like pears.'])"],
+        [
+            "I like pears. Noted. (known: [])",
+            "What do I like? Pears. (known: ['I like pears.'])",
+            "note → noted: pears",
+            "note → noted: pears",
+        ],
     ),
     "claude_memory.py": (
         "anthropic",
@@ -167,7 +172,7 @@ KILLED = {
     ),
     "pydantic_conversation.py": (
         "pydantic_ai.conversation_store",
-        ["I like pears. Noted. (messages: 2)", "What do I like? Pears. (messages: 4)"],
+        ["I like pears. Noted. (messages: 4)", "What do I like? Pears. (messages: 6)"],
     ),
 }
 """By example what it needs, and its last lines."""

@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("agents", reason="the SDK is not part of the lowest environment")
 
-from agents import Agent, RunConfig, Runner, SessionSettings
-from agents.testing import ScriptedModel, assistant_message
+from agents import Agent, RunConfig, Runner, SessionSettings, ToolOutputText, function_tool
+from agents.testing import ScriptedModel, assistant_message, function_call
 
 import loombridge
 from loombridge import testing
-from loombridge.openai_agents import LoomBridgeSession
+from loombridge.openai_agents import LoomBridgeHooks, LoomBridgeSession
 
 QUIET = RunConfig(tracing_disabled=True)
 
@@ -140,8 +140,74 @@ async def test_other_event_loops_and_threads_may_use_it(session: LoomBridgeSessi
     assert texts(await session.get_items()) == ["there", "there"]
 
 
+@function_tool
+def hours(day: str) -> dict[str, str]:
+    """Say when the desk is open."""
+    return {day: "9:00 to 17:30 " * 500}
+
+
+@function_tool
+def label() -> ToolOutputText:
+    """Say what stands on the door."""
+    return ToolOutputText(text="Desk")
+
+
+@function_tool
+def broken() -> str:
+    """Fail."""
+    raise OSError("no such desk")
+
+
+@function_tool(timeout=0.01)
+async def slow() -> str:
+    """Take too long."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+# K05
+async def test_what_tools_and_handoffs_did_are_steps(srv: testing.Server) -> None:
+    other = Agent(name="Night desk", model=ScriptedModel([[assistant_message("It is closed.")]]))
+    asked = [
+        [function_call("hours", {"day": "Friday"}, call_id="c1")],
+        [function_call(name, "{}", call_id=name) for name in ("label", "broken", "slow")],
+        [function_call("transfer_to_night_desk", "{}", call_id="c5")],
+    ]
+    tools = [hours, label, broken, slow]
+    agent = Agent(name="Desk", model=ScriptedModel(asked), tools=list(tools), handoffs=[other])
+    async with loombridge.connect(srv.address, agent_id="desk") as ctx:
+        async with LoomBridgeHooks("ann", ctx) as hooks:
+            await Runner.run(agent, "When is it open?", hooks=hooks, run_config=QUIET)
+            run = Runner.run_streamed(
+                Agent(
+                    name="again", model=ScriptedModel([*asked[:1], [assistant_message("Ok.")]])
+                ).clone(tools=[hours]),
+                "And now?",
+                hooks=hooks,
+                run_config=QUIET,
+            )
+            assert [event async for event in run.stream_events()]
+        entries = [each async for each in ctx.context.conversation(session_id="ann")]
+        steps = [each.step for each in entries if each.step]
+        parallel = sorted(steps[1:4], key=lambda step: step.tool_name)
+        told = [(each.tool_name, each.call_id, each.outcome) for each in steps]
+        assert told[0] == told[-1] == ("hours", "c1", "succeeded")
+        assert [(each.tool_name, each.outcome) for each in parallel] == [
+            ("broken", "failed"),
+            ("label", "succeeded"),
+            ("slow", "failed"),
+        ]
+        assert told[4] == ("transfer_to_night_desk", "", "succeeded")
+        assert steps[0].minimal_args == {"day": "Friday"}
+        kept = await ctx.context.read_blob(steps[0].id, session_id="ann")
+        assert b'"Friday": "9:00 to 17:30 ' in kept or b'"Friday":"9:00 to 17:30 ' in kept
+        assert "timed out" in parallel[2].error
+
+
 def test_wrong_settings_are_refused(srv: testing.Server) -> None:
     with pytest.raises(ValueError, match="session_id"):
         LoomBridgeSession("", srv.address)
+    with pytest.raises(ValueError, match="session_id"):
+        LoomBridgeHooks("", srv.address)
     with pytest.raises(TypeError, match="limitt"):
         LoomBridgeSession("ann", srv.address, session_settings={"limitt": 1})

@@ -11,11 +11,13 @@ pytest.importorskip(
 
 from pydantic_ai import Agent, BinaryContent, Conversation
 from pydantic_ai.conversation_store import ConversationConflict
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 import loombridge
 from loombridge import testing
-from loombridge.pydantic_ai import LoomBridgeConversationStore
+from loombridge.pydantic_ai import LoomBridgeConversationStore, LoomBridgeToolset
 
 
 @pytest.fixture
@@ -92,3 +94,47 @@ async def test_bytes_come_back(store: LoomBridgeConversationStore) -> None:
         assert loaded is not None
         assert len(loaded.messages) == min(limit or 2, 2)
     assert repr(picture.data) in repr(loaded.messages[0])
+
+
+async def test_an_agent_calls_the_tools_of_the_server(srv: testing.Server) -> None:
+    asked: list[dict[str, object]] = [
+        {"tool_name": "memory_save", "args": {"text": "Ann likes pears"}},
+        {"tool_name": "fs_read_file", "args": {"path": ["a", "list"]}},
+        {"tool_name": "fs_read_file", "args": {"path": "nowhere.txt"}},
+    ]
+    offered: list[set[str]] = []
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        offered.append({tool.name for tool in info.function_tools})
+        turn = len(offered) - 1
+        if turn == len(asked):
+            return ModelResponse([TextPart("Done.")])
+        return ModelResponse([ToolCallPart(tool_call_id=f"c{turn}", **asked[turn])])  # pyright: ignore[reportArgumentType]
+
+    with LoomBridgeToolset(srv.address, agent_id="desk") as toolset:
+        agent = Agent(FunctionModel(model), toolsets=[toolset], retries=1)
+        result = await agent.run("Remember me", conversation_id="ann")
+        assert result.output == "Done."
+        told = [part for message in result.all_messages() for part in message.parts]
+        answers = [part.outcome for part in told if part.part_kind == "tool-return"]
+        assert answers == ["success", "retried", "failed"]
+        assert {"fs_read_file", "memory_save", "query_l4_memory"} < offered[0]
+        # Another run enters and leaves it again.
+        result = await Agent(TestModel(call_tools=["query_l1_memory"]), toolsets=[toolset]).run("?")
+        assert "query_l1_memory" in result.output
+    async with loombridge.connect(srv.address, agent_id="desk") as ctx:
+        assert (await ctx.memory_query("pears"))[0].text == "Ann likes pears"
+        entries = [each async for each in ctx.context.conversation(session_id="ann")]
+        steps = [each.step for each in entries if each.step]
+        assert [each.tool_name for each in steps] == ["memory:save", "fs:read_file", "fs:read_file"]
+        few = LoomBridgeToolset(ctx, names=["fs:read_file", "word_count"], id="few")
+
+        @ctx.tool
+        def word_count(text: str) -> int:
+            """Count the words of a text."""
+            return len(text.split())
+
+        await ctx.attach()
+        result = await Agent(TestModel(call_tools=["word_count"]), toolsets=[few]).run("a b c")
+        assert result.output == '{"word_count":"word_count → 1"}'
+        assert few.id == "few"

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from numbers import Real
 from typing import Any, TypeAlias, Union, cast
@@ -186,6 +187,15 @@ def json_object(name: str, value: object, *, mend: bool = False) -> str:
 def from_json(value: str) -> Any:
     """Return what JSON text says; empty text is None."""
     return json.loads(value) if value else None
+
+
+def written(text: str) -> dict[str, Any]:
+    """Return the arguments of a call as a model wrote them, which need not be a JSON object."""
+    with suppress(ValueError, RecursionError):
+        given: object = json.loads(text or "{}")
+        if isinstance(given, dict):
+            return cast("dict[str, Any]", given)
+    return {"arguments": text}
 
 
 def enum_number(name: str, enum: EnumDescriptor, prefix: str, value: object) -> int:

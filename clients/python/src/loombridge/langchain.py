@@ -51,7 +51,7 @@ except ModuleNotFoundError as err:
         'loombridge.langchain needs LangChain: pip install "loombridge[langchain]"'
     ) from err
 
-from loombridge import _client, _errors, _loops, _prompt, _settings
+from loombridge import _client, _errors, _loops, _prompt, _settings, _values
 
 __all__ = ["LoomBridgeMiddleware", "LoomBridgeState", "Place"]
 
@@ -508,7 +508,12 @@ def _made(message: _prompt.Message) -> AnyMessage:
             content,
             name=name,
             tool_calls=[
-                {"name": call.name, "args": _arguments(call), "id": call.id, "type": "tool_call"}
+                {
+                    "name": call.name,
+                    "args": _values.written(call.arguments),
+                    "id": call.id,
+                    "type": "tool_call",
+                }
                 for call in message.calls()
             ],
         )
@@ -516,12 +521,3 @@ def _made(message: _prompt.Message) -> AnyMessage:
         return ToolMessage(content, tool_call_id=message.tool_call_id, name=name)
     kind = HumanMessage if message.role == "user" else SystemMessage
     return kind(content, name=name)
-
-
-def _arguments(call: _prompt.ToolCall) -> dict[str, Any]:
-    """Return the arguments of a call, which a model need not have written as JSON."""
-    with suppress(ValueError):
-        given: object = json.loads(call.arguments or "{}")
-        if isinstance(given, dict):
-            return cast("dict[str, Any]", given)
-    return {"arguments": call.arguments}

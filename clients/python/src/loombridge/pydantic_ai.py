@@ -1,7 +1,8 @@
-"""A conversation store of Pydantic AI whose messages are records of long-term memory.
+"""A conversation store of Pydantic AI whose messages are records, and the tools of the server.
 
-    from loombridge.pydantic_ai import LoomBridgeConversationStore
+    from loombridge.pydantic_ai import LoomBridgeConversationStore, LoomBridgeToolset
 
+    agent = Agent(model, toolsets=[LoomBridgeToolset("127.0.0.1:50051")])
     async with LoomBridgeConversationStore("127.0.0.1:50051") as store:
         conversation = await store.load("ann") or Conversation(conversation_id="ann")
         await store.save(await agent.run("I like pears", conversation=conversation))
@@ -11,18 +12,28 @@ What was said is found by `memory_query` of the same agent, too. Install it with
 """
 
 import json
-from collections.abc import AsyncIterator, Sequence
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from typing import Unpack
+from typing import Any, Self, Unpack
 
 try:
     from pydantic import ConfigDict, TypeAdapter
+    from pydantic_ai import (
+        AbstractToolset,
+        ModelRetry,
+        RunContext,
+        ToolDefinition,
+        ToolFailed,
+        ToolsetTool,
+    )
     from pydantic_ai.conversation_store import (
         ConversationConflict,
         ConversationEntry,
         ConversationRecord,
         ConversationStore,
     )
+    from pydantic_core import SchemaValidator, core_schema
 except ModuleNotFoundError as err:
     if (err.name or "").partition(".")[0] not in ("pydantic", "pydantic_ai"):
         raise
@@ -31,9 +42,9 @@ except ModuleNotFoundError as err:
         'pip install "loombridge[pydantic-ai]"'
     ) from err
 
-from loombridge import _client, _errors, _loops, _records, _values
+from loombridge import _client, _errors, _loops, _records, _tools, _values
 
-__all__ = ["LoomBridgeConversationStore"]
+__all__ = ["LoomBridgeConversationStore", "LoomBridgeToolset"]
 
 AGENT = "pydantic-ai"
 """The default owner of the records."""
@@ -47,9 +58,16 @@ RECORD_KIND = "pydantic.conversation"
 DIRECT = 8
 """Messages that are read one by one; more are read as a listing."""
 
+UNNAMEABLE = re.compile(r"[^\w-]", re.ASCII)
+"""What providers take in no name of a tool."""
+
+NAME = "loom_bridge"
+"""The member of a tool's metadata that has its name at the server."""
+
 # In a list, for whose parts the settings hold, too.
 _BINARY = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 _ENTRIES = TypeAdapter(list[ConversationEntry], config=_BINARY)
+_ANY = SchemaValidator(core_schema.any_schema())
 _RECORDS = TypeAdapter(list[ConversationRecord], config=_BINARY)
 
 
@@ -213,6 +231,104 @@ class LoomBridgeConversationStore(_loops.Adapter, ConversationStore):
         )
         found = [record async for record in listing]
         return [_record(each) for each in found if not each.superseded_by]
+
+
+class LoomBridgeToolset(_loops.Adapter, AbstractToolset[Any]):
+    """The tools that the agent may call on a server: its files, shell, memory, those of others.
+
+    Their calls run by the agent's profile, and are steps of the session that the conversation
+    names. What is wrong with the arguments, the model may mend; a tool that fails is a failed
+    result, which the model reads. Any event loop and any number of agents may use it. Agents
+    enter and leave it with each run, so that leaving an `async with` block does not close it:
+    `close` does, or a `with` block.
+    """
+
+    def __init__(
+        self,
+        server: _client.Client | str | None = None,
+        *,
+        agent_id: str | None = None,
+        names: Iterable[str] | None = None,
+        id: str | None = None,  # noqa: A002  the framework's own word
+        **connection: Unpack[_loops.Connection],
+    ) -> None:
+        """Keep the settings; the first call connects.
+
+        Args:
+            server: `host:port` or `unix:/path`; default: the environment variable
+                LOOM_BRIDGE_ADDR, or else 127.0.0.1:50051. Or a client, which stays open.
+            agent_id: who calls; default `pydantic-ai`, or the client's.
+            names: which tools, such as `["memory:save", "fs:read_file"]`; default: all of
+                level 1. For models, `_` stands in the place of `:`.
+            id: names the toolset among an agent's, for durable execution.
+            **connection: `token`, `tls` and `timeout`, as of `loombridge.connect`.
+        """
+        self._names = None if names is None else _values.texts("names", names)
+        self._id = id
+        self._open(server, agent_id, AGENT, connection)
+
+    @property
+    def id(self) -> str | None:
+        """The name that it was given."""
+        return self._id
+
+    async def __aenter__(self) -> Self:
+        """Return it itself."""
+        return self
+
+    async def __aexit__(self, *args: object) -> None:
+        """Do nothing: a run has ended, and others may follow."""
+
+    async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
+        """Return the tools as they are now."""
+        found = await self._loop.acall(self._listed)
+        return {
+            tool.name: ToolsetTool(
+                toolset=self, tool_def=tool, max_retries=ctx.max_retries, args_validator=_ANY
+            )
+            for tool in found
+        }
+
+    async def _listed(self, client: _client.Client) -> list[ToolDefinition]:
+        names = self._names
+        found = await client.tools.list((1,) if names is None else ())
+        return [
+            ToolDefinition(
+                name=UNNAMEABLE.sub("_", tool.name),
+                parameters_json_schema=dict(tool.parameters),
+                description=tool.description,
+                metadata={NAME: tool.name},
+            )
+            for tool in found
+            if names is None or tool.name in names
+        ]
+
+    async def call_tool(
+        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
+    ) -> str:
+        """Call a tool; return what a model reads of its result.
+
+        Raises:
+            ModelRetry: the arguments do not fit.
+            ToolFailed: the tool failed, or was called too often.
+        """
+        called: str = (tool.tool_def.metadata or {}).get(NAME, name)
+
+        async def run(client: _client.Client) -> _tools.ToolResult:
+            session = ctx.conversation_id or client.session_id
+            return await client.tools.run(
+                called, tool_args, session_id=session, call_id=ctx.tool_call_id
+            )
+
+        try:
+            result = await self._loop.acall(run)
+        except _errors.ToolLimitError as err:
+            raise ToolFailed(str(err)) from err
+        if result.success:
+            return result.observation
+        if result.error and result.error.code == "invalid_arguments":
+            raise ModelRetry(result.observation)
+        raise ToolFailed(result.observation)
 
 
 def _key(kind: str, name: str) -> str:
