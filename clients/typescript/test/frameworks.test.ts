@@ -12,6 +12,7 @@ import type { MemoryToolHandlers } from "@anthropic-ai/sdk/helpers/beta/memory";
 import { connect } from "loom-bridge";
 import { memoryFiles } from "loom-bridge/anthropic";
 
+import { LoomBridgeProvider } from "../examples/memorybench.ts";
 import { clean, type Server, serve } from "./server.ts";
 
 let server: Server;
@@ -132,4 +133,67 @@ test("Claude's memory tool: its answers are word for word those of the SDK's own
   const many = Array.from({ length: 5 }, (_, n) => does("str_replace", { path, old_str: "three", new_str: `three${n}` }));
   await Promise.all(many);
   assert.match((await does("view", { path })) as string, /three\d{5}\n/, "no edit is lost");
+});
+
+// The shape that MemoryBench asks of its providers, written down from its documentation.
+interface BenchProvider {
+  name: string;
+  concurrency?: { default: number };
+  initialize(config: { apiKey: string; baseUrl?: string; [key: string]: unknown }): Promise<void>;
+  ingest(sessions: BenchSession[], options: { containerTag: string; metadata?: Record<string, unknown> }): Promise<BenchIngested>;
+  awaitIndexing(
+    result: BenchIngested,
+    containerTag: string,
+    onProgress?: (progress: { completedIds: string[]; failedIds: string[]; total: number }) => void,
+  ): Promise<void>;
+  search(query: string, options: { containerTag: string; limit?: number; threshold?: number }): Promise<unknown[]>;
+  clear(containerTag: string): Promise<void>;
+}
+
+interface BenchSession {
+  sessionId: string;
+  messages: { role: "user" | "assistant"; content: string; timestamp?: string; speaker?: string }[];
+  metadata?: Record<string, unknown>;
+}
+
+interface BenchIngested {
+  documentIds: string[];
+  taskIds?: string[];
+}
+
+test("MemoryBench: what is ingested is found in its container alone, until it is cleared", async () => {
+  const provider: BenchProvider = new LoomBridgeProvider();
+  const sessions: BenchSession[] = [
+    {
+      sessionId: "s1",
+      messages: [
+        { role: "user", content: "My bees moved out.", speaker: "Ann", timestamp: "2023-05-08T13:56:00Z" },
+        { role: "assistant", content: " " },
+      ],
+    },
+    {
+      sessionId: "s2",
+      messages: Array.from({ length: 250 }, (_, n) => ({ role: "user" as const, content: `Goat ${n} eats hay.` })),
+      metadata: { date: "a Sunday", formattedDate: "Sunday, in May" },
+    },
+  ];
+  await assert.rejects(provider.search("bees", { containerTag: "q1" }), /initialize comes first/);
+  await provider.initialize({ apiKey: "", baseUrl: server.address });
+  for (let run = 0; run < 2; run++) {
+    const ingested = await provider.ingest(sessions, { containerTag: "q1" });
+    assert.equal(new Set(ingested.documentIds).size, 251);
+    let done = 0;
+    await provider.awaitIndexing(ingested, "q1", ({ completedIds, total }) => (done = completedIds.length / total));
+    assert.equal(done, 1);
+    const [first, ...others] = (await provider.search("Where did the bees go?", { containerTag: "q1", limit: 3 })) as Record<string, unknown>[];
+    assert.ok(others.length <= 2);
+    const { score, ...found } = first!;
+    assert.ok((score as number) > 0);
+    assert.deepEqual(found, { text: "Ann: My bees moved out.", date: "2023-05-08T13:56:00Z", session: "s1" });
+    const [goat] = (await provider.search("goat 77", { containerTag: "q1" })) as Record<string, unknown>[];
+    assert.deepEqual([goat!["text"], goat!["date"]], ["user: Goat 77 eats hay.", "Sunday, in May"]);
+    assert.deepEqual(await provider.search("bees", { containerTag: "q2" }), []);
+    await provider.clear("q1");
+    assert.deepEqual(await provider.search("bees", { containerTag: "q1" }), []);
+  }
 });

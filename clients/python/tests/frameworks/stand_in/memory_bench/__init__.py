@@ -1,0 +1,1 @@
+"""Stands in for the Agent Memory Benchmark, which is in no index of packages."""
