@@ -2,6 +2,7 @@
 
 import asyncio
 import pickle
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import grpc
@@ -10,7 +11,7 @@ import pytest
 import loombridge
 from fake import Call, Fake, refuse
 from loombridge import _reasons, _rpc
-from loombridge.v1 import errors_pb2
+from loombridge.v1 import admin_pb2, errors_pb2
 
 
 def reasons() -> list[str]:
@@ -156,3 +157,32 @@ async def test_a_server_of_another_api(fake: Fake, ctx: loombridge.Client) -> No
     assert f"{fake.address} does not serve loombridge.v1" in str(caught.value)
     assert "attach(agent, address=..., token=...)" in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+async def test_an_older_server_says_its_version(fake: Fake, ctx: loombridge.Client) -> None:
+    async def unknown(_request: Any, call: Call) -> Any:
+        text = "unknown service loombridge.v1.SharingService"
+        await refuse(call, grpc.StatusCode.UNIMPLEMENTED, text)
+
+    async def hidden(_request: Any, call: Call) -> Any:
+        await refuse(call, grpc.StatusCode.PERMISSION_DENIED, "who are you?", reason="NOT_ADMIN")
+
+    async def reembedded(_request: Any, call: Call) -> AsyncGenerator[Any, None]:
+        await refuse(call, grpc.StatusCode.UNIMPLEMENTED, "unknown method Reembed")
+        yield
+
+    fake.on(_rpc.GET_STATUS, admin_pb2.GetStatusResponse(version="0.0.9"))
+    fake.on(_rpc.CREATE_SPACE, unknown)
+    fake.on_stream(_rpc.REEMBED, reembedded)
+    with pytest.raises(loombridge.ServerTooOldError) as caught:
+        await ctx.spaces.create("team")
+    assert str(caught.value) == (
+        f"the server at {fake.address} is version 0.0.9, and too old for this call: "
+        "unknown service loombridge.v1.SharingService"
+    )
+    assert caught.value.code == "UNIMPLEMENTED"
+    with pytest.raises(loombridge.ServerTooOldError, match="unknown method Reembed"):
+        await anext(aiter(ctx.memory.reembed()))
+    fake.on(_rpc.GET_STATUS, hidden)
+    with pytest.raises(loombridge.ServerTooOldError, match="a version that it does not tell"):
+        await ctx.spaces.create("team")

@@ -84,6 +84,13 @@ class WrongAddressError(LoomBridgeError):
     """
 
 
+class ServerTooOldError(LoomBridgeError):
+    """The server does not know the method of a call, for it is older than the client.
+
+    The message names the server's version and the method; nothing was done.
+    """
+
+
 class ClientClosedError(LoomBridgeError):
     """The client was closed before or during the call."""
 

@@ -357,7 +357,7 @@ class Transport:
             except grpc.aio.AioRpcError as err:
                 wait = next(waits, None) if err.code() is grpc.StatusCode.UNAVAILABLE else None
                 if wait is None or now() + wait >= deadline:
-                    error = _statuses.from_rpc(err, self.address)
+                    error = await self.failure(err)
                     raise error from _statuses.cause(error, err)
             except asyncio.CancelledError:
                 self.check_cancelled()
@@ -451,6 +451,26 @@ class Transport:
             if err.code() is not grpc.StatusCode.UNIMPLEMENTED:
                 return _statuses.from_rpc(err, self.address)
         return None
+
+    async def failure(self, err: grpc.aio.AioRpcError) -> _errors.LoomBridgeError:
+        """Return the error that a failed call stands for; an old server is asked its version."""
+        error = _statuses.from_rpc(err, self.address)
+        if err.code() is not grpc.StatusCode.UNIMPLEMENTED or error.reason:
+            return error
+        rpc = self._channel.unary_unary(
+            GET_STATUS.path,
+            request_serializer=GET_STATUS.request.SerializeToString,
+            response_deserializer=GET_STATUS.response.FromString,
+        )
+        try:
+            request = GET_STATUS.request()
+            status = await rpc(request, timeout=self.timeout, metadata=self._metadata)
+        except grpc.aio.AioRpcError as other:
+            # It serves this API, though it may keep its status to itself.
+            if other.code() is grpc.StatusCode.PERMISSION_DENIED:
+                return _statuses.too_old(self.address, "", err)
+            return error
+        return _statuses.too_old(self.address, status.version, err)
 
     def check_open(self) -> None:
         """Raise ClientClosedError when the client is closed."""

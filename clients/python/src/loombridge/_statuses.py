@@ -46,6 +46,15 @@ def from_rpc(err: grpc.aio.AioRpcError, address: str) -> _errors.LoomBridgeError
     )
 
 
+def too_old(address: str, version: str, err: grpc.aio.AioRpcError) -> _errors.LoomBridgeError:
+    """Return the error of a method that a server does not know."""
+    known = f"version {version}" if version else "of a version that it does not tell"
+    return _errors.ServerTooOldError(
+        f"the server at {address} is {known}, and too old for this call: {err.details()}",
+        code=err.code().name,
+    )
+
+
 def cause(error: _errors.LoomBridgeError, err: BaseException) -> BaseException | None:
     """Return what to name as the cause of an error; None for what says nothing more.
 
@@ -53,7 +62,8 @@ def cause(error: _errors.LoomBridgeError, err: BaseException) -> BaseException |
     gRPC itself said of a call that no server answered has one.
     """
     told = error.reason or isinstance(
-        error, _errors.ServerUnreachableError | _errors.WrongAddressError
+        error,
+        _errors.ServerUnreachableError | _errors.WrongAddressError | _errors.ServerTooOldError,
     )
     return None if told else err
 

@@ -306,7 +306,7 @@ class Receiver(Generic[RequestT, ResponseT]):
                 pause = next(self._pauses, None) if unavailable else None
                 self._give_up(for_good=pause is None)
                 if pause is None:
-                    error = _statuses.from_rpc(err, self._transport.address)
+                    error = await self._transport.failure(err)
                     raise error from _statuses.cause(error, err)
             except TimeoutError as err:
                 self._give_up(for_good=True)

@@ -257,7 +257,7 @@ class Tools:
                 if change.HasField("pending"):
                     yield _approvals.pending(change.pending)
         except grpc.aio.AioRpcError as err:
-            error = _statuses.from_rpc(err, self._transport.address)
+            error = await self._transport.failure(err)
             raise error from _statuses.cause(error, err)
         finally:
             call.cancel()
