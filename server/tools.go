@@ -184,7 +184,7 @@ func (s *toolService) ApproveCall(ctx context.Context, r *loombridgev1.ApproveCa
 	if err != nil {
 		return nil, err
 	}
-	request, err := s.approvals.Decide(ctx, by, r.GetId(), convert.ApprovalAnswer(r.GetDecision()))
+	request, err := s.approvals.Decide(ctx, by, r.GetId(), convert.ApprovalAnswer(r))
 	if err != nil {
 		return nil, err
 	}

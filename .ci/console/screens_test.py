@@ -367,11 +367,20 @@ async def test_approval(seen: Seen, server: tuple[testing.Server, str]) -> None:
         await one.get_by_role("button", name="yes, once").click()
         assert (await waiting).success
         await expect(one).to_have_count(0)
+        waiting = asyncio.create_task(ctx.tool("fs:list_dir", {"path": "."}))
+        await one.get_by_label("why").fill("not today")
+        await one.get_by_role("button", name="no", exact=True).click()
+        denied = (await waiting).error
+        assert denied is not None
+        assert denied.message.endswith("who said no: not today")
+        await expect(one).to_have_count(0)
     calls = ask(seen.base, "/v1/audit?agent_id=console&caller_id=worker&page_size=1")
-    assert calls["records"][0]["outcome"] == "AUDIT_OUTCOME_OK"
+    assert calls["records"][0]["approvalNote"] == "not today"
     row = page.get_by_role("region", name="Calls, the last first").locator(".row").first
     await expect(row).to_contain_text("worker")
-    await expect(row).to_contain_text("ok")
+    await expect(row).to_contain_text("denied")
+    await row.click()
+    await expect(page.get_by_role("complementary")).to_contain_text("not today")
 
 
 async def test_wires(seen: Seen, server: tuple[testing.Server, str]) -> None:

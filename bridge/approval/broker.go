@@ -62,6 +62,16 @@ const (
 	Unattended Ruling = "unattended" // no watcher, so no person was asked
 )
 
+// MaxNoteBytes bounds the words that go with an answer.
+const MaxNoteBytes = 1000
+
+// Answer is what came of asking, and what the person said beside it. The caller of a denied call
+// is told the Note; that of one that may run is not.
+type Answer struct {
+	Ruling
+	Note string
+}
+
 // Allows reports whether the call may run.
 func (a Ruling) Allows() bool { return a == Once || a == ForSession || a == ForAgent || a == ForAll }
 
@@ -89,7 +99,7 @@ type Broker struct {
 // waiting is a call that waits.
 type waiting struct {
 	Request
-	answer chan Ruling // holds one
+	answer chan Answer // holds one
 	left   bool        // guarded by Broker.mu; the caller has gone
 }
 
@@ -111,24 +121,24 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Broker {
 // Ask returns the answer to a request: from a grant, or from a person, for whom it waits at
 // most for limit. An error means that no person could be asked: that of ctx, of the store, of
 // Describe, or a *share.LimitError.
-func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Ruling, error) {
+func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Answer, error) {
 	if answer, err := b.granted(ctx, r); err != nil || answer != "" {
-		return answer, err
+		return Answer{Ruling: answer}, err
 	}
 	if r.Describe != nil && b.watched(r) {
 		var err error
 		if r.Sheet, err = r.Describe(ctx); err != nil {
-			return "", err
+			return Answer{}, err
 		}
 	}
 	w, err := b.enter(r, min(limit, b.wait))
 	if err != nil || w == nil {
-		return Unattended, err
+		return Answer{Ruling: Unattended}, err
 	}
 	defer b.leave(w)
 	// A grant may have come before the call stood among the waiting ones.
 	if answer, err := b.granted(ctx, r); err != nil || answer != "" {
-		return answer, err
+		return Answer{Ruling: answer}, err
 	}
 	defer share.Pause(ctx)()
 	timer := time.NewTimer(min(limit, b.wait))
@@ -146,9 +156,9 @@ func (b *Broker) Ask(ctx context.Context, r Request, limit time.Duration) (Rulin
 	default:
 	}
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return "", fmt.Errorf("approval: wait: %w", err)
+		return Answer{}, fmt.Errorf("approval: wait: %w", err)
 	}
-	return TimedOut, nil
+	return Answer{Ruling: TimedOut}, nil
 }
 
 // watched reports whether somebody sees the calls of an agent.
@@ -175,7 +185,7 @@ func (b *Broker) enter(r Request, wait time.Duration) (*waiting, error) {
 	}
 	r.ID, r.Time = rand.Text(), b.now()
 	r.Expires = r.Time.Add(wait)
-	w := &waiting{Request: r, answer: make(chan Ruling, 1)}
+	w := &waiting{Request: r, answer: make(chan Answer, 1)}
 	b.pending[r.ID] = w
 	b.count[r.Tenant]++
 	b.wake()
@@ -226,14 +236,14 @@ func (d Decider) decides(r Request) bool { return r.Tenant == d.Tenant && d.Appr
 // calls that wait for the same. Of several decisions about one call the first counts; any other
 // one, as one about a call that waits no more, is an ErrNotFound and changes nothing. One that
 // could not be stored leaves the call waiting.
-func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Ruling) (Request, error) {
-	w, err := b.take(by, id, answer)
+func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Answer) (Request, error) {
+	w, err := b.take(by, id, answer.Ruling)
 	if err != nil {
 		return Request{}, err
 	}
-	lasting := answer.Allows() && answer != Once
+	lasting := answer.Allows() && answer.Ruling != Once
 	if lasting {
-		err = b.remember(ctx, by, w.Request, answer)
+		err = b.remember(ctx, by, w.Request, answer.Ruling)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -249,7 +259,7 @@ func (b *Broker) Decide(ctx context.Context, by Decider, id string, answer Rulin
 	}
 	w.answer <- answer
 	for other, o := range b.pending {
-		if lasting && covers(answer, w.Request, o.Request) {
+		if lasting && covers(answer.Ruling, w.Request, o.Request) {
 			o.answer <- answer
 			delete(b.pending, other)
 		}

@@ -78,9 +78,9 @@ func (w *world) ask(ctx context.Context, r approval.Request, limit time.Duration
 	go func() {
 		a, err := w.Ask(ctx, r, limit)
 		if err != nil {
-			a = approval.Ruling(err.Error())
+			a.Ruling = approval.Ruling(err.Error())
 		}
-		answered <- a
+		answered <- a.Ruling
 	}()
 	return answered
 }
@@ -132,7 +132,7 @@ func TestDecisionsCountOnceOrNotAtAll(t *testing.T) {
 				answer, wait := answers[random.IntN(len(answers))], time.Duration(random.IntN(8))*time.Second
 				go func() {
 					time.Sleep(wait)
-					_, err := w.Decide(t.Context(), person, id, answer)
+					_, err := w.Decide(t.Context(), person, id, approval.Answer{Ruling: answer})
 					all <- said{answer, err}
 				}()
 			}
@@ -167,11 +167,11 @@ func TestDecisionThatIsNotStored(t *testing.T) {
 		id := w.mustNext(t).ID
 		full := errors.New("disk full")
 		w.engine.set(0, full)
-		if _, err := w.Decide(t.Context(), person, id, approval.ForAll); !errors.Is(err, full) {
+		if _, err := w.Decide(t.Context(), person, id, approval.Answer{Ruling: approval.ForAll}); !errors.Is(err, full) {
 			t.Errorf("decided: %v", err)
 		}
 		w.engine.set(0, nil)
-		if _, err := w.Decide(t.Context(), person, id, approval.ForAgent); err != nil {
+		if _, err := w.Decide(t.Context(), person, id, approval.Answer{Ruling: approval.ForAgent}); err != nil {
 			t.Error(err)
 		}
 		if got := <-answered; got != approval.ForAgent || w.remembered(t) != 1 {
@@ -192,7 +192,7 @@ func TestCallsThatGiveUp(t *testing.T) {
 		if got := <-answered; got.Allows() {
 			t.Errorf("answered %q", got)
 		}
-		if _, err := w.Decide(t.Context(), person, id, approval.ForAll); !errors.Is(err, approval.ErrNotFound) || w.remembered(t) != 0 {
+		if _, err := w.Decide(t.Context(), person, id, approval.Answer{Ruling: approval.ForAll}); !errors.Is(err, approval.ErrNotFound) || w.remembered(t) != 0 {
 			t.Errorf("decided about a call that has gone: %v, %d remembered", err, w.remembered(t))
 		}
 	})
@@ -229,7 +229,7 @@ func TestGrantsAnswerWhatTheyCover(t *testing.T) {
 				id := w.mustNext(t).ID
 				waits := w.ask(t.Context(), c.other, time.Hour)
 				w.mustNext(t)
-				if _, err := w.Decide(t.Context(), person, id, c.scope); err != nil {
+				if _, err := w.Decide(t.Context(), person, id, approval.Answer{Ruling: c.scope}); err != nil {
 					t.Fatal(err)
 				}
 				later := w.ask(t.Context(), c.other, time.Hour)

@@ -78,6 +78,8 @@ type Record struct {
 	BytesIn, BytesOut int64
 	// Tier is how the tool's process was confined; empty where it started none.
 	Tier string
+	// Note is what the person said who approved or denied the call, made by SafeText.
+	Note string
 }
 
 // encodeRecord is the stored form; tenant, epoch and number stand in the key. Texts always
@@ -87,7 +89,7 @@ func encodeRecord(r Record) []byte {
 	return wire.Marshal(&storev1.AuditRecord{
 		Agent: cut(r.Agent), Session: cut(r.Session), CallId: cut(r.CallID), TurnId: cut(r.TurnID), RequestId: cut(r.RequestID),
 		Tool: cut(r.Tool), Called: cut(r.CalledAs), Profile: cut(r.Profile), Approval: cut(r.Approval), Code: cut(r.Code),
-		Tier: cut(r.Tier), About: cut(r.Capability),
+		Tier: cut(r.Tier), About: cut(r.Capability), Note: text.Head(r.Note, maxScanned),
 	}, &storev1.AuditRecord{
 		Arguments: r.Args, Outcome: uint64(r.Outcome), Step: r.Step, Time: wire.Micros(r.Time),
 		Duration: r.Duration.Microseconds(), ArgumentBytes: r.BytesIn, ResultBytes: r.BytesOut,
@@ -102,7 +104,7 @@ func decodeRecord(value []byte) (Record, error) {
 	}
 	return Record{
 		Agent: m.Agent, Session: m.Session, CallID: m.CallId, TurnID: m.TurnId, RequestID: m.RequestId, Tool: m.Tool,
-		CalledAs: m.Called, Args: m.Arguments, Profile: m.Profile, Approval: m.Approval, Capability: m.About,
+		CalledAs: m.Called, Args: m.Arguments, Profile: m.Profile, Approval: m.Approval, Capability: m.About, Note: m.Note,
 		Outcome: Outcome(m.Outcome), Code: m.Code, Step: m.Step, Time: wire.TimeOf(m.Time),
 		Duration: time.Duration(m.Duration) * time.Microsecond, BytesIn: m.ArgumentBytes, BytesOut: m.ResultBytes, Tier: m.Tier,
 	}, nil

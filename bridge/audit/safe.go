@@ -78,7 +78,7 @@ func safeObject(values map[string]any) map[string]any {
 		} else {
 			value = safeValue(value)
 		}
-		out[safeText(key)] = value
+		out[SafeText(key)] = value
 	}
 	return out
 }
@@ -86,7 +86,7 @@ func safeObject(values map[string]any) map[string]any {
 func safeValue(value any) any {
 	switch v := value.(type) {
 	case string:
-		return safeText(v)
+		return SafeText(v)
 	case map[string]any:
 		return safeObject(v)
 	case []any:
@@ -113,7 +113,8 @@ func item(list []any, i int) (string, bool) {
 	return s, ok
 }
 
-func safeText(s string) string {
+// SafeText is the beginning of a text as a record may hold it, with what looks like a secret left out.
+func SafeText(s string) string {
 	cut := text.Head(s, maxScanned)
 	return redact.Eager().Text(cut, nil)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/bridge/approval"
+	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/policy"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
 )
@@ -17,27 +18,27 @@ import (
 // so it has its own lock.
 type approvalState struct {
 	mu     sync.Mutex
-	answer approval.Ruling   // of the last question; empty when no person was asked
+	answer approval.Answer   // to the last question; empty when no person was asked
 	what   policy.Capability // it was about; the zero Capability for the use of the tool
 }
 
-func (a *approvalState) set(answer approval.Ruling, what policy.Capability) {
+func (a *approvalState) set(answer approval.Answer, what policy.Capability) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// A denial outweighs an approval.
-	if a.answer == "" || a.answer.Allows() {
+	if a.answer.Ruling == "" || a.answer.Allows() {
 		a.answer, a.what = answer, what
 	}
 }
 
-// get returns the answer, and what it was about as text; empty for the use of the tool.
-func (a *approvalState) get() (answer, what string) {
+// tell puts the answer into a record, and what it was about unless that is the use of the tool.
+func (a *approvalState) tell(r *audit.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	r.Approval, r.Note = string(a.answer.Ruling), audit.SafeText(a.answer.Note)
 	if a.what.Kind != policy.KindTool && a.what.Kind != "" {
-		what = a.what.Kind + " " + a.what.Name
+		r.Capability = a.what.Kind + " " + a.what.Name
 	}
-	return string(a.answer), what
 }
 
 // approve decides whether a call may run, before anything of it happens: no slot, no
@@ -52,7 +53,7 @@ func (h *Hand) approve(ctx context.Context, c *call) (*tools.Error, error) {
 	case slices.Contains(rules, policy.Never):
 		return c.bound(what), nil
 	case h.Approvals == nil:
-		return c.denied(what, approval.Unattended), nil
+		return c.denied(what, approval.Answer{Ruling: approval.Unattended}), nil
 	}
 	before := h.now()
 	answer, err := h.askPerson(ctx, c, what, c.timeout, func(ctx context.Context) (approval.Sheet, error) {
@@ -73,12 +74,12 @@ func (h *Hand) approve(ctx context.Context, c *call) (*tools.Error, error) {
 	}
 	c.asked.set(answer, what)
 	if c.timeout -= h.now().Sub(before); c.timeout <= 0 {
-		return c.denied(what, approval.TimedOut), nil
+		return c.denied(what, approval.Answer{Ruling: approval.TimedOut}), nil
 	}
 	return nil, nil
 }
 
-func (h *Hand) askPerson(ctx context.Context, c *call, what policy.Capability, limit time.Duration, describe func(context.Context) (approval.Sheet, error)) (approval.Ruling, error) {
+func (h *Hand) askPerson(ctx context.Context, c *call, what policy.Capability, limit time.Duration, describe func(context.Context) (approval.Sheet, error)) (approval.Answer, error) {
 	return h.Approvals.Ask(ctx, approval.Request{
 		Tenant: c.Scope.Tenant, Agent: c.Scope.Owner, Session: c.SessionID, CallID: c.CallID, Tool: c.name(),
 		Above: h.Policies.Above(c.Scope), Capability: what, Describe: describe,
@@ -94,7 +95,7 @@ func (h *Hand) ask(ctx context.Context, c *call, root *os.Root, what policy.Capa
 	case !h.Policies.Approvals(c.Scope, c.name()).Leaves():
 		return c.bound(what)
 	case h.Approvals == nil:
-		return c.denied(what, approval.Unattended)
+		return c.denied(what, approval.Answer{Ruling: approval.Unattended})
 	}
 	answer, err := h.askPerson(ctx, c, what, MaxTimeout, func(ctx context.Context) (approval.Sheet, error) {
 		if c.shown != nil {
@@ -114,18 +115,21 @@ func (h *Hand) ask(ctx context.Context, c *call, root *os.Root, what policy.Capa
 
 // bound is the answer to a call about which no person may be asked.
 func (c *call) bound(what policy.Capability) *tools.Error {
-	failure := c.denied(what, approval.Unattended)
+	failure := c.denied(what, approval.Answer{Ruling: approval.Unattended})
 	failure.Message = needsPerson(what) + `, and its binding forbids asking a person (approval = "never" or "tool" in the settings file)`
 	return failure
 }
 
 // denied is what a call is answered with that may not run, or not do what it tried.
-func (c *call) denied(what policy.Capability, answer approval.Ruling) *tools.Error {
+func (c *call) denied(what policy.Capability, answer approval.Answer) *tools.Error {
 	c.asked.set(answer, what)
 	failure := &tools.Error{Code: tools.PermissionDenied, Message: needsPerson(what)}
-	switch answer {
+	switch answer.Ruling {
 	case approval.Denied:
 		failure.Message += ", who said no"
+		if answer.Note != "" {
+			failure.Message += ": " + answer.Note
+		}
 	case approval.TimedOut:
 		failure.Message += ", but no answer came in time"
 	case approval.Unattended:

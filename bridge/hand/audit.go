@@ -66,7 +66,7 @@ func (h *Hand) auditedCall(c *call, args json.RawMessage) audit.Record {
 		r.CalledAs = c.Name
 	}
 	r.Args, r.Profile = audit.Safe(args), c.profile.Name
-	r.Approval, r.Capability = c.asked.get()
+	c.asked.tell(&r)
 	return r
 }
 

@@ -90,7 +90,7 @@ func (h *Hand) auditRelayed(ctx context.Context, c *call, result Relayed) {
 	r := h.audited(c.Request, c.came)
 	r.Session, r.BytesOut = session.DefaultSession, result.Bytes
 	r.Args = audit.Safe(h.Reducer.MinimalArgs(c.Name, c.args))
-	r.Approval, r.Capability = c.asked.get()
+	c.asked.tell(&r)
 	judge(&r, result.Code == "", result.Code)
 	h.writeAudit(ctx, r)
 }

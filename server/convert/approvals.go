@@ -20,8 +20,10 @@ var decisions = map[loombridgev1.ApprovalDecision]approval.Ruling{
 	loombridgev1.ApprovalDecision_APPROVAL_DECISION_ALWAYS:  approval.ForAll,
 }
 
-// ApprovalAnswer is a decision, which was checked.
-func ApprovalAnswer(d loombridgev1.ApprovalDecision) approval.Ruling { return decisions[d] }
+// ApprovalAnswer is a decision, which was checked, with its note.
+func ApprovalAnswer(r *loombridgev1.ApproveCallRequest) approval.Answer {
+	return approval.Answer{Ruling: decisions[r.GetDecision()], Note: r.GetNote()}
+}
 
 // PendingApproval converts a call that waits.
 func PendingApproval(r approval.Request) *loombridgev1.PendingApproval {

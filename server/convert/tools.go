@@ -122,7 +122,7 @@ func AuditRecord(r audit.Record) *loombridgev1.AuditRecord {
 		Tool: utf8Text(r.Tool), ArgumentsJson: utf8Text(string(r.Args)),
 		Profile: utf8Text(r.Profile), Approval: utf8Text(r.Approval), Outcome: loombridgev1.AuditOutcome(r.Outcome),
 		Code: utf8Text(r.Code), CreateTime: Timestamp(r.Time), Duration: durationpb.New(r.Duration),
-		Tier: utf8Text(r.Tier), Capability: utf8Text(r.Capability),
+		Tier: utf8Text(r.Tier), Capability: utf8Text(r.Capability), ApprovalNote: utf8Text(r.Note),
 	}
 }
 

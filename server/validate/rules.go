@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/loom-bridge/loom-bridge/bridge/approval"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/children"
 	"github.com/loom-bridge/loom-bridge/bridge/cluster/registry"
@@ -134,6 +135,7 @@ var rules = map[string]rule{
 	"ListToolsRequest.tool":                 name(tools.MaxNameBytes),
 	"ApproveCallRequest.id":                 required(name(MaxIDBytes)),
 	"ApproveCallRequest.decision":           chosen,
+	"ApproveCallRequest.note":               line(approval.MaxNoteBytes),
 	"RevokeApprovalRequest.id":              required(name(MaxIDBytes)),
 	"ListApprovalsRequest.page_token":       token(page.Approvals, MaxIDBytes),
 	"ListAuditRequest.caller_id":            name(kv.MaxOwnerBytes),

@@ -55,9 +55,12 @@ async def test_approvals(binary: Path, tmp_path: Path) -> None:
         pending = await anext(watching)
         with pytest.raises(loombridge.ApprovalNotAllowedError):
             await agent.tools.approve(pending)
-        await boss.tools.deny(pending)
+        await boss.tools.deny(pending, note="not on a Monday")
         denied = (await call).error
         assert denied is not None
+        assert denied.message.endswith("who said no: not on a Monday")
+        record = await anext(aiter(boss.tools.audit()))
+        assert record.approval_note == "not on a Monday"
         assert denied.code == "permission_denied"
         await watching.aclose()
 

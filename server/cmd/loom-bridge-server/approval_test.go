@@ -116,12 +116,31 @@ func TestApproval(t *testing.T) {
 	}
 	waits = stat(t, p, "a", "s1")
 	pending = MustPending(t, watch)
-	must(t, p.answer(t, pending.GetId(), sayNo))
+	// E08
+	secret := "ghp_" + strings.Repeat("a1B2", 9)
+	noted := &loombridgev1.ApproveCallRequest{AgentId: "boss", Id: pending.GetId(), Decision: sayNo, Note: "a.txt is Ann's: ask her, not " + secret}
+	for _, bad := range []string{"two\nlines", strings.Repeat("n", 1001)} {
+		if _, err := p.tools().ApproveCall(t.Context(), &loombridgev1.ApproveCallRequest{AgentId: "boss", Id: pending.GetId(), Decision: sayNo, Note: bad}); reasonOf(err) != "INVALID_REQUEST" {
+			t.Errorf("note %.10q: %v", bad, err)
+		}
+	}
+	_, err := p.tools().ApproveCall(t.Context(), noted)
+	must(t, err)
 	if change, err := watch.Recv(); err != nil || change.GetClosedId() != pending.GetId() {
 		t.Errorf("behind the answer: %v %v", change, err)
 	}
-	if a := <-waits; a.GetSuccess() || !strings.HasPrefix(a.GetErrorMessage(), "Permission denied") || a.GetStep() == nil {
+	if a := <-waits; a.GetSuccess() || !strings.HasSuffix(a.GetErrorMessage(), "who said no: a.txt is Ann's: ask her, not "+secret) || a.GetStep() == nil {
 		t.Errorf("denied, and answered %v", a)
+	}
+	prompt, err := p.context().Assemble(t.Context(), &loombridgev1.AssembleRequest{AgentId: "a", SessionId: "s1"})
+	must(t, err)
+	if !strings.Contains(prompt.String(), "a.txt is Ann's") {
+		t.Errorf("the next prompt does not say why: %v", prompt)
+	}
+	calls, err := p.tools().ListAudit(t.Context(), &loombridgev1.ListAuditRequest{AgentId: "boss", CallerId: "a", PageSize: 1})
+	must(t, err)
+	if r := calls.GetRecords()[0]; r.GetApproval() != "denied" || !strings.HasPrefix(r.GetApprovalNote(), "a.txt is Ann's: ask her, not [redacted") {
+		t.Errorf("the audit has %v", r)
 	}
 	first, second := stat(t, p, "a", "s1"), stat(t, p, "a", "s1")
 	MustPending(t, watch)

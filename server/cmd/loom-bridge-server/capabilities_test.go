@@ -247,20 +247,21 @@ func TestApprovalsCommand(t *testing.T) {
 		t.Errorf("revoke: %q", said)
 	}
 	waits = stat(t, p, "a", "s1")
-	if got := command("deny", MustPending(t, watch).GetId()); got != "denied: tool fs:stat for agent \"a\"\n" {
+	if got := command("deny", MustPending(t, watch).GetId(), "--note", "it is Ann's"); got != "denied: tool fs:stat for agent \"a\"\n" {
 		t.Errorf("deny: %q", got)
 	}
-	if got := <-waits; got.GetSuccess() {
-		t.Error("denied, and it ran")
+	if got := <-waits; !strings.HasSuffix(got.GetErrorMessage(), ", who said no: it is Ann's") {
+		t.Errorf("denied, and answered %v", got)
 	}
 	waits = stat(t, p, "a", "s1")
 	MustPending(t, watch)
-	for _, word := range []string{"n", "No", "deny"} {
-		if got := answerOnce(t, p, word); !strings.Contains(got, "yes (y, once), no (n, deny), session, agent, always") || !strings.Contains(got, "denied: tool fs:stat") {
+	for _, word := range []string{"n", "No", "deny", "no Not today"} {
+		if got := answerOnce(t, p, word); !strings.Contains(got, "yes (y, once), no (n, deny; why may stand behind it), session, agent, always") || !strings.Contains(got, "denied: tool fs:stat") {
 			t.Errorf("%s: %q", word, got)
 		}
-		if got := <-waits; got.GetSuccess() {
-			t.Errorf("%s, and it ran", word)
+		_, why, _ := strings.Cut(word, " ")
+		if got := <-waits; got.GetSuccess() || !strings.HasSuffix(got.GetErrorMessage(), why) {
+			t.Errorf("%s, and answered %v", word, got)
 		}
 		waits = stat(t, p, "a", "s1")
 		MustPending(t, watch)

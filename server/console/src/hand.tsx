@@ -35,6 +35,7 @@ export interface Audit {
   duration?: string;
   tier?: string;
   capability?: string;
+  approvalNote?: string;
 }
 
 /** By which name this tab watches and answers. */
@@ -74,10 +75,11 @@ export function Inbox() {
 function One({ call }: { call: Pending }) {
   const [problem, setProblem] = useState<Failure>();
   const [busy, setBusy] = useState(false);
+  const [note, setNote] = useState("");
   const decide = (decision: string) => () => {
     setBusy(true);
     setProblem(undefined);
-    ask({ method: "POST", path: at`/v1/approvals/${call.id}:decide`, body: { agent_id: me.value, decision: "APPROVAL_DECISION_" + decision } }).catch((err) => {
+    ask({ method: "POST", path: at`/v1/approvals/${call.id}:decide`, body: { agent_id: me.value, decision: "APPROVAL_DECISION_" + decision, note } }).catch((err) => {
       setProblem(err);
       setBusy(false);
     });
@@ -119,6 +121,7 @@ function One({ call }: { call: Pending }) {
       <div class="buttons">
         {editing.value ? (
           <>
+            <Field label="why; the model reads it after a no" value={note} apply={setNote} />
             <button class="main" disabled={busy} onClick={decide("ONCE")}>
               yes, once
             </button>
@@ -315,7 +318,7 @@ function Gantt({ rows, more }: { rows: Audit[]; more: (() => void) | undefined }
               {(
                 [
                   ["tool", one.tool], ["agent", one.agentId], ["outcome", words(one.outcome, "AUDIT_OUTCOME")], ["code", one.code], ["took", lasting(one.duration)],
-                  ["profile", one.profile], ["approval", one.approval], ["sandbox", one.tier], ["capability", one.capability], ["the model's id", one.callId],
+                  ["profile", one.profile], ["approval", one.approval], ["why", one.approvalNote], ["sandbox", one.tier], ["capability", one.capability], ["the model's id", one.callId],
                 ] as [string, string | undefined][]
               )
                 .filter(([, v]) => v)

@@ -32,6 +32,8 @@ class AuditRecord(_brief.Brief):
     capability: str
     """What the approval was about where that is not the use of the tool, such as
     `host api.github.com:443`."""
+    approval_note: str
+    """What the person said beside the answer; may be empty."""
     create_time: datetime
     """When the call came in."""
     duration: timedelta
@@ -58,6 +60,7 @@ def record(m: pb.AuditRecord) -> AuditRecord:
         approval=m.approval,
         profile=m.profile,
         capability=m.capability,
+        approval_note=m.approval_note,
         create_time=_values.moment(m.create_time),
         duration=m.duration.ToTimedelta(),
         tier=m.tier,

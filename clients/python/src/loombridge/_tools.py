@@ -267,6 +267,7 @@ class Tools:
         approval: str | _approvals.PendingApproval,
         decision: str = "once",
         *,
+        note: str = "",
         timeout: _values.Seconds | None = None,
     ) -> _approvals.PendingApproval:
         """Answer a call that waits.
@@ -275,6 +276,7 @@ class Tools:
             approval: what `approvals` gave, or its `id`.
             decision: `once`, `deny`, or an approval that is remembered: `session`,
                 `agent`, or `always`, which is for all agents.
+            note: why, on one line of at most 1,000 bytes; after a no the model reads it.
             timeout: seconds for the call; default: the client's.
 
         Raises:
@@ -287,6 +289,7 @@ class Tools:
             agent_id=self._agent_id,
             id=_id_of(approval),
             decision=pb.ApprovalDecision.Name(number),
+            note=_values.text("note", note),
         )
         answer = await self._transport.call(_rpc.APPROVE_CALL, request, timeout=timeout)
         return _approvals.pending(answer)
@@ -295,10 +298,11 @@ class Tools:
         self,
         approval: str | _approvals.PendingApproval,
         *,
+        note: str = "",
         timeout: _values.Seconds | None = None,
     ) -> _approvals.PendingApproval:
         """Say no to a call that waits: `approve` with the decision `deny`."""
-        return await self.approve(approval, "deny", timeout=timeout)
+        return await self.approve(approval, "deny", note=note, timeout=timeout)
 
     async def profile(
         self, tool: str, *, timeout: _values.Seconds | None = None

@@ -671,7 +671,10 @@ type ApproveCallRequest struct {
 	// id of the call that waits. Required, at most 128 bytes.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
 	// decision is the answer. Required.
-	Decision      ApprovalDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.ApprovalDecision" json:"decision,omitempty"`
+	Decision ApprovalDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=loombridge.v1.ApprovalDecision" json:"decision,omitempty"`
+	// note is why, on one line of at most 1,000 bytes. The model reads it where the answer
+	// is no; the audit keeps it in any case.
+	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -725,6 +728,13 @@ func (x *ApproveCallRequest) GetDecision() ApprovalDecision {
 		return x.Decision
 	}
 	return ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED
+}
+
+func (x *ApproveCallRequest) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
 }
 
 // RememberedApproval is an answer that also holds for later calls.
@@ -1546,7 +1556,10 @@ type AuditRecord struct {
 	Tier string `protobuf:"bytes,20,opt,name=tier,proto3" json:"tier,omitempty"`
 	// capability is what the approval was about, such as `host api.github.com:443`,
 	// where that is not the use of the tool.
-	Capability    string `protobuf:"bytes,21,opt,name=capability,proto3" json:"capability,omitempty"`
+	Capability string `protobuf:"bytes,21,opt,name=capability,proto3" json:"capability,omitempty"`
+	// approval_note is what the person said beside the answer, with what looks like a
+	// secret left out.
+	ApprovalNote  string `protobuf:"bytes,22,opt,name=approval_note,json=approvalNote,proto3" json:"approval_note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1682,6 +1695,13 @@ func (x *AuditRecord) GetTier() string {
 func (x *AuditRecord) GetCapability() string {
 	if x != nil {
 		return x.Capability
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetApprovalNote() string {
+	if x != nil {
+		return x.ApprovalNote
 	}
 	return ""
 }
@@ -2119,11 +2139,12 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x16WatchApprovalsResponse\x12:\n" +
 	"\apending\x18\x01 \x01(\v2\x1e.loombridge.v1.PendingApprovalH\x00R\apending\x12\x1d\n" +
 	"\tclosed_id\x18\x02 \x01(\tH\x00R\bclosedIdB\b\n" +
-	"\x06change\"|\n" +
+	"\x06change\"\x90\x01\n" +
 	"\x12ApproveCallRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12;\n" +
-	"\bdecision\x18\x03 \x01(\x0e2\x1f.loombridge.v1.ApprovalDecisionR\bdecision\"\xb4\x02\n" +
+	"\bdecision\x18\x03 \x01(\x0e2\x1f.loombridge.v1.ApprovalDecisionR\bdecision\x12\x12\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\"\xb4\x02\n" +
 	"\x12RememberedApproval\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x129\n" +
 	"\n" +
@@ -2184,7 +2205,7 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\tcaller_id\x18\t \x01(\tR\bcallerId\"q\n" +
 	"\x11ListAuditResponse\x124\n" +
 	"\arecords\x18\x01 \x03(\v2\x1a.loombridge.v1.AuditRecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xfb\x03\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa0\x04\n" +
 	"\vAuditRecord\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x19\n" +
 	"\bagent_id\x18\x03 \x01(\tR\aagentId\x12\x1d\n" +
@@ -2206,7 +2227,8 @@ const file_loombridge_v1_tools_proto_rawDesc = "" +
 	"\x04tier\x18\x14 \x01(\tR\x04tier\x12\x1e\n" +
 	"\n" +
 	"capability\x18\x15 \x01(\tR\n" +
-	"capability\"\xef\x02\n" +
+	"capability\x12#\n" +
+	"\rapproval_note\x18\x16 \x01(\tR\fapprovalNote\"\xef\x02\n" +
 	"\vToolRequest\x12\x19\n" +
 	"\bagent_id\x18\x01 \x01(\tR\aagentId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x127\n" +

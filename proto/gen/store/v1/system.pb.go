@@ -744,7 +744,9 @@ type AuditRecord struct {
 	// Tier of the sandbox.
 	Tier string `protobuf:"bytes,18,opt,name=tier" json:"tier,omitempty"`
 	// What the approval was about, where it is not the use of the tool.
-	About         string `protobuf:"bytes,19,opt,name=about" json:"about,omitempty"`
+	About string `protobuf:"bytes,19,opt,name=about" json:"about,omitempty"`
+	// What the person said beside the answer.
+	Note          string `protobuf:"bytes,20,opt,name=note" json:"note,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -908,6 +910,13 @@ func (x *AuditRecord) GetTier() string {
 func (x *AuditRecord) GetAbout() string {
 	if x != nil {
 		return x.About
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetNote() string {
+	if x != nil {
+		return x.Note
 	}
 	return ""
 }
@@ -2494,7 +2503,7 @@ const file_store_v1_system_proto_rawDesc = "" +
 	"\x06folder\x18\x01 \x01(\tR\x06folder\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x1b\n" +
-	"\x05since\x18\x04 \x01(\x12B\x05\xaa\x01\x02\b\x01R\x05since\"\xfb\x03\n" +
+	"\x05since\x18\x04 \x01(\x12B\x05\xaa\x01\x02\b\x01R\x05since\"\x8f\x04\n" +
 	"\vAuditRecord\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x17\n" +
@@ -2516,7 +2525,8 @@ const file_store_v1_system_proto_rawDesc = "" +
 	"\x0eargument_bytes\x18\x10 \x01(\x12R\rargumentBytes\x12!\n" +
 	"\fresult_bytes\x18\x11 \x01(\x12R\vresultBytes\x12\x12\n" +
 	"\x04tier\x18\x12 \x01(\tR\x04tier\x12\x14\n" +
-	"\x05about\x18\x13 \x01(\tR\x05about\"\xc8\x02\n" +
+	"\x05about\x18\x13 \x01(\tR\x05about\x12\x12\n" +
+	"\x04note\x18\x14 \x01(\tR\x04note\"\xc8\x02\n" +
 	"\tAuditLink\x12\x19\n" +
 	"\x04time\x18\x01 \x01(\x12B\x05\xaa\x01\x02\b\x01R\x04time\x12%\n" +
 	"\x0eprevious_epoch\x18\x02 \x01(\x04R\rpreviousEpoch\x12'\n" +

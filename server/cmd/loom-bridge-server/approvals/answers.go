@@ -23,10 +23,15 @@ func (a *answers) forget() {
 	}
 }
 
-// next is the next word; more is false at the end of them.
-func (a *answers) next() (word string, more bool, err error) {
+// next is the next word, and why behind a no; more is false at the end of them.
+func (a *answers) next() (word, why string, more bool, err error) {
 	if !a.lines.Scan() {
-		return "", false, a.lines.Err()
+		return "", "", false, a.lines.Err()
 	}
-	return strings.ToLower(strings.TrimSpace(a.lines.Text())), true, nil
+	line := strings.TrimSpace(a.lines.Text())
+	word, why, _ = strings.Cut(line, " ")
+	if word = strings.ToLower(word); decisions[word] != decisions["deny"] {
+		return strings.ToLower(line), "", true, nil
+	}
+	return word, strings.TrimSpace(why), true, nil
 }

@@ -61,15 +61,20 @@ func Command(o Options) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	command.PersistentFlags().StringVar(&d.agent, "agent", DefaultAgent, "`id` of who answers; the credential must be for it, and say approves")
 	command.PersistentFlags().BoolVar(&d.json, "json", false, "write lines of JSON")
-	var scope string
+	var scope, note string
 	approve := d.sub("approve ID", "Let a call that waits go on", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
 		decision, ok := decisions[scope]
 		if !ok || decision == decisions["deny"] {
 			return fmt.Errorf("--for %q is not once, session, agent or always", scope)
 		}
-		return d.decide(ctx, args[0], decision)
+		return d.decide(ctx, args[0], decision, note)
 	})
 	approve.Flags().StringVar(&scope, "for", "once", "`what` it is for: once, session, agent, or always, which is all agents")
+	deny := d.sub("deny ID", "Deny a call that waits", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
+		return d.decide(ctx, args[0], decisions["deny"], note)
+	})
+	deny.Flags().StringVar(&note, "note", "", "`why`, on one line: the model reads it, and the audit keeps it")
+	approve.Flags().StringVar(&note, "note", "", "`why`, on one line, for the audit")
 	var answer bool
 	watch := d.sub("watch", "Show calls that wait as they come, until it is interrupted", cobra.NoArgs, func(ctx context.Context, _ []string) error {
 		return d.watch(ctx, answer)
@@ -77,10 +82,7 @@ func Command(o Options) *cobra.Command {
 	watch.Flags().BoolVar(&answer, "answer", false, "ask for an answer to each on the terminal: y, n, or another word that it names")
 	command.AddCommand(
 		d.sub("list", "List calls that wait, and answers that are remembered", cobra.NoArgs, d.list),
-		watch, approve,
-		d.sub("deny ID", "Deny a call that waits", cobra.ExactArgs(1), func(ctx context.Context, args []string) error {
-			return d.decide(ctx, args[0], decisions["deny"])
-		}),
+		watch, approve, deny,
 		d.sub("revoke ID", "Take a remembered answer back", cobra.ExactArgs(1), d.revoke),
 	)
 	return command
@@ -229,7 +231,7 @@ func (d *desk) page(ctx context.Context, answers *answers, id string, left int) 
 		if _, err := fmt.Fprintf(d.Out, "%d lines more: nothing to see them, or no (n): ", left); err != nil {
 			return false, err
 		}
-		word, more, err := answers.next()
+		word, why, more, err := answers.next()
 		if !more {
 			return true, err
 		}
@@ -237,7 +239,7 @@ func (d *desk) page(ctx context.Context, answers *answers, id string, left int) 
 		case word == "":
 			return false, nil
 		case decisions[word] == decisions["deny"]:
-			return true, d.answer(ctx, id, word)
+			return true, d.answer(ctx, id, word, why)
 		}
 	}
 }
@@ -246,32 +248,32 @@ func (d *desk) page(ctx context.Context, answers *answers, id string, left int) 
 func (d *desk) ask(ctx context.Context, answers *answers, id string) error {
 	for {
 		answers.forget()
-		if _, err := fmt.Fprint(d.Out, "yes (y, once), no (n, deny), session, agent, always, or nothing to leave it: "); err != nil {
+		if _, err := fmt.Fprint(d.Out, "yes (y, once), no (n, deny; why may stand behind it), session, agent, always, or nothing to leave it: "); err != nil {
 			return err
 		}
-		word, more, err := answers.next()
+		word, why, more, err := answers.next()
 		if !more {
 			return err
 		}
 		if _, ok := decisions[word]; ok || word == "" {
-			return d.answer(ctx, id, word)
+			return d.answer(ctx, id, word, why)
 		}
 	}
 }
 
 // answer passes an answer on; a late one is no reason to stop watching.
-func (d *desk) answer(ctx context.Context, id, word string) error {
+func (d *desk) answer(ctx context.Context, id, word, why string) error {
 	if word == "" {
 		return nil
 	}
-	if err := d.decide(ctx, id, decisions[word]); err != nil {
+	if err := d.decide(ctx, id, decisions[word], why); err != nil {
 		fmt.Fprintln(d.Out, err)
 	}
 	return nil
 }
 
-func (d *desk) decide(ctx context.Context, id string, decision loombridgev1.ApprovalDecision) error {
-	answer, err := d.tools.ApproveCall(ctx, &loombridgev1.ApproveCallRequest{AgentId: d.agent, Id: id, Decision: decision})
+func (d *desk) decide(ctx context.Context, id string, decision loombridgev1.ApprovalDecision, note string) error {
+	answer, err := d.tools.ApproveCall(ctx, &loombridgev1.ApproveCallRequest{AgentId: d.agent, Id: id, Decision: decision, Note: note})
 	if err != nil {
 		return err
 	}

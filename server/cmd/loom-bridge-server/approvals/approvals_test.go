@@ -26,7 +26,7 @@ type tools struct {
 }
 
 func (c *tools) ApproveCall(_ context.Context, ask *loombridgev1.ApproveCallRequest, _ ...grpc.CallOption) (*loombridgev1.PendingApproval, error) {
-	c.answers = append(c.answers, ask.GetId()+" "+strings.TrimPrefix(ask.GetDecision().String(), "APPROVAL_DECISION_"))
+	c.answers = append(c.answers, ask.GetId()+" "+strings.TrimPrefix(ask.GetDecision().String(), "APPROVAL_DECISION_")+strings.TrimSuffix(" "+ask.GetNote(), " "))
 	return &loombridgev1.PendingApproval{}, nil
 }
 
@@ -85,6 +85,7 @@ func TestAnswers(t *testing.T) {
 	for typed, want := range map[string]string{
 		"y\n": "1 ONCE", "YES\n": "1 ONCE", "once\n": "1 ONCE", "n\n": "1 DENY", "deny\n": "1 DENY", " session \n": "1 SESSION", "agent\n": "1 AGENT",
 		"always\n": "1 ALWAYS", "\n": "", "": "", "what\nyess\ny\n": "1 ONCE", "unspecified\n0\n\n": "", "y\ny\ny\n": "1 ONCE",
+		"No not Today \n": "1 DENY not Today", "y please\nn\n": "1 DENY",
 	} {
 		if _, answers := shown(t, pending("1", "ls"), typed); strings.Join(answers, ",") != want {
 			t.Errorf("%q: %q, want %q", typed, answers, want)

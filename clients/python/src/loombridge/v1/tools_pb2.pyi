@@ -134,14 +134,16 @@ class WatchApprovalsResponse(_message.Message):
     def __init__(self, pending: _Optional[_Union[PendingApproval, _Mapping]] = ..., closed_id: _Optional[str] = ...) -> None: ...
 
 class ApproveCallRequest(_message.Message):
-    __slots__ = ("agent_id", "id", "decision")
+    __slots__ = ("agent_id", "id", "decision", "note")
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
     DECISION_FIELD_NUMBER: _ClassVar[int]
+    NOTE_FIELD_NUMBER: _ClassVar[int]
     agent_id: str
     id: str
     decision: ApprovalDecision
-    def __init__(self, agent_id: _Optional[str] = ..., id: _Optional[str] = ..., decision: _Optional[_Union[ApprovalDecision, str]] = ...) -> None: ...
+    note: str
+    def __init__(self, agent_id: _Optional[str] = ..., id: _Optional[str] = ..., decision: _Optional[_Union[ApprovalDecision, str]] = ..., note: _Optional[str] = ...) -> None: ...
 
 class RememberedApproval(_message.Message):
     __slots__ = ("id", "capability", "decision", "agent_id", "session_id", "approver_id", "create_time")
@@ -266,7 +268,7 @@ class ListAuditResponse(_message.Message):
     def __init__(self, records: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class AuditRecord(_message.Message):
-    __slots__ = ("number", "agent_id", "session_id", "call_id", "request_id", "tool", "arguments_json", "profile", "approval", "outcome", "code", "create_time", "duration", "tier", "capability")
+    __slots__ = ("number", "agent_id", "session_id", "call_id", "request_id", "tool", "arguments_json", "profile", "approval", "outcome", "code", "create_time", "duration", "tier", "capability", "approval_note")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     AGENT_ID_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
@@ -282,6 +284,7 @@ class AuditRecord(_message.Message):
     DURATION_FIELD_NUMBER: _ClassVar[int]
     TIER_FIELD_NUMBER: _ClassVar[int]
     CAPABILITY_FIELD_NUMBER: _ClassVar[int]
+    APPROVAL_NOTE_FIELD_NUMBER: _ClassVar[int]
     number: int
     agent_id: str
     session_id: str
@@ -297,7 +300,8 @@ class AuditRecord(_message.Message):
     duration: _duration_pb2.Duration
     tier: str
     capability: str
-    def __init__(self, number: _Optional[int] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., approval: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., code: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., tier: _Optional[str] = ..., capability: _Optional[str] = ...) -> None: ...
+    approval_note: str
+    def __init__(self, number: _Optional[int] = ..., agent_id: _Optional[str] = ..., session_id: _Optional[str] = ..., call_id: _Optional[str] = ..., request_id: _Optional[str] = ..., tool: _Optional[str] = ..., arguments_json: _Optional[str] = ..., profile: _Optional[str] = ..., approval: _Optional[str] = ..., outcome: _Optional[_Union[AuditOutcome, str]] = ..., code: _Optional[str] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., duration: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., tier: _Optional[str] = ..., capability: _Optional[str] = ..., approval_note: _Optional[str] = ...) -> None: ...
 
 class ToolRequest(_message.Message):
     __slots__ = ("agent_id", "name", "arguments", "arguments_json", "session_id", "timeout", "thought", "turn_id", "call_id", "request_id")

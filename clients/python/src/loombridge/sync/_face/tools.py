@@ -61,16 +61,21 @@ class Tools(_twin.Twin):
         approval: str | _approvals.PendingApproval,
         decision: str = "once",
         *,
+        note: str = "",
         timeout: _values.Seconds | None = None,
     ) -> _approvals.PendingApproval:
         """Answer a call that waits."""
-        return self._await("approve", approval, decision, timeout=timeout)
+        return self._await("approve", approval, decision, note=note, timeout=timeout)
 
     def deny(
-        self, approval: str | _approvals.PendingApproval, *, timeout: _values.Seconds | None = None
+        self,
+        approval: str | _approvals.PendingApproval,
+        *,
+        note: str = "",
+        timeout: _values.Seconds | None = None,
     ) -> _approvals.PendingApproval:
         """Say no to a call that waits: `approve` with the decision `deny`."""
-        return self._await("deny", approval, timeout=timeout)
+        return self._await("deny", approval, note=note, timeout=timeout)
 
     def profile(
         self, tool: str, *, timeout: _values.Seconds | None = None
