@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"net"
@@ -8,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -17,6 +20,7 @@ import (
 
 	"google.golang.org/grpc/connectivity"
 
+	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
 	"github.com/loom-bridge/loom-bridge/server/console"
 )
 
@@ -125,7 +129,10 @@ func TestRefusalsSayWhatCommandsTake(t *testing.T) {
 	}
 }
 
-// Where `loom run` says that the dashboard is, the console is.
+// Where `loom run` says that the dashboard is, the console is, and what the page of its own core asks is
+// answered.
+//
+// R19
 func TestDashboardOfLoomRun(t *testing.T) {
 	env := environment{vars: map[string]string{"LOOM_DASHBOARD": "true", "LOOM_DASHBOARD_PORT": "0"}}
 	dir := t.TempDir()
@@ -142,6 +149,65 @@ func TestDashboardOfLoomRun(t *testing.T) {
 	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path != console.Path {
 		t.Errorf("%s leads to %s: %s", base, answer.Request.URL, answer.Status)
 	}
+
+	get := func(path string) string {
+		return exchange{method: "GET", path: path, want: http.StatusOK}.check(t, base)
+	}
+	bridge := loomv1pb.NewBridgeClient(p.conn)
+	_, err = bridge.RegisterAgent(t.Context(), &loomv1pb.AgentRegisterRequest{AgentId: "desk", SubscribedTopics: []string{"market.*"}, Tools: []*loomv1pb.ToolDescriptor{{Name: "quotes"}}})
+	must(t, err)
+	// None of the answers has a null where the page reads a list.
+	for _, path := range []string{"/api/topology", "/api/flow"} {
+		if got := get(path); strings.Contains(got, "null") {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	stream, err := http.DefaultClient.Do(exchange{method: "GET", path: "/api/events/stream"}.request(t, base))
+	must(t, err)
+	defer func() { _ = stream.Body.Close() }()
+	lines := bufio.NewScanner(stream.Body)
+	if !lines.Scan() { // the stream reads by then
+		t.Fatal(lines.Err())
+	}
+	if got := get("/api/events/status"); got != "{\"subscribers\":1}\n" {
+		t.Errorf("status: %s", got)
+	}
+	_, err = loomv1pb.NewEventBusClient(p.conn).Publish(t.Context(), &loomv1pb.PublishRequest{Topic: "market.closed", Event: &loomv1pb.Event{
+		Id: "e1", Type: "t", Source: "python", Metadata: map[string]string{"loom.sender": "ticker", "loom.thread_id": "th", "trace_id": "tr"},
+		Payload: []byte(strings.Repeat("ü", 150)),
+	}})
+	must(t, err)
+	_, err = bridge.ForwardToolCall(t.Context(), &loomv1pb.ToolCall{Id: "1", Name: "fs:list_dir", Arguments: `{"path":"."}`, Headers: map[string]string{"agent_id": "desk"}})
+	must(t, err)
+	var event map[string]any
+	for event["topic"] != "market.closed" && lines.Scan() {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: {"); ok {
+			must(t, json.Unmarshal([]byte("{"+data), &event))
+		}
+	}
+	stamped, _ := event["timestamp"].(string)
+	if _, err := time.Parse(time.RFC3339, stamped); err != nil {
+		t.Errorf("the event's time: %v", err)
+	}
+	delete(event, "timestamp")
+	if want := (map[string]any{
+		"event_type": "event_published", "event_id": "e1", "topic": "market.closed", "sender": "ticker", "thread_id": "th",
+		"correlation_id": "e1", "payload_preview": strings.Repeat("ü", 100), "trace_id": "tr",
+	}); !reflect.DeepEqual(event, want) {
+		t.Errorf("the stream has %v, want %v", event, want)
+	}
+	for path, pattern := range map[string]string{
+		"/api/topology": `^{"agents":\[{"id":"desk","topics":\["market\.\*"\],"capabilities":\["quotes"\]}\],` +
+			`"edges":\[{"from_topic":"market\.\*","to_agent":"desk","event_count":1}\],"timestamp":"20[^"]+Z"}\n$`,
+		"/api/flow": `^{"nodes":\[{"id":"[^"]*","node_type":"agent","event_count":1,"topics":\["[^"]+"\],"last_active_ms":\d{13}}.*` +
+			`{"id":"fs:list_dir","node_type":"tool","event_count":1,.*"flows":\[.*{"source":"ticker","target":"desk","topic":"market.closed","count":1,"last_event_ms":\d{13}}.*\],"timestamp":"20[^"]+Z"}\n$`,
+		"/api/metrics": `^{"events_per_sec":0\.01\d+,"active_agents":1,"active_subscriptions":\d+,"tool_invocations_per_sec":0\.01\d+}\n$`,
+	} {
+		if got := get(path); !regexp.MustCompile(pattern).MatchString(got) {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	must(t, p.Stop()) // which ends the stream
 }
 
 // --version answers at once, with the version as its last word, and touches

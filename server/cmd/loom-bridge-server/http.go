@@ -22,6 +22,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
 	"github.com/loom-bridge/loom-bridge/server/compose"
 	"github.com/loom-bridge/loom-bridge/server/console"
+	"github.com/loom-bridge/loom-bridge/server/dashboard"
 	"github.com/loom-bridge/loom-bridge/server/manual"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
 	"github.com/loom-bridge/loom-bridge/server/proxy"
@@ -50,9 +51,9 @@ func checkHTTPAddr(addr string) error {
 // loomDashboard and loomDashboardPort are variables of loom.v1's core.
 const loomDashboard, loomDashboardPort = "LOOM_DASHBOARD", "LOOM_DASHBOARD_PORT"
 
-// dashboard is where HTTP is served instead of at its default address: `loom run` tells its
+// dashboardAddr is where HTTP is served instead of at its default address: `loom run` tells its
 // user to look there.
-func dashboard(getenv func(string) string) string {
+func dashboardAddr(getenv func(string) string) string {
 	if getenv(loomDashboard) != "true" {
 		return ""
 	}
@@ -133,6 +134,9 @@ func (c *Config) openHTTP(within *server.Within, parts *compose.Domain, o server
 	f.Handle("GET "+agentPath+cardPath, web.Callers, agentCards)
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)
+	if c.Dashboard != "" {
+		dashboard.New(dashboard.Options{Events: parts.Events, Agents: parts.Agents, Audit: parts.Audit, StallTimeout: o.Limits.Full().StallTimeout}).Serve(f)
+	}
 	if models := c.openProxy(within, parts, o); models != nil {
 		opened.add(models.Close)
 		within.OnErase(models.Forget)
