@@ -31,6 +31,15 @@ type body struct {
 	replaced bool
 }
 
+// text is the body, or its beginning. The step keeps little of a long one, so that shares
+// memory with it.
+func (b *body) text() string {
+	if len(b.head) > step.HeldBodyBytes {
+		return text.OfBytes(b.head)
+	}
+	return string(b.head)
+}
+
 // takeBody reads the body to its end, hands it to the blob store while it comes,
 // and holds what an answer can show. An error is one of reading.
 func (h *Hand) takeBody(ctx context.Context, c *call, result tools.Output) (body, error) {

@@ -93,7 +93,7 @@ func (h *Hand) reducible(ctx context.Context, c *call, out outcome) step.Call {
 		}
 	}
 	r.BodySize, r.BodyLines, r.BodySHA256, r.BodyBinary = b.size, b.lines, b.sha256, b.binary
-	r.BodyText, r.BodyTail = string(b.head), string(b.tail)
+	r.BodyText, r.BodyTail = b.text(), string(b.tail)
 	if r.Form == step.FormJSON && r.JSON == nil && r.BodyKey == "" {
 		r.JSON = out.json // the caller gets the same
 	}

@@ -109,8 +109,6 @@ const (
 	packedZstd = 0x01 // the payload is one zstd frame
 
 	frameHeader = 1 + 4
-	// frameSlack is room for what a chunk that does not shrink gains at first.
-	frameSlack = 128
 )
 
 // minPacked is the length from which a chunk is packed while the caller waits.
@@ -141,16 +139,25 @@ func newDecoder() *zstd.Decoder {
 
 // pack returns chunk as a frame written at a time.
 func (s *Store) pack(chunk []byte, at time.Time) []byte {
-	frame := make([]byte, frameHeader, frameHeader+len(chunk)+frameSlack)
-	binary.BigEndian.PutUint32(frame[1:], frameHour(at))
+	packing, payload := byte(packedRaw), chunk
 	if len(chunk) >= minPacked {
-		frame[0] = packedZstd
-		if frame = s.encoder.EncodeAll(chunk, frame); len(frame)-frameHeader < len(chunk) {
-			return frame
+		room := s.packed.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
+		defer s.packed.Put(room)
+		*room = s.encoder.EncodeAll(chunk, (*room)[:0])
+		if len(*room) < len(chunk) {
+			packing, payload = packedZstd, *room
 		}
 	}
-	frame[0] = packedRaw
-	return append(frame[:frameHeader], chunk...)
+	frame := make([]byte, frameHeader, frameHeader+len(payload))
+	frame[0] = packing
+	binary.BigEndian.PutUint32(frame[1:], frameHour(at))
+	return append(frame, payload...)
+}
+
+// newPacked returns room for a packed chunk, of which most need less than half.
+func newPacked() any {
+	room := make([]byte, 0, ChunkBytes/2)
+	return &room
 }
 
 func frameHour(at time.Time) uint32 {

@@ -118,6 +118,7 @@ type Store struct {
 	opts    Options
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
+	packed  sync.Pool // of *[]byte, what chunks are packed into
 	// searches are those under way.
 	searches *turn.Pool
 	// unstaged is what uploads have written ahead.
@@ -143,6 +144,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Store {
 		opts:     o,
 		encoder:  newEncoder(),
 		decoder:  newDecoder(),
+		packed:   sync.Pool{New: newPacked},
 		due:      make(chan kv.Scope, maxDue),
 		stop:     func() {},
 		searches: turn.NewPool(&o.Searches),

@@ -122,7 +122,7 @@ func (p *printed) read(rd *finding) {
 	rd.size = size{bytes: p.stdout.size + int64(len(p.stderr)), text: log}
 	rd.text = &heldText{ext: "log"}
 	if !p.isBody || whole && p.stderr != "" {
-		rd.text.bytes = []byte(log)
+		rd.text.bytes = text.Bytes(log)
 		rd.text.holes = p.holes()
 	}
 	rd.shown = p.shown(whole)

@@ -68,7 +68,7 @@ func (s shown) bytes() int64 {
 // preview is its beginning on one line, at most n characters of it, or of a failure its end,
 // where the error is.
 func (s shown) preview(n int) string {
-	line, cut := text.OneLineHead(s.head+"\n"+s.text, n)
+	line, cut := text.LinesHead(n, s.head, s.text)
 	switch {
 	case cut && s.isError:
 		said, cut := text.TailChars(strings.TrimSpace(s.end()), complaintChars)

@@ -295,13 +295,10 @@ func (r *Reducer) offloadResult(c Call, rule *rule, rd *finding, out *Reduced) {
 	}
 	shortest := int64(len(out.Observation) + stubBytes)
 	if rd.text == nil || rule.offload == offloadResult && rd.shown.whole() && !c.Result.onlyBody() {
-		text := rd.jsonText(&c.Result)
-		full := size{bytes: int64(len(text)), items: rd.size.items, text: rd.size.text}
-		if full.text == "" {
-			full.text = string(text)
-		}
+		all := rd.jsonText(&c.Result)
+		full := size{bytes: int64(len(all)), items: rd.size.items, text: cmp.Or(rd.size.text, text.OfBytes(all))}
 		if long || rule.from.reached(full, shortest) {
-			out.Offload, out.OffloadExt, out.OffloadBytes = true, "json", text
+			out.Offload, out.OffloadExt, out.OffloadBytes = true, "json", all
 		}
 		return
 	}

@@ -34,7 +34,7 @@ type Original struct {
 	Form Form
 	// MediaType is the format of bytes, where it is known.
 	MediaType string
-	// Data are all of its bytes.
+	// Data are all of its bytes. They must not be changed.
 	Data []byte
 	// Name is where it can be read, for the words that stand for bytes.
 	Name string

@@ -48,8 +48,9 @@ const WholeText = ""
 
 // DecodePlaces is DecodeJSON that also returns the places of texts: members of the value by
 // their keys, or the value itself by WholeText. places is nil if they are unknown.
+// The value shares memory with the JSON text, which must not be changed any more.
 func DecodePlaces(text []byte) (v any, places map[string]Place, err error) {
-	d := decoder{text: string(text), texts: make(map[string]Place), left: MaxContainers}
+	d := decoder{text: OfBytes(text), texts: make(map[string]Place), left: MaxContainers}
 	v, ok := d.value(0)
 	end := d.at
 	if !ok || !d.end() {
@@ -251,7 +252,15 @@ func (d *decoder) string() (any, bool) {
 // whether there is one and all before it may stand in JSON as it is.
 func plainPart(text string) (int, bool) {
 	ascii := true
-	for i := range len(text) {
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		eight := eightBytes(text[i:])
+		if hasSpecial(eight) {
+			break
+		}
+		ascii = ascii && eight&eachHigh == 0
+	}
+	for ; i < len(text); i++ {
 		switch c := text[i]; {
 		case c == '"' || c == '\\':
 			return i, ascii || utf8.ValidString(text[:i])
@@ -264,17 +273,52 @@ func plainPart(text string) (int, bool) {
 	return 0, false
 }
 
+const (
+	eachOne  = 0x0101010101010101 // 1 in each of eight bytes
+	eachHigh = 0x80 * eachOne     // the highest bit
+)
+
+// eightBytes are the first eight bytes of a text.
+func eightBytes(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+		uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// hasSpecial reports whether one of eight bytes is a quote, a backslash or a control
+// character: taking 1 from a byte that is 0, or a space from a lower one, borrows.
+func hasSpecial(eight uint64) bool {
+	quote, slash := eight^'"'*eachOne, eight^'\\'*eachOne
+	borrows := (quote-eachOne)&^quote | (slash-eachOne)&^slash | (eight-' '*eachOne)&^eight
+	return borrows&eachHigh != 0
+}
+
+// quoteIn is where the quote stands that ends a text, or its length without one.
+func quoteIn(text string) int {
+	for end := 0; ; end++ {
+		next := strings.IndexByte(text[end:], '"')
+		if next < 0 {
+			return len(text)
+		}
+		end += next
+		slashes := end
+		for slashes > 0 && text[slashes-1] == '\\' {
+			slashes--
+		}
+		if (end-slashes)%2 == 0 {
+			return end
+		}
+	}
+}
+
 // escaped takes a text with escapes; rest begins behind its quote.
 func (d *decoder) escaped(rest string) (any, bool) {
 	var b strings.Builder
+	b.Grow(quoteIn(rest)) // no escape is shorter than what it stands for
 	for i := 0; ; {
 		size, ok := plainPart(rest[i:])
 		if !ok {
 			return nil, false
-		}
-		if b.Len()+size > b.Cap() {
-			// Growing copies, so a long text grows in few, long steps.
-			b.Grow(min(len(rest)-i, max(2*size, 4*b.Cap(), minText)))
 		}
 		b.WriteString(rest[i : i+size])
 		i += size
@@ -289,9 +333,6 @@ func (d *decoder) escaped(rest string) (any, bool) {
 		i += size
 	}
 }
-
-// minText is the room that a text with escapes gets first.
-const minText = 256
 
 // escape writes what an escape stands for, and returns its length; zero is none
 // that is known here.

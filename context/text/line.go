@@ -19,30 +19,35 @@ func OneLine(s string) string {
 
 // OneLineHead returns at most n characters (code points) of OneLine(s), and whether
 // it has more. It reads no more of s than it needs, apart from space.
-func OneLineHead(s string, n int) (head string, cut bool) {
+func OneLineHead(s string, n int) (head string, cut bool) { return LinesHead(n, s) }
+
+// LinesHead is OneLineHead for lines that stand below each other.
+func LinesHead(n int, lines ...string) (head string, cut bool) {
 	var line strings.Builder
-	gap := false
-	for _, c := range s {
-		if c >= utf8.RuneSelf && isHidden(c) {
-			continue
+	for _, s := range lines {
+		gap := line.Len() > 0
+		for _, c := range s {
+			if c >= utf8.RuneSelf && isHidden(c) {
+				continue
+			}
+			if unicode.IsSpace(c) || unicode.IsControl(c) {
+				gap = line.Len() > 0
+				continue
+			}
+			need := 1
+			if gap {
+				need = 2
+			}
+			if n < need {
+				return line.String(), true
+			}
+			n -= need
+			if gap {
+				line.WriteByte(' ')
+			}
+			gap = false
+			line.WriteRune(c)
 		}
-		if unicode.IsSpace(c) || unicode.IsControl(c) {
-			gap = line.Len() > 0
-			continue
-		}
-		need := 1
-		if gap {
-			need = 2
-		}
-		if n < need {
-			return line.String(), true
-		}
-		n -= need
-		if gap {
-			line.WriteByte(' ')
-		}
-		gap = false
-		line.WriteRune(c)
 	}
 	return line.String(), false
 }

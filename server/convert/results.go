@@ -5,6 +5,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/bridge/hand"
 	"github.com/loom-bridge/loom-bridge/context/step"
+	"github.com/loom-bridge/loom-bridge/context/text"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
 )
@@ -39,8 +40,8 @@ func Report(scope kv.Scope, r *loombridgev1.RecordStepRequest) (hand.Recorded, e
 func resultOf(r *loombridgev1.RecordStepRequest) (step.Original, error) {
 	switch output := r.GetOutputForm().(type) {
 	case *loombridgev1.RecordStepRequest_Output:
-		if text, isText := output.Output.GetKind().(*structpb.Value_StringValue); isText {
-			return step.Original{Form: step.FormText, Data: []byte(text.StringValue)}, nil
+		if s, isText := output.Output.GetKind().(*structpb.Value_StringValue); isText {
+			return step.Original{Form: step.FormText, Data: text.Bytes(s.StringValue)}, nil
 		}
 		data, err := jsonOf("output", output.Output)
 		return step.Original{Form: step.FormJSON, Data: data}, err
@@ -48,9 +49,9 @@ func resultOf(r *loombridgev1.RecordStepRequest) (step.Original, error) {
 		if output.OutputJson == "" {
 			return step.Original{Form: step.FormNone}, nil
 		}
-		return step.Original{Form: step.FormJSON, Data: []byte(output.OutputJson)}, nil
+		return step.Original{Form: step.FormJSON, Data: text.Bytes(output.OutputJson)}, nil
 	case *loombridgev1.RecordStepRequest_OutputText:
-		return step.Original{Form: step.FormText, Data: []byte(output.OutputText)}, nil
+		return step.Original{Form: step.FormText, Data: text.Bytes(output.OutputText)}, nil
 	case *loombridgev1.RecordStepRequest_OutputBytes:
 		return step.Original{Form: step.FormBytes, Data: output.OutputBytes.GetData(), MediaType: output.OutputBytes.GetMediaType()}, nil
 	}
