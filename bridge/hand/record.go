@@ -25,14 +25,19 @@ func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
 	answer := h.answer(c, &out)
 	answer.Redacted.Add(c.redacted)
 	answer.Redacted.Add(out.redacted)
-	reduced := h.fitted(ctx, c, h.reducible(ctx, c, out))
+	r := &recording{hand: h, call: c}
+	what := h.reducible(ctx, c, out)
+	if !readBack(out.result) {
+		what.Offload = func(reduced *step.Reduced) { r.beginOffload(ctx, reduced) }
+	}
+	reduced := h.fitted(ctx, c, what)
 	if out.body.replaced && out.body.stored != nil && !reduced.Offload {
 		reduced.Offload, reduced.OffloadExt = true, "bin" // the bytes as they were
 	}
 	if answer.Success && reduced.Outcome == step.Failed {
 		answer.Success, answer.ErrorMessage, answer.ErrorCode = false, reduced.Error, tools.Failed
 	}
-	r := &recording{hand: h, call: c, outcome: out, reduced: reduced, answer: answer}
+	r.outcome, r.reduced, r.answer = out, reduced, answer
 	err := out.body.uploadErr
 	if err == nil {
 		err = r.upload(ctx)
@@ -136,7 +141,11 @@ type recording struct {
 	// given where that is another one, kept one that only its id leads to, args that
 	// of its arguments; nil without one.
 	offload, given, kept, args *blob.Stored
-	answer                     Answer
+	// begun is what was begun to be offloaded before all of the step was known, with the
+	// error of that.
+	begun    []byte
+	begunErr error
+	answer   Answer
 	// refused says that the changes to be committed with the step were refused; written
 	// that they were committed.
 	refused, written bool
@@ -148,16 +157,14 @@ type recording struct {
 
 // upload stores what the commit will refer to and is not stored yet.
 func (r *recording) upload(ctx context.Context) (err error) {
-	if r.reduced.Offload && !readBack(r.outcome.result) {
+	switch {
+	case !r.reduced.Offload || readBack(r.outcome.result):
+		r.offload = nil
+	case r.reduced.OffloadBytes == nil:
 		r.offload = r.outcome.body.stored
-		if r.reduced.OffloadBytes != nil {
-			add := r.hand.Blobs.Add
-			if g := r.reduced.Given; g.Source == step.SourceOutcome && g.Form == step.FormJSON {
-				add = r.hand.Blobs.AddJSON
-			}
-			if r.offload, err = r.add(ctx, add, r.reduced.OffloadBytes); err != nil {
-				return err
-			}
+	default:
+		if r.beginOffload(ctx, &r.reduced); r.begunErr != nil {
+			return r.begunErr
 		}
 	}
 	if r.reduced.KeepGiven {
@@ -176,6 +183,20 @@ func (r *recording) upload(ctx context.Context) (err error) {
 		r.args, err = r.add(ctx, r.hand.Blobs.Add, r.argsText())
 	}
 	return err
+}
+
+// beginOffload stores the bytes that a step refers to, unless that was begun.
+func (r *recording) beginOffload(ctx context.Context, reduced *step.Reduced) {
+	data := reduced.OffloadBytes
+	if len(data) == len(r.begun) && (len(data) == 0 || &data[0] == &r.begun[0]) && r.offload != nil {
+		return
+	}
+	add := r.hand.Blobs.Add
+	if g := reduced.Given; g.Source == step.SourceOutcome && g.Form == step.FormJSON {
+		add = r.hand.Blobs.AddJSON
+	}
+	r.begun = data
+	r.offload, r.begunErr = r.add(ctx, add, data)
 }
 
 // argsText is the text of the arguments as the caller gave it, without content
@@ -200,6 +221,11 @@ func (r *recording) commit(ctx context.Context) error {
 	req := kv.Request{Refs: []kv.Ref{h.Log.Ref(c.Scope)}, Stage: r.stage, Foresee: r.foresee}
 	if r.offload != nil {
 		r.style = h.Style(ctx, c.Scope, c.SessionID)
+	}
+	for _, stored := range []*blob.Stored{r.offload, r.given, r.kept, r.args} {
+		if stored != nil {
+			stored.Held() // packed: other commits need not wait for it
+		}
 	}
 	if r.offload != nil || r.given != nil || r.kept != nil || r.args != nil {
 		req.Refs = append(req.Refs, h.Blobs.Ref(c.Scope))

@@ -137,12 +137,47 @@ func newDecoder() *zstd.Decoder {
 	return decoder
 }
 
+// minAlong is the length from which a chunk is packed while its caller goes on: what is left
+// to do for a result of that length takes about as long.
+const minAlong = 64 << 10
+
+// packing is a frame that may still be made.
+type packing struct {
+	frame []byte
+	done  chan struct{} // closed when frame is set; nil: it was set at once
+}
+
+// packAlong begins to pack a chunk, which must not be changed.
+func (s *Store) packAlong(chunk []byte) *packing {
+	now := s.now()
+	if len(chunk) < minAlong {
+		return &packing{frame: s.pack(chunk, now)}
+	}
+	p := &packing{done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.frame = s.pack(chunk, now)
+	}()
+	return p
+}
+
+// wait returns the frame; nil of none.
+func (p *packing) wait() []byte {
+	if p == nil {
+		return nil
+	}
+	if p.done != nil {
+		<-p.done
+	}
+	return p.frame
+}
+
 // pack returns chunk as a frame written at a time.
 func (s *Store) pack(chunk []byte, at time.Time) []byte {
 	packing, payload := byte(packedRaw), chunk
 	if len(chunk) >= minPacked {
-		room := s.packed.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
-		defer s.packed.Put(room)
+		room := s.rooms.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
+		defer s.rooms.Put(room)
 		*room = s.encoder.EncodeAll(chunk, (*room)[:0])
 		if len(*room) < len(chunk) {
 			packing, payload = packedZstd, *room
@@ -154,8 +189,8 @@ func (s *Store) pack(chunk []byte, at time.Time) []byte {
 	return append(frame, payload...)
 }
 
-// newPacked returns room for a packed chunk, of which most need less than half.
-func newPacked() any {
+// newRoom returns room for a packed chunk, of which most need less than half.
+func newRoom() any {
 	room := make([]byte, 0, ChunkBytes/2)
 	return &room
 }

@@ -76,7 +76,7 @@ func (s *Store) put(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Store
 		if err := s.stageUsage(ctx, tx, scope, there[1], stored.Size); err != nil {
 			return err
 		}
-		m := manifest{size: stored.Size, frame: stored.frame, chunks: stored.chunks, first: home}
+		m := manifest{size: stored.Size, frame: stored.packed.wait(), chunks: stored.chunks, first: home}
 		tx.Put(kv.Blobs, manifestKey(scope, hash), m.encode())
 	}
 	tx.Put(kv.Blobs, pathKey(scope, home), entry)
@@ -91,7 +91,7 @@ func (s *Store) put(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored Store
 // complete fills in what the caller left open and returns the step's number,
 // zero for none.
 func (s *Store) complete(e *Entry, scope kv.Scope, stored Stored) (uint64, error) {
-	if stored.frame == nil && stored.chunks == nil {
+	if stored.packed == nil && stored.chunks == nil {
 		return 0, fmt.Errorf("%w: nothing was uploaded", ErrInvalid)
 	}
 	number, ok := step.ParseID(e.StepID)
@@ -192,7 +192,7 @@ func (s *Store) Restore(ctx context.Context, tx *kv.Tx, scope kv.Scope, stored S
 	home, hash := e.Home(), stored.SHA256[:]
 	number, known := step.ParseID(e.StepID)
 	switch {
-	case stored.frame == nil && stored.chunks == nil, e.Ref != stored.Ref(), e.Size != stored.Size:
+	case stored.packed == nil && stored.chunks == nil, e.Ref != stored.Ref(), e.Size != stored.Size:
 		return fmt.Errorf("%w: %s is not the content that was uploaded", ErrInvalid, home)
 	case !known && e.StepID != "", e.TTL < 0, e.Time.IsZero(), e.Tier > LongTerm, len(e.Aliases) > MaxAliases:
 		return fmt.Errorf("%w: the entry of %s", ErrInvalid, home)

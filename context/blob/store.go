@@ -118,7 +118,7 @@ type Store struct {
 	opts    Options
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
-	packed  sync.Pool // of *[]byte, what chunks are packed into
+	rooms   sync.Pool // of *[]byte, what chunks are packed into
 	// searches are those under way.
 	searches *turn.Pool
 	// unstaged is what uploads have written ahead.
@@ -144,7 +144,7 @@ func New(engine kv.Reader, writer *kv.Writer, opts *Options) *Store {
 		opts:     o,
 		encoder:  newEncoder(),
 		decoder:  newDecoder(),
-		packed:   sync.Pool{New: newPacked},
+		rooms:    sync.Pool{New: newRoom},
 		due:      make(chan kv.Scope, maxDue),
 		stop:     func() {},
 		searches: turn.NewPool(&o.Searches),
@@ -195,16 +195,18 @@ type Stored struct {
 	// then Tail its last HeldBytes. They must not be changed.
 	Head, Tail []byte
 
-	// frame is the only chunk as it will be stored, nil if there are several.
-	frame []byte
+	// packed is the only chunk as it will be stored, nil if there are several.
+	packed *packing
 	// chunks are the hashes of several chunks, which are written already.
 	chunks [][32]byte
 	// ahead are the bytes of them that were written for this upload.
 	ahead *aheadBytes
 }
 
-// Held is how many bytes of memory it takes until it is staged.
-func (s Stored) Held() int64 { return int64(len(s.frame) + 32*len(s.chunks)) }
+// Held is how many bytes of memory it takes until it is staged. It waits until a long chunk is
+// packed, which goes on beside the caller's work. Staging waits, too, but then other commits
+// wait with it.
+func (s Stored) Held() int64 { return int64(len(s.packed.wait()) + 32*len(s.chunks)) }
 
 // Ref returns the hash in hex: the blob's name.
 func (s Stored) Ref() string { return hex.EncodeToString(s.SHA256[:]) }

@@ -180,7 +180,7 @@ func (u *Upload) finishSmall() Stored {
 	u.text.add(u.buf)
 	s := u.describe(u.buf)
 	s.SHA256 = sha256.Sum256(u.buf)
-	s.frame = u.store.pack(u.buf, u.store.now())
+	s.packed = u.store.packAlong(u.buf)
 	s.Head = u.buf
 	if len(u.buf) > HeldBytes {
 		s.Head = append([]byte(nil), u.buf[:HeldBytes]...)

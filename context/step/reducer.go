@@ -80,6 +80,9 @@ type Call struct {
 	// WrittenSHA256 is the hash, in hex, of what the agent itself last wrote to
 	// the path the call names; empty if it wrote nothing there.
 	WrittenSHA256 string
+	// Offload is called when OffloadBytes and Given of what becomes of the call are known:
+	// storing long bytes can go on while the rest is found. Default nil.
+	Offload func(*Reduced)
 }
 
 // Result is what a tool gave. Missing and mistyped fields count as empty.
@@ -237,8 +240,16 @@ func (r *Reducer) Reduce(c Call) Reduced {
 	}
 	out.Marked = rd.named || rd.shown.taken
 	r.offloadResult(c, rule, &rd, &out)
+	if out.Offload {
+		r.keepGiven(c, &rd, &out)
+		if c.Offload != nil && out.OffloadBytes != nil {
+			c.Offload(&out)
+		}
+	}
 	r.show(c, rule, &rd, &out)
-	r.keepGiven(c, &rd, &out)
+	if !out.Offload {
+		r.keepGiven(c, &rd, &out)
+	}
 	out.Metadata = rd.metadata()
 	return out
 }

@@ -88,6 +88,19 @@ func TestDecodeJSONOfManyContainers(t *testing.T) {
 	}
 }
 
+// Eight bytes are looked at at once: what ends a text is found wherever it stands among them.
+func TestDecodeJSONOfLongTexts(t *testing.T) {
+	for _, filler := range []string{"a", "\x7f", "!", "#", "[", "]", "é", "\u0080", "😀", "\xff", " "} {
+		for _, special := range []string{"", `\"`, `\\`, `\\\"`, `\n`, `\u00e9`, "\x00", "\x1f", "\n", `"`, `\`, "\xff", "\xe9\x80"} {
+			for before := range 10 {
+				s := `"` + strings.Repeat(filler, before) + special + strings.Repeat(filler, 17) + special + `"`
+				sameDecoded(t, []byte(s))
+				sameDecoded(t, []byte(`{"k":`+s+`}`))
+			}
+		}
+	}
+}
+
 func FuzzDecodeJSON(f *testing.F) {
 	f.Add([]byte(`{"stdout":"a\nb\u00e9","exit_code":0,"list":[1,-2.5e3,null,true]}`))
 	f.Add([]byte("\"\\ud83d\\ude00\xff\""))
