@@ -72,7 +72,7 @@ func Open(ctx context.Context, version string, logger *slog.Logger) (*Traces, er
 	if contents && os.Getenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") == "" {
 		batch = append(batch, trace.WithMaxExportBatchSize(contentBatch))
 	}
-	return &Traces{trace.NewTracerProvider(trace.WithBatcher(exporter, batch...), trace.WithResource(about)), logger, contents}, nil
+	return &Traces{trace.NewTracerProvider(trace.WithSpanProcessor(gather(trace.NewBatchSpanProcessor(exporter, batch...))), trace.WithResource(about)), logger, contents}, nil
 }
 
 func captures(value string) (bool, error) {
