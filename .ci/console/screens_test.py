@@ -179,6 +179,7 @@ async def test_change(seen: Seen) -> None:
     await expect(page.get_by_role("dialog").locator("ins")).to_have_text("six.")
     await page.get_by_role("button", name="correct it").click()
     await expect(page.get_by_role("button", name="version 2")).to_be_visible()
+    await expect(page.get_by_text("Struck out is what version 1 said")).to_be_visible()
     await page.get_by_role("button", name="pin", exact=True).click()
     await page.get_by_role("button", name="pin it").click()
     await expect(page.get_by_text("every prompt shows it")).to_be_visible()

@@ -24,13 +24,15 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //go:embed built
 var built embed.FS
 
-// file is one of the files, packed and not.
+// file is one of the files. It is packed once, when it is first asked for: the page comes before
+// its script is packed.
 type file struct {
-	media         string
-	plain, packed []byte
+	media  string
+	plain  []byte
+	packed func() []byte
 }
 
-// files are the built files by their names, packed once.
+// files are the built files by their names.
 var files = sync.OnceValue(func() map[string]file {
 	all := map[string]file{}
 	names, _ := fs.Glob(built, "built/*") // the pattern is well formed
@@ -39,11 +41,13 @@ var files = sync.OnceValue(func() map[string]file {
 		if err != nil {
 			panic(err) // the binary has it
 		}
-		var packed bytes.Buffer
-		w, _ := gzip.NewWriterLevel(&packed, gzip.BestCompression) // the level exists
-		_, _ = w.Write(plain)                                      // a buffer takes all
-		_ = w.Close()
-		all[path.Base(name)] = file{mime.TypeByExtension(path.Ext(name)), plain, packed.Bytes()}
+		all[path.Base(name)] = file{mime.TypeByExtension(path.Ext(name)), plain, sync.OnceValue(func() []byte {
+			var packed bytes.Buffer
+			w := gzip.NewWriter(&packed)
+			_, _ = w.Write(plain) // a buffer takes all
+			_ = w.Close()
+			return packed.Bytes()
+		})}
 	}
 	return all
 })
@@ -57,7 +61,7 @@ func ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, h := f.plain, w.Header()
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		body = f.packed
+		body = f.packed()
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("Vary", "Accept-Encoding")

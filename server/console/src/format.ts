@@ -1,10 +1,11 @@
 // Numbers, times and sections as people read them.
 import { signal } from "@preact/signals";
 
-const grouped = new Intl.NumberFormat("en-US");
+let formatter: Intl.NumberFormat | undefined; // a browser is long in making it, and the first screen may need none
+const grouped = (n: number): string => (n < 1000 && Number.isInteger(n) && n >= 0 ? String(n) : (formatter ??= new Intl.NumberFormat("en-US")).format(n));
 
 /** A number whole, with its thousands apart. */
-export const count = (n: number | string | undefined): string => grouped.format(Number(n ?? 0));
+export const count = (n: number | string | undefined): string => grouped(Number(n ?? 0));
 
 /** The word for so many things: one, or several. */
 export const plural = (n: number, one: string, several = one + "s"): string => (n === 1 ? one : several);
@@ -12,7 +13,7 @@ export const plural = (n: number, one: string, several = one + "s"): string => (
 /** A number in few digits: 12.4k. */
 export function brief(n: number): string {
   const [value, unit] = n >= 1e9 ? [n / 1e9, "G"] : n >= 1e6 ? [n / 1e6, "M"] : n >= 1e4 ? [n / 1e3, "k"] : [n, ""];
-  return unit ? value.toFixed(value < 100 ? 1 : 0) + unit : grouped.format(value);
+  return unit ? value.toFixed(value < 100 ? 1 : 0) + unit : grouped(value);
 }
 
 export function bytes(n: number | string | undefined): string {
@@ -43,8 +44,10 @@ export function ago(time: string): string {
   return passed < -1e3 ? `in ${n} ${unit}` : n < 1 ? "now" : `${n} ${unit} ago`;
 }
 
+let local: Intl.DateTimeFormat | undefined;
+
 export function exactly(time: string): string {
-  return utc.value ? new Date(time).toISOString() : new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return utc.value ? new Date(time).toISOString() : (local ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" })).format(new Date(time));
 }
 
 /** The kinds of sections, in the order of every picture. */

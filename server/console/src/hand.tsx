@@ -118,10 +118,10 @@ function One({ call }: { call: Pending }) {
         ))}
       </ul>
       {problem && <Trouble of={problem} />}
+      {editing.value && <Field label="why; the model reads it after a no" value={note} apply={setNote} />}
       <div class="buttons">
         {editing.value ? (
           <>
-            <Field label="why; the model reads it after a no" value={note} apply={setNote} />
             <button class="main" disabled={busy} onClick={decide("ONCE")}>
               yes, once
             </button>

@@ -17,8 +17,10 @@ import { Wires } from "./wires";
 // Characters that have no shape, or turn others around, are written as code points in every
 // text: what a page shows is what is there.
 const hidden = /[^\P{C}\n\t]|[\p{Zl}\p{Zp}\p{Variation_Selector}\p{Default_Ignorable_Code_Point}\u2800]/gu;
+// Most texts need no look at those classes, which a browser is long in building.
+const odd = /[^\n\t\x20-\x7e\xa0-\xac\xae-\u02ff\u2010-\u2027]/;
 const code = (c: string) => `<U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}>`;
-const plain = (child: unknown) => (typeof child === "string" ? child.replace(hidden, code) : child);
+const plain = (child: unknown) => (typeof child === "string" && odd.test(child) ? child.replace(hidden, code) : child);
 const before = options.vnode;
 options.vnode = (node) => {
   const props = node.props as { children?: unknown };

@@ -443,8 +443,13 @@ function WhyNot({ agent, call, found }: { agent: string; call: Call; found: Foun
     return "";
   };
   useEffect(() => {
+    let past = false; // something else was asked meanwhile, and its answer may have come before
     setProblem(undefined);
-    why(asked).then(setAnswer, setProblem);
+    why(asked).then(
+      (said) => past || setAnswer(said),
+      (err) => past || setProblem(err),
+    );
+    return () => void (past = true);
   }, [asked, found]);
   return (
     <section class="whynot">

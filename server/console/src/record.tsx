@@ -48,11 +48,16 @@ function Versions({ now, all }: { now: Rec; all: Rec[] }) {
   return (
     <section>
       {before ? (
-        <p class="record text">
+        <p class="record text" aria-describedby="compared">
           {byWords(before.text ?? "", seen.text ?? "").map(([kind, text], i) => (kind === "same" ? text : kind === "new" ? <ins key={i}>{text}</ins> : <del key={i}>{text}</del>))}
         </p>
       ) : (
         <p class="record text">{seen.text}</p>
+      )}
+      {before && (
+        <p class="muted" id="compared">
+          {before.text === seen.text ? `The text is that of version ${before.version}.` : `Struck out is what version ${before.version} said, underlined what is new.`}
+        </p>
       )}
       {sorted.length > 1 && (
         <ol class="life" aria-label="Versions">

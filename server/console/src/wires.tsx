@@ -60,6 +60,7 @@ export function Wires({ agent }: { agent: string }) {
       </h1>
       <Children agent={agent} />
       <Messages agent={agent} />
+      <h2>Events</h2>
       <search class="filters">
         <Field label="topic, with * for a word and ** for the rest" value={topic === "**" ? "" : topic} placeholder="all of the last day" apply={(value) => set({ topic: value || undefined, event: undefined }, true)} />
       </search>
