@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from itertools import chain
+from operator import add
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -17,6 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels.delta import DeltaChannel  # pyright: ignore[reportMissingTypeStubs]
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 from langgraph.graph import START, StateGraph  # pyright: ignore[reportMissingTypeStubs]
+from langgraph.types import Command, interrupt  # pyright: ignore[reportMissingTypeStubs]
 
 import loombridge
 from loombridge import testing
@@ -333,3 +335,51 @@ def test_a_delta_makes_the_new_of_the_old() -> None:
     delta = _deltas.delta(zeros, zeros + b"end")
     assert delta is not None
     assert (len(delta) < 100, _deltas.apply(zeros, [delta])) == (True, zeros + b"end")
+
+
+class Asked(TypedDict):
+    answers: Annotated[list[str], add]
+
+
+def ask(state: Asked) -> dict[str, list[str]]:
+    return {"answers": [str(interrupt("what?")) if state else ""]}
+
+
+def before(state: Asked) -> dict[str, list[str]]:
+    return {"answers": state["answers"][:0]}
+
+
+@pytest.mark.parametrize(
+    ("durability", "kept", "left"),
+    [("sync", None, [""]), ("exit", None, [""]), ("sync", True, ["", "call"])],
+)
+def test_calls_of_sub_graphs_go_when_they_are_over(
+    srv: testing.Server, durability: Any, kept: bool | None, left: list[str]
+) -> None:
+    inner, outer = StateGraph(Asked), StateGraph(Asked)
+    inner.add_node("before", before)  # pyright: ignore[reportUnknownMemberType]
+    inner.add_node("ask", ask)  # pyright: ignore[reportUnknownMemberType]
+    inner.add_edge(START, "before").add_edge("before", "ask")
+    call: Any = inner.compile(checkpointer=kept)  # pyright: ignore[reportUnknownMemberType]
+    outer.add_node("call", call)  # pyright: ignore[reportUnknownMemberType]
+    outer.add_edge(START, "call")
+    config: RunnableConfig = {"configurable": {"thread_id": "t"}}
+
+    def places(saver: LoomBridgeSaver) -> list[str]:
+        found: list[Any] = [tup.config for tup in saver.list(config)]
+        names = {each["configurable"].get("checkpoint_ns", "").partition(":")[0] for each in found}
+        return sorted(names)
+
+    with LoomBridgeSaver(srv.address) as saver:
+        graph: Any = outer.compile(checkpointer=saver)  # pyright: ignore[reportUnknownMemberType]
+        for turn in ("a", "b"):
+            graph.invoke({"answers": [f"asked {turn}"]}, config, durability=durability)
+            saver.prune(["t"])
+            # What was called and waits is still there.
+            assert places(saver) == ["", "call"]
+            graph.invoke(Command(resume=turn), config, durability=durability)
+        saver.prune(["t"])
+        assert places(saver) == left
+        assert len([*saver.list(config)]) == len(left)
+        answers = graph.get_state(config).values["answers"]
+        assert ("a" in answers, answers[-1]) == (True, "b")

@@ -307,11 +307,14 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
         )
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all checkpoints of threads but the newest ones, or those, too (`delete`)."""
+        """Delete all checkpoints of threads but the newest ones, or those, too (`delete`).
+
+        Those of a sub-graph's call go with the checkpoint that it was called from.
+        """
         self._loop.call(lambda ctx: self._prune(ctx, thread_ids, strategy))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Delete all checkpoints of threads but the newest ones, or those, too (`delete`)."""
+        """Delete all checkpoints of threads but the newest ones. See `prune`."""
         await self._loop.acall(lambda ctx: self._prune(ctx, thread_ids, strategy))
 
     async def _prune(self, ctx: _client.Client, thread_ids: Sequence[str], strategy: str) -> None:
@@ -322,20 +325,24 @@ class LoomBridgeSaver(_loops.Adapter, BaseCheckpointSaver[int]):
             if strategy == "delete":
                 await threads.delete_thread(thread)
                 continue
-            newest: dict[str, str] = {}
             records = await threads.records(thread)
-            for record in records:
-                said = _checkpoints.about(record)
-                newest[said["ns"]] = max(newest.get(said["ns"], ""), said["id"])
-            await self._delete(
-                threads,
-                thread,
-                [
-                    r
-                    for r in records
-                    if newest[_checkpoints.about(r)["ns"]] != _checkpoints.about(r)["id"]
-                ],
-            )
+            newest = {
+                _checkpoints.about(record)["ns"]: record
+                for record in sorted(records, key=lambda record: _checkpoints.about(record)["id"])
+            }
+            gone = [r for r in records if newest[_checkpoints.about(r)["ns"]] is not r]
+            names = {record.key for record in gone}
+            for ns, record in newest.items():
+                if ":" in ns.rpartition("|")[2] and await self._called(threads, record) & names:
+                    gone.append(record)
+            await self._delete(threads, thread, gone)
+
+    async def _called(self, threads: "_threads.Threads", record: _records.Record) -> set[str]:
+        """Return the keys of the checkpoints from which a sub-graph was called."""
+        place = _checkpoints.place_of(record)
+        body = await threads.body(place, _checkpoints.about(record)["id"])
+        parents = self._metadata(body).get("parents", {}) if body else {}
+        return {_checkpoints.Place(place.thread, ns).key(of) for ns, of in parents.items()}
 
     async def _delete(
         self, threads: "_threads.Threads", thread: str, gone: Sequence[_records.Record]
