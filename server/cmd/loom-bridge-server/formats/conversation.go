@@ -29,7 +29,7 @@ type conversation struct {
 
 // add adds a message, of no known time where at is nil. One that says nothing is left out.
 func (c *conversation) add(m session.Message, at *time.Time) error {
-	if m.Content == "" && len(m.ToolCalls) == 0 && m.Role != session.Tool {
+	if strings.TrimSpace(m.Content) == "" && len(m.ToolCalls) == 0 && m.Role != session.Tool {
 		return nil
 	}
 	if len(c.msgs) >= maxMessages {
@@ -160,8 +160,8 @@ func (c *conversation) take(given json.RawMessage, at *time.Time) error {
 	return fmt.Errorf("%w: a message of role %q", ErrFormat, m.Role)
 }
 
-// blocks adds what the content of a message is: results of tools first, each of its own, and
-// then the message with its text and the calls it asks for.
+// blocks adds what the content of a message is, in order: its text with the calls it asks for, and
+// results of tools, each of its own, with which the message goes on.
 func (c *conversation) blocks(m session.Message, content json.RawMessage, at *time.Time) error {
 	all, err := blocksOf(content)
 	if err != nil {
@@ -175,6 +175,11 @@ func (c *conversation) blocks(m session.Message, content json.RawMessage, at *ti
 				m.ToolCalls = append(m.ToolCalls, session.ToolCall{ID: b.ID, Name: b.Name, Arguments: plain(b.Input)})
 			}
 		case "tool_result":
+			m.Content = strings.Join(texts, "\n\n")
+			if err := c.add(m, at); err != nil {
+				return err
+			}
+			texts, m.ToolCalls = nil, nil
 			if err := c.add(session.Message{Role: session.Tool, ToolCallID: b.ToolUseID, Name: b.Name, Content: c.text(b.Content)}, at); err != nil {
 				return err
 			}
@@ -194,7 +199,7 @@ func (c *conversation) said(texts []string, b block) []string {
 			return texts
 		}
 		return append(texts, b.Text)
-	case "thinking", "redacted_thinking", "reasoning":
+	case "thinking", "redacted_thinking", "reasoning", "token_budget", "flag":
 		c.leftOut++
 		return texts
 	}

@@ -133,7 +133,7 @@ const (
 // end it. Errors of a file are a *FileError; those of a path that can't be opened are as the
 // system gives them.
 func (f Format) Read(paths []string, what What, user string, do func(lines []string) error) (Counts, error) {
-	out := &output{what: what, user: user, do: do, seen: make(map[string]bool), source: f.Name}
+	out := &output{what: what, user: user, do: do, seen: make(map[string]bool), notes: make(map[string][sha256.Size]byte), source: f.Name}
 	for _, path := range paths {
 		files, err := f.filesOf(path)
 		if err != nil {
@@ -154,7 +154,8 @@ type output struct {
 	user   string // whose memories are wanted; empty: everybody's
 	source string
 	do     func(lines []string) error
-	seen   map[string]bool // ids of sessions and records
+	seen   map[string]bool              // ids of sessions and records
+	notes  map[string][sha256.Size]byte // what the texts of notes are, by their ids
 	counts Counts
 }
 

@@ -175,15 +175,87 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestPassages: the archival memory of an agent of Letta, which its file leaves out.
-func TestPassages(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "passages.json")
-	text := `[{"id":"passage-1","text":"Ann flew to Oslo","tags":["travel"],"created_at":"2025-05-01T06:00:00+00:00"},{"text":"Ann is back","tags":null}]`
+// written writes a file of an import.
+func written(t testing.TB, text string, place ...string) string {
+	t.Helper()
+	path := filepath.Join(append([]string{t.TempDir()}, place...)...)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	said, counts, err := read(t, "letta", Records, path)
+	return path
+}
+
+// TestSameNames: files that lie in folders of one name are all read, each text once.
+func TestSameNames(t *testing.T) {
+	t.Parallel()
+	for format, name := range map[string]string{"markdown": "a.md", "rules": "SKILL.md"} {
+		var paths []string
+		for _, text := range []string{"One pear.", "Two quinces.", "One pear."} {
+			paths = append(paths, written(t, text, "x", name))
+		}
+		said, counts, err := read(t, format, Records, paths...)
+		if err != nil || counts.Records != 2 || !strings.HasSuffix(said[0], "One pear.") || !strings.HasSuffix(said[1], "Two quinces.") {
+			t.Errorf("%s: %q, %+v, %v", format, said, counts, err)
+		}
+		if again, _, err := read(t, format, Records, paths[1]); err != nil || len(again) != 1 {
+			t.Errorf("%s: %q, %v", format, again, err)
+		}
+	}
+}
+
+// TestForms: what programs write beside what people and models say, in the forms of public files.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	cc := func(more, content string) string {
+		return `{"type":"user","sessionId":"s"` + more + `,"message":{"role":"user","content":"` + content + `"}}` + "\n"
+	}
+	said := "{\"type\":\"assistant\",\"sessionId\":\"s\",\"message\":{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"\\n\\n\"}]}}\n"
+	blocks := `[{"type":"text","text":"I look."},{"type":"token_budget"},{"type":"tool_use","id":"t","name":"web","input":{}},{"type":"token_budget"},` +
+		`{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"March"}]},{"type":"flag"},{"type":"text","text":"In March."}]`
+	for _, row := range []struct {
+		format, text string
+		counts       Counts
+		want         []string
+	}{
+		{
+			"claude-code", cc(`,"isCompactSummary":true`, "This session goes on") + cc("", "<command-name>/clear</command-name>") + cc("", "<local-command-stdout></local-command-stdout>") +
+				said + cc("", "Prune the pear.") + cc("", "[Request interrupted by user]"),
+			Counts{Sessions: 1, Messages: 1, LeftOut: 4},
+			[]string{"01-01 00:00:00 user: Prune the pear."},
+		},
+		{
+			"claude", `[{"uuid":"c","chat_messages":[{"sender":"assistant","content":` + blocks + `}]}]`, Counts{Sessions: 1, Messages: 3, LeftOut: 3},
+			[]string{"01-01 00:00:00 assistant: I look.→ t web {}", "01-01 00:00:00 tool: March← t", "01-01 00:00:00 assistant: In March."},
+		},
+		{
+			"mem0", `{"user":"ann","memories":[{"id":"1","content":"Ann likes pears","state":"active"},{"id":"2","content":"Ann likes figs","state":"deleted"}]}`,
+			Counts{Records: 1, LeftOut: 1},
+			[]string{"Ann likes pears"},
+		},
+	} {
+		f, err := Find(row.format)
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := Records
+		if f.Sessions {
+			what = Sessions
+		}
+		said, counts, err := read(t, row.format, what, written(t, row.text, "x", "file.json"))
+		if err != nil || counts != row.counts || !slices.Equal(said, row.want) {
+			t.Errorf("%s: %q, %+v, %v", row.format, said, counts, err)
+		}
+	}
+}
+
+// TestPassages: the archival memory of an agent of Letta, which its file leaves out.
+func TestPassages(t *testing.T) {
+	t.Parallel()
+	text := `[{"id":"passage-1","text":"Ann flew to Oslo","tags":["travel"],"created_at":"2025-05-01T06:00:00+00:00"},{"text":"Ann is back","tags":null}]`
+	said, counts, err := read(t, "letta", Records, written(t, text, "passages.json"))
 	if want := (Counts{Records: 2}); err != nil || counts != want || !slices.Equal(said, []string{"Ann flew to Oslo travel", "Ann is back"}) {
 		t.Errorf("%q, %+v, %v", said, counts, err)
 	}

@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -43,6 +44,8 @@ func (o *output) memory(value json.RawMessage) error {
 		ID         string          `json:"id"`
 		Memory     string          `json:"memory"`
 		Text       string          `json:"text"`
+		Content    string          `json:"content"` // so OpenMemory, of the same makers, calls it
+		State      string          `json:"state"`
 		User       string          `json:"user_id"`
 		Agent      string          `json:"agent_id"`
 		Run        string          `json:"run_id"`
@@ -56,14 +59,11 @@ func (o *output) memory(value json.RawMessage) error {
 	if err := decode(value, &m); err != nil {
 		return err
 	}
-	if o.user != "" && m.User != "" && m.User != o.user {
+	if o.user != "" && m.User != "" && m.User != o.user || m.State == "deleted" {
 		o.counts.LeftOut++
 		return nil
 	}
-	r := line{Text: m.Memory, Kind: mem0, Metadata: map[string]any{}, SessionID: short(m.Run, record.MaxSessionBytes), CreateTime: when(m.Created), ExpireTime: when(m.Expires)}
-	if r.Text == "" {
-		r.Text = m.Text
-	}
+	r := line{Text: cmp.Or(m.Memory, m.Text, m.Content), Kind: mem0, Metadata: map[string]any{}, SessionID: short(m.Run, record.MaxSessionBytes), CreateTime: when(m.Created), ExpireTime: when(m.Expires)}
 	if r.Text == "" {
 		return fmt.Errorf("%w: it has no memory, so it is none of mem0", ErrFormat)
 	}

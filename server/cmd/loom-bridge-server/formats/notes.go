@@ -2,6 +2,7 @@ package formats
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -89,7 +90,7 @@ func (o *output) note(f *file, n note, title string, r line) error {
 	r.Metadata["source"], r.Metadata["path"] = o.source, f.name
 	body := strings.TrimSpace(strings.ReplaceAll(n.body, "\r\n", "\n"))
 	for i, part := range pieces(body, maxPartBytes) {
-		r.ID, r.Text = named(o.source, f.name, fmt.Sprint(i)), part
+		r.ID, r.Text = o.noteID(part, f.name, fmt.Sprint(i)), part
 		if title != "" && !strings.HasPrefix(strings.TrimLeft(part, "# "), title) {
 			r.Text = "# " + title + "\n\n" + part
 		}
@@ -98,6 +99,17 @@ func (o *output) note(f *file, n note, title string, r line) error {
 		}
 	}
 	return nil
+}
+
+// noteID is the id of a text of a file, by the parts of its place. Where the import has another text
+// from a folder of the same name, it is by the text, too.
+func (o *output) noteID(text string, place ...string) string {
+	id, sum := named(o.source, place...), sha256.Sum256([]byte(text))
+	if before, ok := o.notes[id]; ok && before != sum {
+		return named(o.source, append(place, text)...)
+	}
+	o.notes[id] = sum
+	return id
 }
 
 // readRules reads a file of rules for agents as notes, and a skill as one.
@@ -123,7 +135,7 @@ func readRules(f *file, out *output) error {
 	if _, ok := settings.SkillOf(body, "", metadata); !ok || err != nil || body == "" {
 		return fmt.Errorf("%w: it has no text or no name of at most %d bytes, so it is no skill", ErrFormat, settings.MaxSkillNameBytes)
 	}
-	return out.record(line{ID: named(out.source, f.name), Text: body, Kind: settings.SkillKind, Metadata: about})
+	return out.record(line{ID: out.noteID(body, f.name), Text: body, Kind: settings.SkillKind, Metadata: about})
 }
 
 // frontMatter takes the lines between two --- off the beginning of a note, as far as they are
