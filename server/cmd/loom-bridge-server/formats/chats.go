@@ -131,7 +131,7 @@ func (c *conversation) parts(n node) string {
 		case json.Unmarshal(part, &other) == nil && other.Text != "":
 			text = other.Text
 		default:
-			text = fmt.Sprintf(noted, cut(other.Type, session.MaxNameBytes))
+			text = fmt.Sprintf(noted, cut(cmp.Or(other.Type, "file"), session.MaxNameBytes))
 			c.leftOut++
 		}
 		if text != "" {

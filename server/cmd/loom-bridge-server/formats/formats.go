@@ -112,7 +112,7 @@ func Find(name string) (Format, error) {
 type Counts struct {
 	Sessions, Messages, Records int
 	// LeftOut are parts that are no conversation: instructions, thoughts, images, branches of
-	// helpers; and memories of another person than is wanted. Cut are texts that were cut to the length that a message or a record may have.
+	// helpers; memories of another person than is wanted, and deleted ones. Cut are texts that were cut to the length that a message or a record may have.
 	LeftOut, Cut int
 }
 

@@ -222,9 +222,10 @@ func TestForms(t *testing.T) {
 	}{
 		{
 			"claude-code", cc(`,"isCompactSummary":true`, "This session goes on") + cc("", "<command-name>/clear</command-name>") + cc("", "<local-command-stdout></local-command-stdout>") +
-				said + cc("", "Prune the pear.") + cc("", "[Request interrupted by user]"),
-			Counts{Sessions: 1, Messages: 1, LeftOut: 4},
-			[]string{"01-01 00:00:00 user: Prune the pear."},
+				said + cc("", "Prune the pear.") + cc("", "[Request interrupted by user]") +
+				cc("", "Cut low.\\n<system-reminder>In\\nMay.</system-reminder>\\nAnd thin.") + cc("", "<system-reminder>x</system-reminder>"),
+			Counts{Sessions: 1, Messages: 2, LeftOut: 6},
+			[]string{"01-01 00:00:00 user: Prune the pear.", "01-01 00:00:00 user: Cut low.\nAnd thin."},
 		},
 		{
 			"claude", `[{"uuid":"c","chat_messages":[{"sender":"assistant","content":` + blocks + `}]}]`, Counts{Sessions: 1, Messages: 3, LeftOut: 3},
