@@ -228,7 +228,8 @@ func TestForms(t *testing.T) {
 			[]string{"01-01 00:00:00 user: Prune the pear.", "01-01 00:00:00 user: Cut low.\nAnd thin."},
 		},
 		{
-			"claude", `[{"uuid":"c","chat_messages":[{"sender":"assistant","content":` + blocks + `}]}]`, Counts{Sessions: 1, Messages: 3, LeftOut: 3},
+			"claude", `[{"uuid":"c","chat_messages":[{"sender":"assistant","content":` + blocks + `}]}]`,
+			Counts{Sessions: 1, Messages: 3, LeftOut: 3},
 			[]string{"01-01 00:00:00 assistant: I look.→ t web {}", "01-01 00:00:00 tool: March← t", "01-01 00:00:00 assistant: In March."},
 		},
 		{
