@@ -120,6 +120,7 @@ func TestResultOfUnknownOutcome(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if told := s.w.results["c"]; len(told) != 1 {
 			t.Errorf("the parent was told %v", told)
 		}
