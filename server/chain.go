@@ -30,11 +30,14 @@ import (
 // client's answer; recovery next to the handler, so that a panic is one more error on its
 // way out.
 func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
+	name, _ := auth.Filling(auth.Name)
+	own, _ := auth.Filling(auth.Own)
 	chain := []grpc.UnaryServerInterceptor{
-		auth.NameUnary,
+		name,
 		interceptors.UnaryServerInterceptor(s.observer),
 		s.mapUnary,
 		selector.UnaryServerInterceptor(authenticating.UnaryServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
+		own,
 		selector.UnaryServerInterceptor(s.limitCalls, selector.MatchFunc(limited)),
 		recoverUnary,
 		s.acceptUnary,
@@ -51,12 +54,15 @@ func (s *Server) unaryChain() []grpc.UnaryServerInterceptor {
 // streamChain is the same order for streams, with the guard inside the error
 // mapping.
 func (s *Server) streamChain() []grpc.StreamServerInterceptor {
+	_, name := auth.Filling(auth.Name)
+	_, own := auth.Filling(auth.Own)
 	chain := []grpc.StreamServerInterceptor{
-		auth.NameStream,
+		name,
 		interceptors.StreamServerInterceptor(s.observer),
 		mapStream,
 		s.guardStream,
 		selector.StreamServerInterceptor(authenticating.StreamServerInterceptor(s.authenticate), selector.MatchFunc(notPublic)),
+		own,
 		selector.StreamServerInterceptor(s.limitStreams, selector.MatchFunc(notHealth)),
 		boundDescriptions,
 		recovery.StreamServerInterceptor(recovery.WithRecoveryHandlerContext(recovered)),

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -81,7 +82,8 @@ func orElse(said, other string) string {
 }
 
 // A name in metadata is as good as one in the request, over every kind of call, and gives no
-// right that the request would not have.
+// right that the request would not have. Where there is none, it is the one that the credential
+// names in full, of which the header says so.
 //
 // Y52
 func TestNamesFromMetadata(t *testing.T) {
@@ -99,14 +101,25 @@ func TestNamesFromMetadata(t *testing.T) {
 	MustFail(t, err, codes.PermissionDenied, "AGENT_NOT_OWNED")
 	_, err = s.Bridge.MemorySave(saying(ctx, "billing", "s"), &loombridgev1.MemorySaveRequest{Text: "x"})
 	MustFail(t, err, codes.PermissionDenied, "AGENT_NOT_OWNED")
-	_, err = s.Bridge.MemorySave(ctx, &loombridgev1.MemorySaveRequest{Text: "x"})
+	var header metadata.MD
+	own, err := s.Bridge.MemorySave(ctx, &loombridgev1.MemorySaveRequest{Text: "a hat"}, grpc.Header(&header))
+	must(t, err)
+	if _, err := s.Memory.GetRecord(saying(ctx, "lead", ""), &loombridgev1.GetRecordRequest{Name: &loombridgev1.GetRecordRequest_Id{Id: own.GetId()}}); err != nil || !slices.Equal(header.Get("loom-agent-id"), []string{"lead"}) {
+		t.Errorf("without a name it is saved for %v: %v", header, err)
+	}
+	pattern := withToken(t.Context(), "Bearer umbrella-token")
+	_, err = s.Bridge.MemorySave(pattern, &loombridgev1.MemorySaveRequest{Text: "x"})
 	MustFail(t, err, codes.InvalidArgument, "INVALID_REQUEST")
 	for _, test := range []struct {
+		ctx    context.Context
 		agent  string
 		code   codes.Code
 		reason string
-	}{{"lead", codes.OK, ""}, {"billing", codes.PermissionDenied, "AGENT_NOT_OWNED"}, {"", codes.InvalidArgument, "INVALID_REQUEST"}} {
-		ctx := saying(ctx, test.agent, "s")
+	}{
+		{ctx, "lead", codes.OK, ""}, {ctx, "", codes.OK, ""}, {ctx, "billing", codes.PermissionDenied, "AGENT_NOT_OWNED"},
+		{pattern, "", codes.InvalidArgument, "INVALID_REQUEST"},
+	} {
+		ctx := saying(test.ctx, test.agent, "s")
 		check := func(err error) {
 			t.Helper()
 			if test.code == codes.OK {
@@ -135,7 +148,7 @@ func TestNamesFromMetadata(t *testing.T) {
 	}
 	listed, err := s.Context.ListSteps(ctx, &loombridgev1.ListStepsRequest{AgentId: "lead", SessionId: "s"})
 	must(t, err)
-	if len(listed.GetSteps()) != 1 {
+	if len(listed.GetSteps()) != 2 {
 		t.Errorf("uploaded into the session: %v", listed)
 	}
 }

@@ -28,58 +28,79 @@ func Name(ctx context.Context, request any) {
 	if !ok || m.ProtoReflect().Descriptor().ParentFile().Package() != native {
 		return
 	}
-	name(ctx, m.ProtoReflect(), "agent_id", AgentKey)
-	name(ctx, m.ProtoReflect(), "session_id", SessionKey)
+	for field, key := range map[protoreflect.Name]string{"agent_id": AgentKey, "session_id": SessionKey} {
+		if values := metadata.ValueFromIncomingContext(ctx, key); len(values) > 0 && values[0] != "" {
+			fill(m.ProtoReflect(), field, values[0])
+		}
+	}
+}
+
+// Own fills the agent_id that a request still leaves empty with the first agent that the caller's
+// credential names in full. Of a call, the header says which: whoever has nothing but a token
+// learns whom it is for.
+func Own(ctx context.Context, request any) {
+	id, _ := Of(ctx)
+	agent, ok := id.Named()
+	if !ok {
+		return
+	}
+	m, ok := request.(proto.Message)
+	if ok && m.ProtoReflect().Descriptor().ParentFile().Package() == native && fill(m.ProtoReflect(), "agent_id", agent) {
+		_ = grpc.SetHeader(ctx, metadata.Pairs(AgentKey, agent)) // an answer without headers is as good
+	}
 }
 
 // within are the messages of the first request of a stream that say whose it is.
 var within = []protoreflect.Name{"hello", "step"}
 
-func name(ctx context.Context, m protoreflect.Message, field protoreflect.Name, key string) {
-	values := metadata.ValueFromIncomingContext(ctx, key)
-	if len(values) == 0 || values[0] == "" {
-		return
-	}
+// fill sets a field that a request leaves empty and does not select by, and reports whether it did.
+func fill(m protoreflect.Message, field protoreflect.Name, value string) bool {
 	fields := m.Descriptor().Fields()
 	f := fields.ByName(field)
 	if f == nil {
+		filled := false
 		for _, inner := range within {
 			if f := fields.ByName(inner); f != nil && f.Message() != nil && m.Has(f) {
-				name(ctx, m.Mutable(f).Message(), field, key)
+				filled = fill(m.Mutable(f).Message(), field, value)
 			}
 		}
-		return
+		return filled
 	}
 	if f.Kind() != protoreflect.StringKind || f.IsList() || f.ContainingOneof() != nil || m.Get(f).String() != "" {
-		return
+		return false
 	}
-	if selects, _ := proto.GetExtension(f.Options(), loombridgev1.E_Selects).(bool); !selects {
-		m.Set(f, protoreflect.ValueOfString(values[0]))
+	if selects, _ := proto.GetExtension(f.Options(), loombridgev1.E_Selects).(bool); selects {
+		return false
 	}
+	m.Set(f, protoreflect.ValueOfString(value))
+	return true
 }
 
-// NameUnary is Name for the request of a unary call.
-func NameUnary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	Name(ctx, req)
-	return next(ctx, req)
+// Filling does for the requests of calls, and the first request of streams, what fill does: Name,
+// or behind authentication Own.
+func Filling(fill func(ctx context.Context, request any)) (grpc.UnaryServerInterceptor, grpc.StreamServerInterceptor) {
+	unary := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		fill(ctx, req)
+		return next(ctx, req)
+	}
+	stream := func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		return next(srv, &filledStream{ServerStream: stream, fill: fill})
+	}
+	return unary, stream
 }
 
-// NameStream is Name for the first request of a stream.
-func NameStream(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	return next(srv, &namedStream{ServerStream: stream})
-}
-
-// namedStream names the first request. Only one goroutine may receive.
-type namedStream struct {
+// filledStream fills in the first request. Only one goroutine may receive.
+type filledStream struct {
 	grpc.ServerStream
+	fill  func(ctx context.Context, request any)
 	begun bool
 }
 
-func (s *namedStream) RecvMsg(m any) error {
+func (s *filledStream) RecvMsg(m any) error {
 	err := s.ServerStream.RecvMsg(m)
 	if err == nil && !s.begun {
 		s.begun = true
-		Name(s.Context(), m)
+		s.fill(s.Context(), m)
 	}
 	return err
 }

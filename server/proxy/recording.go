@@ -64,7 +64,8 @@ func (h *Handler) begin(r *http.Request, x *exchange) *recording {
 	ctx := who(r.Context(), r.Header.Values(web.CredentialHeader))
 	rec := &recording{h: h, dialect: x.dialect, ctx: context.WithoutCancel(ctx)}
 	id, _ := auth.Of(ctx)
-	p := place{id.Tenant(), cmp.Or(r.Header.Get(auth.AgentKey), Agent)}
+	own, _ := id.Named()
+	p := place{id.Tenant(), cmp.Or(r.Header.Get(auth.AgentKey), own, Agent)}
 	if !id.Owns(p.agent) { // what is known of the agent is not the caller's
 		return rec.refused(record, status.Error(codes.PermissionDenied, auth.ErrAgentNotOwned.Error()))
 	}

@@ -101,7 +101,7 @@ func readInput(ctx context.Context, from io.Reader, most int64) ([]byte, error) 
 // handle does what an event asks for, at the server that runs, or serving meanwhile.
 func (s *shim) handle(ctx context.Context, event hooks.Event) (answer string, err error) {
 	err = s.with(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		answer, err = hooks.NewHandler(conn, s.agent).Handle(s.authorized(ctx), event)
+		answer, err = hooks.NewHandler(conn, s.actsAs(ctx, conn)).Handle(s.authorized(ctx), event)
 		return err
 	})
 	return answer, err

@@ -190,7 +190,6 @@ func TestHookRefuses(t *testing.T) {
 		{"no such host", good, "unknown host", []string{"emacs", "Stop"}},
 		{"no such event", good, "unknown event", []string{"codex", "Explode"}},
 		{"no server", good, "no server answers", []string{"codex", "PostToolUse", "--server-ca", certificate(t)}},
-		{"no agent", good, "agent_id", []string{"codex", "PostToolUse", "--agent", ""}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			address := p.Address
@@ -319,7 +318,7 @@ func TestHookToken(t *testing.T) {
 	p := MustRun(t, dir, "--credentials", file)
 	for token, want := range map[string]string{"one": "", "two": "Unauthenticated"} {
 		command := hookCommand(environment{vars: map[string]string{envToken: token}}, io.Discard, io.Discard)
-		command.SetArgs([]string{"vscode", "UserPromptSubmit", "--addr", p.Address, "--agent", "anna"})
+		command.SetArgs([]string{"vscode", "UserPromptSubmit", "--addr", p.Address}) // as the agent of its credential
 		command.SetIn(strings.NewReader(`{"sessionId":"s","prompt":"hello"}`))
 		command.SilenceErrors, command.SilenceUsage = true, true
 		if err := command.ExecuteContext(t.Context()); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -72,6 +72,13 @@ func TestShimConnects(t *testing.T) {
 	p := MustRun(t, dir, "--credentials", file)
 	with, _ := MustShim(t, dir, []string{envToken + "=one"}, "--addr", p.Address, "--agent", "anna")
 	with.works("memory_save", object{"text": "x"}, nil)
+	// Without a name it acts as the agent of its credential.
+	named, _ := MustShim(t, dir, []string{envToken + "=one"}, "--addr", p.Address)
+	var found struct{ Hits []struct{ Text string } }
+	named.works("memory_query", object{"query": "x"}, &found)
+	if len(found.Hits) != 1 {
+		t.Errorf("anna's memory has %v", found)
+	}
 	without, _ := MustShim(t, dir, nil, "--addr", p.Address, "--agent", "anna")
 	if text, failed := without.call("memory_query", object{"query": "x"}); !failed || !strings.HasPrefix(text, "UNAUTHENTICATED: ") {
 		t.Errorf("without a token: %s", text)

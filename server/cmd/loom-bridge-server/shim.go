@@ -25,6 +25,8 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	loombridgev1 "github.com/loom-bridge/loom-bridge/proto/gen/loombridge/v1"
+	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/socket"
 	"github.com/loom-bridge/loom-bridge/server/hosts"
 	"github.com/loom-bridge/loom-bridge/server/mcp"
@@ -63,7 +65,7 @@ type shim struct {
 // flags gives a command the flags of a server, and the flag for the host's identity.
 func (s *shim) flags(command *cobra.Command) {
 	command.Flags().AddFlagSet(configFlags())
-	command.Flags().StringVar(&s.agent, "agent", mcp.DefaultAgent, "`id` of who the host acts as")
+	command.Flags().StringVar(&s.agent, "agent", "", "`id` of who the host acts as; none: the first that the token's credential names in full, or "+mcp.DefaultAgent)
 	command.Flags().StringVar(&s.session, "session", mcp.DefaultSession, "`id` of the session of its calls")
 	command.Flags().StringVar(&s.projectOf, hosts.ProjectFlag, "", "`host` whose project this is: the nearest folder, here or above, in which mcp install wrote for it")
 	command.Flags().StringVar(&s.authority, "server-ca", "", "PEM `file` of authorities: the server on --addr is spoken to over TLS")
@@ -94,7 +96,7 @@ func (s *shim) configure(cmd *cobra.Command, project string) (err error) {
 // run serves the host until it leaves or ctx ends.
 func (s *shim) run(ctx context.Context) error {
 	err := s.with(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
-		host := mcp.New(conn, &mcp.Options{Agent: s.agent, Session: s.session, Token: s.env.get(envToken), Version: buildVersion()})
+		host := mcp.New(conn, &mcp.Options{Agent: s.actsAs(ctx, conn), Session: s.session, Token: s.env.get(envToken), Version: buildVersion()})
 		return host.Run(ctx, &sdk.IOTransport{Reader: s.stdin, Writer: keepOpen{s.stdout}})
 	})
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
@@ -126,6 +128,19 @@ func (s *shim) with(ctx context.Context, do func(ctx context.Context, conn *grpc
 		return cause
 	}
 	return err
+}
+
+// actsAs is the agent that the host acts as. Who has a token and names none asks the server.
+func (s *shim) actsAs(ctx context.Context, conn *grpc.ClientConn) string {
+	if s.agent != "" || s.env.get(envToken) == "" {
+		return cmp.Or(s.agent, mcp.DefaultAgent)
+	}
+	var header metadata.MD
+	_, err := loombridgev1.NewToolServiceClient(conn).ListTools(s.authorized(ctx), &loombridgev1.ListToolsRequest{PageSize: 1}, grpc.Header(&header))
+	if named := header.Get(auth.AgentKey); err == nil && len(named) > 0 {
+		return named[0]
+	}
+	return mcp.DefaultAgent
 }
 
 // keepOpen is a writer that is not closed with the session.

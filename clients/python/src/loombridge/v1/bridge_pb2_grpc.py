@@ -37,8 +37,9 @@ class BridgeServiceStub(object):
     over 256 KiB or nested deeper than 24 always does.
 
     An agent_id or session_id that a request of any service, or the first one of a stream, leaves
-    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given.
-    What the caller may do is the same as with the field. A session_id that chooses among
+    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given; an
+    agent_id then from the credential, if that names an agent in full: the first, which the header
+    `loom-agent-id` of the answer names. What the caller may do is the same as with the field. A session_id that chooses among
     sessions, and means all when it is empty, stays empty.
     """
 
@@ -84,8 +85,9 @@ class BridgeServiceServicer(object):
     over 256 KiB or nested deeper than 24 always does.
 
     An agent_id or session_id that a request of any service, or the first one of a stream, leaves
-    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given.
-    What the caller may do is the same as with the field. A session_id that chooses among
+    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given; an
+    agent_id then from the credential, if that names an agent in full: the first, which the header
+    `loom-agent-id` of the answer names. What the caller may do is the same as with the field. A session_id that chooses among
     sessions, and means all when it is empty, stays empty.
     """
 
@@ -175,8 +177,9 @@ class BridgeService(object):
     over 256 KiB or nested deeper than 24 always does.
 
     An agent_id or session_id that a request of any service, or the first one of a stream, leaves
-    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given.
-    What the caller may do is the same as with the field. A session_id that chooses among
+    empty comes from the metadata `loom-agent-id` and `loom-session-id`, where those are given; an
+    agent_id then from the credential, if that names an agent in full: the first, which the header
+    `loom-agent-id` of the answer names. What the caller may do is the same as with the field. A session_id that chooses among
     sessions, and means all when it is empty, stays empty.
     """
 
