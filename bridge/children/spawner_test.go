@@ -143,6 +143,7 @@ func TestToldAgain(t *testing.T) {
 		}
 		c := mustSpawn(t, s, Spawn{Child: "c"})
 		time.Sleep(time.Minute - time.Second)
+		synctest.Wait()
 		if told != 1 {
 			t.Errorf("the child was told %d times of its spawn", told)
 		}
@@ -151,6 +152,7 @@ func TestToldAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		if told != 2 || len(s.w.results["c"]) != 1 {
 			t.Errorf("the parent was told %d times, of %v", told-1, s.w.results["c"])
 		}
