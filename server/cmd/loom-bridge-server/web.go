@@ -38,7 +38,7 @@ func (w *Web) settings() []setting {
 	return []setting{
 		{
 			"web-hosts", checkedList(&w.Hosts, "host,...", checkHosts), "*",
-			"hosts of pages: a.com, *.a.com, a.com=127.0.0.1:8080; *: all public ones, none: none",
+			"of pages: a.com, *.a.com, a.com=127.0.0.1:8080; *: all public ones, none: none",
 		},
 		{"search-engine", choice(&s.Engine, web.EngineBrave, web.EngineSearXNG, web.EngineTemplate), web.EngineBrave, "search engine of web:search"},
 		{"search-url", optional(checked(&s.URL, "url", checkURL)), nil, "its address; of a template with {query} and {limit}; none: Brave's"},
