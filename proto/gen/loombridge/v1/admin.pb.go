@@ -139,7 +139,7 @@ func (x *MoveWorkspaceRequest) GetServer() string {
 type GetStatusRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// agent_id is whose workspace is asked for, too. All agents of a tenant have one, unless the
-	// servers run with `--own-workspace`. Default: none; the metadata of a call does not fill
+	// servers run with `--own-workspace`. Default: none; neither metadata nor credential fill
 	// it in.
 	AgentId       string `protobuf:"bytes,1,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -751,7 +751,7 @@ type ListScopesRequest struct {
 	// page_token is the next_page_token of the page before. Its listing must be the same.
 	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// agent_id is an agent that the caller may act for: what it was granted admin of is listed
-	// as well. Default: none.
+	// as well. Default: none; neither metadata nor credential fill it in.
 	AgentId       string `protobuf:"bytes,6,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1304,15 +1304,15 @@ const file_loombridge_v1_admin_proto_rawDesc = "" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\"n\n" +
 	"\x13ListBackupsResponse\x12/\n" +
 	"\abackups\x18\x01 \x03(\v2\x15.loombridge.v1.BackupR\abackups\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xc8\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xce\x01\n" +
 	"\x11ListScopesRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12,\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x18.loombridge.v1.ScopeKindR\x04kind\x12\x16\n" +
 	"\x06prefix\x18\x03 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x19\n" +
-	"\bagent_id\x18\x06 \x01(\tR\aagentId\"p\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x1f\n" +
+	"\bagent_id\x18\x06 \x01(\tB\x04\xa0\xa8\x19\x01R\aagentId\"p\n" +
 	"\x12ListScopesResponse\x122\n" +
 	"\x06scopes\x18\x01 \x03(\v2\x1a.loombridge.v1.MemoryScopeR\x06scopes\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8b\x01\n" +
