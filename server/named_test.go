@@ -116,7 +116,9 @@ func TestNamesFromMetadata(t *testing.T) {
 		code   codes.Code
 		reason string
 	}{
-		{ctx, "lead", codes.OK, ""}, {ctx, "", codes.OK, ""}, {ctx, "billing", codes.PermissionDenied, "AGENT_NOT_OWNED"},
+		{ctx, "lead", codes.OK, ""},
+		{ctx, "", codes.OK, ""},
+		{ctx, "billing", codes.PermissionDenied, "AGENT_NOT_OWNED"},
 		{pattern, "", codes.InvalidArgument, "INVALID_REQUEST"},
 	} {
 		ctx := saying(test.ctx, test.agent, "s")
