@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -103,9 +101,6 @@ func openMCP(config Config, within *server.Within, o server.Options, opened *clo
 	if o.Credentials == nil && !config.TrustNetwork && !local(listener.Addr()) {
 		return face{}, fmt.Errorf("--mcp-addr (%s) %q: %w; give --credentials, or a loopback address",
 			envName("mcp-addr"), config.MCPAddr, server.ErrOpenToAll)
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(hostGCPercent)
 	}
 	f := web.New(web.Options{Server: o, Hosts: config.MCPHosts})
 	config.handleMCP(f, within, o)

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/loom-bridge/loom-bridge/server/auth"
+	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/garbage"
 )
 
 func main() {
@@ -62,20 +63,10 @@ func worded(err error) string {
 	return said
 }
 
-// gcPercent is how much the heap grows until garbage is collected, unless GOGC says
-// otherwise. Most of it are caches, and calls leave little behind: half of Go's
-// default saves some fifty megabytes of memory, and costs no time that shows.
-const gcPercent = 50
-
-// hostGCPercent is that of a server that hosts of the Model Context Protocol ask over
-// HTTP: the protocol's library leaves half a megabyte behind for each call, and collecting
-// it takes a third of the call's time on the processor.
-const hostGCPercent = 100
-
 // start runs the program in the environment of the process.
 func start(ctx context.Context) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		garbage.Collect()
 	}
 	dir, err := os.Getwd()
 	if err != nil {
