@@ -165,7 +165,6 @@ async def slow() -> str:
     return "never"
 
 
-# K05
 async def test_what_tools_and_handoffs_did_are_steps(srv: testing.Server) -> None:
     other = Agent(name="Night desk", model=ScriptedModel([[assistant_message("It is closed.")]]))
     asked = [
