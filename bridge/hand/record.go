@@ -19,7 +19,7 @@ import (
 // record makes the answer of a call that ran, and records its step. The caller
 // may have gone meanwhile: what happened is recorded all the same.
 func (h *Hand) record(ctx context.Context, c *call, out outcome) Answer {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTime)
+	ctx, cancel := context.WithTimeout(kv.Remembering(context.WithoutCancel(ctx)), commitTime)
 	defer cancel()
 	out.failure = h.cleaner(c.Scope.Tenant).redactFailure(out.failure, &out.redacted)
 	answer := h.answer(c, &out)

@@ -61,6 +61,7 @@ func (h *Hand) Record(ctx context.Context, r Recorded) (Answer, error) {
 	}
 	first, read := ctx, func() {}
 	if r.Body == nil { // otherwise a view would be too old by then
+		ctx = kv.Remembering(ctx)
 		first, read = kv.Ahead(ctx, h.Engine, func(along *kv.Reads) {
 			h.Blobs.Foresee(along, c.Scope)
 			h.ForeseeBounds(along, c.Scope)

@@ -145,11 +145,11 @@ func (l *Log) Config(ctx context.Context, scope kv.Scope, session string) (Confi
 	if err != nil {
 		return Config{}, err
 	}
-	values, err := kv.Current(ctx, l.engine).Get(ctx, kv.Log, configKey(scope, session))
+	value, err := kv.GetOnce(ctx, l.engine, kv.Log, configKey(scope, session))
 	if err != nil {
 		return Config{}, fmt.Errorf("session: read settings: %w", err)
 	}
-	c, err := decodeConfig(values[0])
+	c, err := decodeConfig(value)
 	return c.Over(l.defaults), err
 }
 

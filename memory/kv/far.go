@@ -1,6 +1,9 @@
 package kv
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // Far is an Engine to which each read is a round trip. It combines several reads into one
 // round trip when the caller announces them.
@@ -123,4 +126,45 @@ func Ahead(ctx context.Context, engine Reader, foresee Foresight) (_ context.Con
 		return ctx, func() {} // the reader gets the error
 	}
 	return Within(ctx, view), func() { _ = view.Close() } // nothing was written to it
+}
+
+// Remembering returns a context in which GetOnce reads a key once: for what a call needs
+// several times within moments, such as the settings of its session.
+func Remembering(ctx context.Context) context.Context {
+	if _, already := ctx.Value(rememberedKey{}).(*remembered); already {
+		return ctx
+	}
+	return context.WithValue(ctx, rememberedKey{}, &remembered{values: make(map[string][]byte)})
+}
+
+type rememberedKey struct{}
+
+type remembered struct {
+	mu     sync.Mutex
+	values map[string][]byte // by the keyspace and the key; guarded by mu
+}
+
+// GetOnce returns the value of a key as Current reads it, or as it was when it was read first
+// in the context of Remembering; nil for a missing key. The value must not be changed.
+func GetOnce(ctx context.Context, from Reader, ks Keyspace, key []byte) ([]byte, error) {
+	r, _ := ctx.Value(rememberedKey{}).(*remembered)
+	name := string(append([]byte{byte(ks)}, key...))
+	if r != nil {
+		r.mu.Lock()
+		value, known := r.values[name]
+		r.mu.Unlock()
+		if known {
+			return value, nil
+		}
+	}
+	values, err := Current(ctx, from).Get(ctx, ks, key)
+	if err != nil {
+		return nil, err
+	}
+	if r != nil {
+		r.mu.Lock()
+		r.values[name] = values[0]
+		r.mu.Unlock()
+	}
+	return values[0], nil
 }
