@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/embed/builtin"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
 	"github.com/loom-bridge/loom-bridge/memory/past"
@@ -252,6 +253,55 @@ func TestLaterStatementOfSomebodyElse(t *testing.T) {
 				}
 				if slices.ContainsFunc(hit.Older, func(id string) bool { return id != first || i > 0 }) {
 					t.Errorf("%s: %q replaces %q", name, hit.Record.Text, hit.Older)
+				}
+			}
+		})
+	}
+}
+
+// In a memory of two or of five, the later telling of a change comes first, in other words than the
+// one before and than the question; what somebody else changed, or what changed of something else,
+// does not.
+func TestChangeAmongFew(t *testing.T) {
+	once := &embeddedOnce{Model: mustModel(t), known: map[string][]float32{}}
+	for _, test := range []struct {
+		before, now, asked string
+		other              string // changes nothing that is asked for
+		others             []string
+	}{
+		{"Ann lives in Rome.", "Ann moved to Oslo.", "Where does Ann live?", "Robert moved to Quito.", []string{"Robert's favourite drink is cider.", "The roof was leaking all night.", "I like long walks in the rain."}},
+		{"The day pass costs 12 euros.", "The day pass went up to 19 euros.", "How much is the day pass?", "The locker went up to 8 euros.", []string{"The boat tour is on Monday.", "The roof was leaking all night.", "I like long walks in the rain."}},
+		{"The choir rehearsal is on Monday.", "I was wrong about the choir rehearsal, it is on Thursday.", "When is the choir rehearsal?", "The flea market was moved to Saturday.", []string{"Hanna leads the choir.", "The roof was leaking all night.", "I like long walks in the rain."}},
+		{"Sabine wohnt in Rom.", "Sabine ist nach Graz gezogen.", "Wo wohnt Sabine?", "Die Lesung wurde auf Samstag verschoben.", []string{"Jürgen arbeitet als Koch.", "Das Dach war die ganze Nacht undicht.", "Die Suppe braucht mehr Salz."}},
+		{"El concierto se celebra el viernes.", "El concierto se canceló.", "¿Se celebra el concierto?", "Lucía se mudó a Quito.", []string{"Ramón trabaja de cocinero.", "El tejado goteó toda la noche.", "La sopa necesita más sal."}},
+		{"Solange conduit une Fiat.", "Solange a vendu sa voiture et roule en Skoda.", "Quelle voiture a Solange ?", "La réunion a été reportée au jeudi.", []string{"Yves habite à Nantes.", "Le toit a fui toute la nuit.", "La soupe manque de sel."}},
+		{"ランチは1200円です。", "ランチは1900円に値上がりしました。", "ランチはいくらですか。", "会議は木曜日に変更されました。", []string{"健太さんは大阪に住んでいます。", "屋根から一晩中雨が漏れていました。", "スープに塩が足りません。"}},
+		{"门票的价格是12元。", "门票涨到19元了。", "门票的价格是多少？", "李雷搬到上海去了。", []string{"王建国的职业是司机。", "屋顶漏了一整夜的雨。", "汤里要多放点盐。"}},
+		{"공연은 월요일에 있어요.", "공연은 목요일로 미뤄졌어요.", "공연은 언제 있어요?", "지수 씨의 번호가 010-8871로 바뀌었어요.", []string{"민호 씨는 부산에 살아요.", "지붕에서 밤새 비가 샜어요.", "국에 소금이 더 필요해요."}},
+		{"Начальник Кати: Воронцов.", "У Кати теперь другой начальник, Зайцев.", "Кто начальник Кати?", "Экскурсию перенесли на субботу.", []string{"Дима живёт в городе Омск.", "Крыша протекала всю ночь.", "В супе мало соли."}},
+		{"Defne'nin telefon numarası 555 0134.", "Defne'nin numarası değişti, yenisi 555 0871.", "Defne'nin telefon numarası kaç?", "Toplantı perşembe gününe alındı.", []string{"Kerem Konya şehrinde yaşıyor.", "Çatı bütün gece aktı.", "Çorbaya biraz daha tuz lazım."}},
+		{"رقم سلمى هو 5550134.", "تغير رقم سلمى وأصبح 5550871.", "ما هو رقم سلمى؟", "تأجل موعد الاجتماع إلى يوم الخميس.", []string{"مهنة ياسر هي طيار.", "كان السقف يسرب الماء طوال الليل.", "الحساء يحتاج إلى ملح."}},
+	} {
+		t.Run(test.asked, func(t *testing.T) {
+			first := func(told ...string) memory.Hit {
+				r := MustRig(t, memkv.New(nil))
+				r.opts.Embedder, r.opts.EmbedTimeout = once, time.Minute
+				r.Reopen()
+				for _, text := range told {
+					r.clock.Set(r.clock.Now().Add(time.Hour))
+					r.MustSave(t, record.Record{Text: text})
+				}
+				MustEmbedAll(t, r.Store, agent)
+				return r.MustQuery(t, question.Question{Text: test.asked, Limit: 3}).Hits[0]
+			}
+			for _, told := range [][]string{{test.before, test.now}, {test.others[0], test.before, test.others[1], test.now, test.others[2]}} {
+				if hit := first(told...); hit.Record.Text != test.now {
+					t.Errorf("of %d, first is %q", len(told), hit.Record.Text)
+				}
+			}
+			for _, told := range [][]string{{test.before, test.other}, {test.others[0], test.before, test.others[1], test.other, test.others[2]}} {
+				if hit := first(told...); hit.Record.Text != test.before || len(hit.Older) > 0 {
+					t.Errorf("of %d with %q, first is %q", len(told), test.other, hit.Record.Text)
 				}
 			}
 		})

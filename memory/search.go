@@ -148,9 +148,13 @@ func (s *Store) prepareQuery(ctx context.Context, scopes []kv.Scope, q question.
 			}
 			return nil
 		}
-		a.asked.Changes = func(ctx context.Context) func([]float32) float64 {
+		a.asked.Vector = a.vectors.Vector
+		a.asked.Changes = func(ctx context.Context) *rank.Changes {
 			if axes := s.embeddings.Axes(ctx); axes != nil && axes.Past.Of(a.vectors.Vector) < asksForPast {
-				return func(v []float32) float64 { return min(1, max(-1, axes.Change.Of(v))) }
+				return &rank.Changes{
+					States: func(v []float32) float64 { return min(1, max(-1, axes.Change.Of(v))) },
+					Middle: axes.Middle, Deviation: axes.Deviation,
+				}
 			}
 			return nil
 		}

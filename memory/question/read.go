@@ -29,6 +29,7 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time, from int) (asked ra
 	}
 	asked.Spans, asked.Names, asked.Terms = dates(words, now), names(text, words), by.Terms
 	asked.Words, whole = terms(by, text)
+	markNamed(asked.Words, words, by)
 	if from > 0 {
 		aside, _ := terms(by, before)
 		asked.Words = addAside(asked.Words, aside)
@@ -37,6 +38,20 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time, from int) (asked ra
 		weakenNow(asked.Words)
 	}
 	return asked, whole
+}
+
+// markNamed marks the terms of words that are written as names are.
+func markNamed(terms []rank.QueryWord, words []word, by *analysis.Analyzer) {
+	for _, w := range words {
+		if !w.capital || w.begins {
+			continue
+		}
+		for term := range by.Terms(w.lower) {
+			for i := range terms {
+				terms[i].Named = terms[i].Named || terms[i].Text == term
+			}
+		}
+	}
 }
 
 // nowWeight is how much a word such as now counts in a question for how things are: it is

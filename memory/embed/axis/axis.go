@@ -39,6 +39,9 @@ type Axes struct {
 	// and Request from questions for facts to those for some work. A model that recognises the
 	// others may know nothing of these: then all texts are at -1.
 	Rule, Request Axis
+	// Middle and Deviation are those of the cosines of texts that have nothing to do with each
+	// other: the median, and a deviation by the quarters.
+	Middle, Deviation float64
 }
 
 // ErrUnknown: the model's vectors do not distinguish the kinds.
@@ -69,6 +72,7 @@ func learn(ctx context.Context, by embed.Embedder) (*Axes, error) {
 	if err != nil {
 		return nil, err
 	}
+	statements := vectors[:2*len(changes)]
 	var all [5]Axis
 	var known [5]bool
 	for i, pairs := range kinds() {
@@ -81,10 +85,26 @@ func learn(ctx context.Context, by embed.Embedder) (*Axes, error) {
 		return nil, ErrUnknown
 	}
 	a := &Axes{Change: all[0], Past: all[1], Turn: all[2]}
+	a.measure(statements)
 	if known[3] && known[4] {
 		a.Rule, a.Request = all[3], all[4]
 	}
 	return a, nil
+}
+
+// measure sets Middle and Deviation by vectors of pairs: hardly two of different pairs have
+// something to do with each other.
+func (a *Axes) measure(vectors [][]float32) {
+	var all []float64
+	for i, v := range vectors {
+		for _, w := range vectors[:i/2*2] {
+			all = append(all, product(v, w)/max(math.SmallestNonzeroFloat32, length(v)*length(w)))
+		}
+	}
+	slices.Sort(all)
+	const quartersOfNormal = 1.349 // how many deviations lie between the quarters
+	n := len(all)
+	a.Middle, a.Deviation = all[n/2], (all[3*n/4]-all[n/4])/quartersOfNormal
 }
 
 // knows is the part of the pairs that an axis made of the others has on the right sides.
@@ -127,14 +147,18 @@ func (a *Axis) Of(v []float32) float64 {
 
 // along is how far a vector of length one would reach along the axis.
 func (a *Axis) along(v []float32) float64 {
-	sum := float32(0)
-	for i, x := range v[:min(len(v), len(a.direction))] {
-		sum += x * a.direction[i]
-	}
 	if l := length(v); l > 0 {
-		return float64(sum) / l
+		return product(v, a.direction) / l
 	}
 	return 0
+}
+
+func product(v, w []float32) float64 {
+	sum := float32(0)
+	for i, x := range v[:min(len(v), len(w))] {
+		sum += x * w[i]
+	}
+	return float64(sum)
 }
 
 func length(v []float32) float64 {

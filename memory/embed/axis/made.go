@@ -15,10 +15,12 @@ import (
 var made []byte
 
 // encode returns axes as they stand in made: a digest of the space and the pairs that they were made
-// of, then of each axis its middle and half (float64) and its direction (float32), little endian.
+// of, Middle and Deviation (float64), then of each axis its middle and half (float64) and its
+// direction (float32), little endian.
 func (a *Axes) encode(space string) []byte {
 	digest := digestOf(space)
-	b := digest[:]
+	b := binary.LittleEndian.AppendUint64(digest[:], math.Float64bits(a.Middle))
+	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(a.Deviation))
 	for _, one := range a.all() {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(one.middle))
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(one.half))
@@ -35,10 +37,12 @@ func madeFor(space string, b []byte) *Axes {
 	digest := digestOf(space)
 	b, ok := bytes.CutPrefix(b, digest[:])
 	a := &Axes{}
-	each := len(b) / len(a.all())
+	each := (len(b) - numbers) / len(a.all())
 	if !ok || each <= numbers {
 		return nil
 	}
+	a.Middle, a.Deviation = math.Float64frombits(binary.LittleEndian.Uint64(b)), math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))
+	b = b[numbers:]
 	for _, one := range a.all() {
 		one.middle = math.Float64frombits(binary.LittleEndian.Uint64(b))
 		one.half = math.Float64frombits(binary.LittleEndian.Uint64(b[8:]))

@@ -38,6 +38,9 @@ func TestMade(t *testing.T) {
 		t.Fatal("the pairs have changed: go test ./memory/embed/axis -run TestMade -update")
 	}
 	const near = 1e-4 // another machine adds in another order
+	if math.Abs(got.Middle-want.Middle) > near || math.Abs(got.Deviation-want.Deviation) > near {
+		t.Errorf("middle and deviation are %v and %v, want %v and %v", got.Middle, got.Deviation, want.Middle, want.Deviation)
+	}
 	for i, one := range want.all() {
 		other := got.all()[i]
 		if len(other.direction) != len(one.direction) || math.Abs(other.middle-one.middle) > near || math.Abs(other.half-one.half) > near {
@@ -54,12 +57,12 @@ func TestMade(t *testing.T) {
 // Axes of another space, of other pairs, or of a file that was cut are not taken.
 func TestMadeForAnother(t *testing.T) {
 	t.Parallel()
-	a := &Axes{}
+	a := &Axes{Middle: 5, Deviation: 6}
 	for i, one := range a.all() {
 		*one = Axis{[]float32{float32(i), 2}, 3, 4}
 	}
 	b := a.encode("mine")
-	if got := madeFor("mine", b); got == nil || got.Request.direction[0] != 4 || got.Turn.middle != 3 || got.Past.half != 4 {
+	if got := madeFor("mine", b); got == nil || got.Request.direction[0] != 4 || got.Turn.middle != 3 || got.Past.half != 4 || got.Middle != 5 || got.Deviation != 6 {
 		t.Errorf("got %+v", got)
 	}
 	for name, other := range map[string]*Axes{"space": madeFor("other", b), "cut": madeFor("mine", b[:40]), "empty": madeFor("mine", nil)} {

@@ -18,10 +18,17 @@ import (
 // statements of the same matter, among the candidates and what is nearest to the first. The
 // newest of them comes first.
 const (
-	// matterAmong is how many candidates are compared with each other, and matterLeast how
-	// many there must be to know what is near; matterNear is how many neighbours of the best
-	// statement are examined.
-	matterAmong, matterLeast, matterNear = 32, 8, 16
+	// matterAmong is how many candidates are compared with each other; matterNear is how many
+	// neighbours of the best statement are examined.
+	matterAmong, matterNear = 32, 16
+	// Of up to fewest statements nothing is known of what is usually near, which the texts that
+	// the axes are made of show then, and all from enough on. Of fewer than mostly in a large
+	// memory nothing is compared: they are what a long talk has by the way.
+	fewest, mostly, enough = 4, 8, 16
+	// smallMemory and largeMemory are the numbers of documents up to which a link is believed
+	// only as far as question and statements are near each other, and from which on by itself:
+	// what stands out of hundreds does not by chance.
+	smallMemory, largeMemory = 50, 400
 	// matterWords is the length of the longest document that counts as a statement, and
 	// matterAsked that of the longest question for one, in words.
 	matterWords, matterAsked = 24, 16
@@ -38,11 +45,17 @@ const (
 	// Weights of the evidence that two statements are about one matter: how far their
 	// nearness stands out, at most mostLink deviations; how near the other is to the question;
 	// and whether the later one states a change. Against it count what it covers less of the
-	// question, and each kind of value, such as a number, that only one of the two has. Among few
-	// statements one stands out by chance: against it counts how many are missing to
-	// matterAmong, as a part of these.
-	linkEvidence, ownEvidence, changeEvidence, coverEvidence, kindEvidence, fewEvidence = 1.3, 3, 2, 0.4, 1.5, 3
-	mostLink, mostOwn                                                                   = 5, 1.5
+	// question, each kind of value, such as a number, that only one of the two has, and a name in
+	// the question that only the best statement has. Among few statements one stands out by
+	// chance: against it counts how many are missing to matterAmong, as a part of these.
+	ownEvidence, changeEvidence, coverEvidence, kindEvidence, nameEvidence, fewEvidence = 3, 2, 0.4, 1.7, 3, 2
+	// The same in a small and in a large memory: what is given before, and the weight of links.
+	smallGiven, largeGiven, smallLink, largeLink = 2, 0.3, 0.6, 1.3
+	mostLink, mostOwn                            = 5, 1.5
+	// In a small memory two things count against it, too: how much less near it is to the question
+	// and to the best statement together than fullTie times these are to each other, and how much
+	// nearer it is to another earlier statement.
+	tieEvidence, fullTie, rivalEvidence = 6, 1.5, 4
 	// sameMatter is the least evidence for one matter; farMatter where one statement is not
 	// near the question, that is under leastOwn, or is near another statement only.
 	sameMatter, farMatter, leastOwn = 5.5, 6.5, 0.1
@@ -50,6 +63,9 @@ const (
 	// holds at least which states a change of it and holds some of them: who holds less, as
 	// the verb without the name, states something of somebody else.
 	holdsMuch = 0.25
+	// fewDocs is the number of documents under which the rarity of a word says nothing. There one
+	// holds enough from holdsSome on, and states no change under statesSame.
+	fewDocs, holdsSome, statesSame = 12, 0.1, -0.5
 	// sureMatter is the least evidence to say that one replaces the other, and, together with
 	// how near the best statement is to the question, to put the newest first.
 	sureMatter = 7
@@ -79,14 +95,16 @@ func (r *ranking) newestOfMatter(ctx context.Context, best []candidate) ([]candi
 		return best, nil
 	}
 	crowd, err := r.statements(ctx, best)
-	if err != nil || len(crowd) < matterLeast {
+	if n := float64(len(crowd)); err != nil || n < 2 || n < mostly && 2*n < r.totals.documents {
 		return best, err
 	}
-	m := matter{ranking: r, crowd: crowd}
-	if m.changed = r.query.Changes(ctx); m.changed == nil {
+	m := matter{ranking: r, crowd: crowd, changes: r.query.Changes(ctx), asks: unit(slices.Clone(r.query.Vector))}
+	if m.changes == nil {
 		return best, nil
 	}
-	near := standings(crowd)
+	m.known = between(fewest, enough, float64(len(crowd)))
+	m.large = m.known * between(math.Log(smallMemory), math.Log(largeMemory), math.Log(r.totals.documents))
+	near := m.standings()
 	support(crowd, near)
 	m.first = r.best(crowd)
 	for i, t := range crowd {
@@ -114,10 +132,14 @@ type matter struct {
 	// more are the nearest neighbours of first outside the crowd.
 	more []statement
 	// first is the best statement, and others are the rest.
-	first  statement
-	others []statement
-	// changed says how surely the text of a vector states a change, from -1 to 1.
-	changed func(vector []float32) float64
+	first   statement
+	others  []statement
+	changes *Changes
+	// asks is the query's vector, of length one.
+	asks []float32
+	// known says from 0 to 1 how far the crowd shows what is usually near, and large how far a
+	// link is believed by itself.
+	known, large float64
 }
 
 // best returns the statement that answers the question best: the nearest one, or one that others
@@ -147,7 +169,8 @@ func (m *matter) isStatement(t *statement) bool {
 
 // about returns the statements about the same matter as one; link says how far each stands out.
 func (m *matter) about(of statement, all []statement, link []float64) (others []statement) {
-	few := fewEvidence * (1 - float64(len(m.crowd))/matterAmong)
+	given := smallGiven + (largeGiven-smallGiven)*m.large - fewEvidence*(1-float64(len(m.crowd))/matterAmong)
+	linkEvidence := smallLink + (largeLink-smallLink)*m.large
 	for i, t := range all {
 		if t.candidate == of.candidate || link[i] == 0 || !m.isStatement(&t) {
 			continue
@@ -156,9 +179,16 @@ func (m *matter) about(of statement, all []statement, link []float64) (others []
 		if m.compareTime(t.candidate, of.candidate) < 0 {
 			earlier, later = t, of
 		}
-		change := m.changed(later.vector)
-		t.evidence = linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*change - few -
-			coverEvidence*max(0, of.covers-t.covers) - kindEvidence*float64(m.otherKinds(earlier, later, change))
+		change := m.changes.States(later.vector)
+		t.evidence = given + linkEvidence*min(mostLink, link[i]) + ownEvidence*min(mostOwn, t.own) + changeEvidence*change -
+			coverEvidence*max(0, of.covers-t.covers) - kindEvidence*float64(m.otherKinds(earlier, later, change)) -
+			(1-m.large)*tieEvidence*max(0, fullTie-m.tie(of, t))
+		if m.lacksName(&t) {
+			t.evidence -= nameEvidence
+		}
+		if t.evidence >= sameMatter && m.large < 1 {
+			t.evidence -= (1 - m.large) * rivalEvidence * max(0, m.rival(of, t)-product(of.vector, t.vector))
+		}
 		if (t.evidence >= farMatter || t.evidence >= sameMatter && t.own >= leastOwn) && !m.isOther(&t, change) {
 			others = append(others, t)
 		}
@@ -179,7 +209,40 @@ func (m *matter) isOther(t *statement, change float64) bool {
 			lacks += m.asked[i]
 		}
 	}
-	return lacks > 0 && (change < 0 || held > 0 && held < holdsMuch*(held+lacks))
+	enough, states := holdsMuch, 0.0
+	if m.totals.documents < fewDocs {
+		enough, states = holdsSome, statesSame
+	}
+	return lacks > 0 && (change < states || held > 0 && held < enough*(held+lacks))
+}
+
+// tie says how near a statement is to the question and to another one together, as a part of how
+// near the best statement is to the question.
+func (m *matter) tie(of, t statement) float64 {
+	part := func(v, w []float32) float64 { return max(0, product(v, w)-m.changes.Middle) }
+	return (part(m.asks, t.vector) + part(of.vector, t.vector)) / max(m.changes.Deviation/2, part(m.asks, m.first.vector))
+}
+
+// rival is the cosine of a statement and the nearest one before it other than one.
+func (m *matter) rival(of, t statement) (nearest float64) {
+	for _, all := range [][]statement{m.crowd, m.more} {
+		for _, u := range all {
+			if u.candidate != t.candidate && u.candidate != of.candidate && m.compareTime(u.candidate, t.candidate) < 0 {
+				nearest = max(nearest, product(u.vector, t.vector))
+			}
+		}
+	}
+	return nearest
+}
+
+// lacksName reports whether a statement lacks a name in the question that the best one has.
+func (m *matter) lacksName(t *statement) bool {
+	for lacks := m.wordsOf(m.first.candidate) &^ m.wordsOf(t.candidate); lacks != 0; lacks &= lacks - 1 {
+		if m.query.Words[bits.TrailingZeros64(lacks)-1].Named {
+			return true
+		}
+	}
+	return false
 }
 
 // otherKinds counts the kinds of values that only one of two has. The time of a change is not
@@ -258,10 +321,15 @@ func (m *matter) findMore(ctx context.Context, best []candidate) error {
 func (m *matter) links(of statement, all []statement) []float64 {
 	usual, links := m.usual(of.vector), make([]float64, len(all))
 	for i, t := range all {
-		cosine := product(t.vector, of.vector)
-		links[i] = (usual.standing(cosine) + m.usual(t.vector).standing(cosine)) / 2
+		links[i] = m.link(product(t.vector, of.vector), usual, m.usual(t.vector))
 	}
 	return links
+}
+
+// link says how far a cosine stands out from those of either of two to the others.
+func (m *matter) link(cosine float64, a, b spread) float64 {
+	chance := spread{m.changes.Middle, m.changes.Deviation}
+	return m.known*(a.standing(cosine)+b.standing(cosine))/2 + (1-m.known)*chance.standing(cosine)
 }
 
 // usual is how near a vector is to the crowd, but for itself.
@@ -380,15 +448,22 @@ func (r *ranking) withVectors(ctx context.Context, all []statement) ([]statement
 			return nil, err
 		}
 		for i, v := range vectors {
-			if length := float32(math.Sqrt(product(v, v))); length > 0 {
-				for k := range v {
-					v[k] /= length
-				}
-				all[of[i]].vector = v
-			}
+			all[of[i]].vector = unit(v)
 		}
 	}
 	return slices.DeleteFunc(all, func(t statement) bool { return t.vector == nil }), nil
+}
+
+// unit brings a vector to the length one, and returns it; nil for one without a direction.
+func unit(v []float32) []float32 {
+	length := float32(math.Sqrt(product(v, v)))
+	if length == 0 {
+		return nil
+	}
+	for i := range v {
+		v[i] /= length
+	}
+	return v
 }
 
 // spread is what is usual of how near one is to the others.
@@ -410,10 +485,9 @@ func (s spread) standing(cosine float64) float64 {
 	return (cosine - s.middle) / s.deviation
 }
 
-// standings says of each two how far their nearness stands out from that of either to the
-// others.
-func standings(all []statement) [][]float64 {
-	n := len(all)
+// standings says of each two of the crowd how far their nearness stands out.
+func (m *matter) standings() [][]float64 {
+	all, n := m.crowd, len(m.crowd)
 	near, row, usual := make([][]float64, n), make([]float64, 0, n), make([]spread, n)
 	for i := range near {
 		near[i] = make([]float64, n)
@@ -427,7 +501,7 @@ func standings(all []statement) [][]float64 {
 	}
 	for i := range all {
 		for k := range i {
-			near[i][k] = (usual[i].standing(near[i][k]) + usual[k].standing(near[i][k])) / 2
+			near[i][k] = m.link(near[i][k], usual[i], usual[k])
 			near[k][i] = near[i][k]
 		}
 	}

@@ -58,10 +58,11 @@ type Query struct {
 	One bool
 	// Past: the query asks how things were, so that the newest statement is not preferred.
 	Past bool
-	// Changes returns a function that says from -1 to 1 whether the text of a vector states a
-	// change; nil if that is unknown, or the query asks how things were in words that Past does
-	// not know. A nil Changes is the same.
-	Changes func(ctx context.Context) func(vector []float32) float64
+	// Vector is the query's; nil where Changes is.
+	Vector []float32
+	// Changes tells changes; nil if they are unknown, or the query asks how things were in words
+	// that Past does not know. A nil Changes is the same.
+	Changes func(ctx context.Context) *Changes
 	// Instructs returns a function that says from 0 to 1 how surely the text of a vector is an
 	// instruction that holds from then on; nil if that is unknown, or the query asks for no
 	// work. A nil Instructs is the same. Foreign are the origins of documents that are none
@@ -94,6 +95,15 @@ type Query struct {
 	Without []string
 }
 
+// Changes tells statements of changes by their vectors.
+type Changes struct {
+	// States says from -1 to 1 whether the text of a vector states a change.
+	States func(vector []float32) float64
+	// Middle and Deviation are those of the cosines of texts that have nothing to do with each
+	// other.
+	Middle, Deviation float64
+}
+
 // Span is a stretch of time, in microseconds since 1970; To is not in it.
 type Span struct {
 	From, To int64
@@ -108,6 +118,8 @@ type QueryWord struct {
 	Count int
 	// Other: it is another form of a word that is asked for, so that it lacks nowhere.
 	Other bool
+	// Named: it is written with a capital inside a sentence, as names are.
+	Named bool
 	// Weight is how much the word counts each time; zero means 1.
 	Weight float64
 }
