@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/loom-bridge/loom-bridge/memory"
 	"github.com/loom-bridge/loom-bridge/memory/kv/memkv"
@@ -193,5 +194,32 @@ func TestNearQuestionHandsOver(t *testing.T) {
 			t.Errorf("mode %v: the answer counts by its question's vector: %v, want %v", mode, got, handed)
 		}
 		mustShareTheirRank(t, result)
+	}
+}
+
+// What is nearest by far is among the first three, though a word of the question stands in another
+// record and the rest says nothing.
+func TestNearestBesideStrayWord(t *testing.T) {
+	model := mustModel(t)
+	r := MustRig(t, memkv.New(nil))
+	r.opts.Embedder, r.opts.EmbedTimeout = model, time.Minute
+	r.Reopen()
+	const camera = "Uso una vieja cámara Nikon"
+	for _, text := range []string{
+		"Mi abuela es de Cuba", "Toco la batería en un grupo llamado Marea", "Estudio tercero de derecho", "El alquiler son 640 euros al mes",
+		"Perdí las gafas en el tren", "Mi mejor amiga es Nuria", "Los fines de semana hago pan", "El examen de derecho fiscal es el día 14", "Soy zurdo",
+		"Mis padres tienen una panadería", "No sé nadar", camera, "Soy voluntaria en un refugio de animales", "Mido 1,72",
+		"Mi color favorito es el turquesa", "El lunes tengo una entrevista en una editorial", "Rompí con Javier en mayo", "Cojo el autobús 28",
+		"Duermo mal con luna llena", "Dejé de fumar hace dos años",
+	} {
+		r.clock.Set(r.clock.Now().Add(time.Hour))
+		r.MustSave(t, record.Record{Text: text})
+	}
+	MustEmbedAll(t, r.Store, agent)
+	hits := r.MustQuery(t, question.Question{Text: "¿Con qué hago fotos?", Limit: 3}).Hits
+	if !slices.ContainsFunc(hits, func(hit memory.Hit) bool { return hit.Record.Text == camera }) {
+		for _, hit := range hits {
+			t.Errorf("%.2f %q", hit.Score, hit.Record.Text)
+		}
 	}
 }

@@ -172,10 +172,14 @@ type fusion struct {
 
 // believe returns how far vectors are believed: less where words are sure and vectors do not
 // agree with them, as those of a model that does not know the language, or that was fed with
-// something else. Among few documents words say less often nothing, and are believed earlier.
+// something else. Such vectors don't stand out of their crowd. Among few documents words say less
+// often nothing, and are believed earlier.
 func (f *fusion) believe(sure float64) float64 {
 	weak, strong := wordsWeak*(1-f.vectors.few), wordsStrong-wordsWeak*f.vectors.few
 	agree := between(leastAgreement, fullAgreement, f.agreement())
+	if f.vectors.spread > 0 {
+		agree = max(agree, 1-f.vectors.crowded())
+	}
 	return 1 - between(weak, strong, sure)*(1-agree)
 }
 
