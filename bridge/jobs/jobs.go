@@ -28,6 +28,24 @@ var (
 	ErrClosed = errors.New("jobs: closed")
 )
 
+// EarlierError is an ErrNotFound for what is no job of this server: if it was one, it ended with the
+// server that ran it.
+type EarlierError struct {
+	ID string
+	// Since is when this server began to run jobs.
+	Since time.Time
+}
+
+func (e *EarlierError) Error() string { return ErrNotFound.Error() + ": " + e.ID + " of another server" }
+
+// Is makes errors.Is(err, ErrNotFound) true.
+func (e *EarlierError) Is(target error) bool { return target == ErrNotFound }
+
+// idBegin begins the id of every job.
+const idBegin = "job_"
+
+func randomly(n int) string { return strings.ToLower(rand.Text()[:n]) }
+
 // Defaults and limits.
 const (
 	// DefaultMaxRunning bounds the jobs that run at once.
@@ -117,6 +135,8 @@ type Options struct {
 type Jobs struct {
 	runner sandbox.Runner
 	opts   Options
+	era    string // begins the ids of jobs, unlike those of another server
+	since  time.Time
 	places *share.Pool
 	stop   chan struct{}
 	swept  sync.WaitGroup
@@ -158,7 +178,7 @@ func New(runner sandbox.Runner, opts *Options) *Jobs {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	j := &Jobs{runner: runner, opts: o, stop: make(chan struct{}), owners: map[JobOwner][]*job{}, places: share.New(share.Options{
+	j := &Jobs{runner: runner, opts: o, era: idBegin + randomly(4), since: o.Now(), stop: make(chan struct{}), owners: map[JobOwner][]*job{}, places: share.New(share.Options{
 		Name: "background jobs", Setting: "--max-jobs", Total: int64(cmp.Or(o.MaxRunning, DefaultMaxRunning)), OneTenant: o.OneTenant,
 	})}
 	if o.Closed != nil {
@@ -201,7 +221,7 @@ func (j *Jobs) Start(s Start) (Info, error) {
 		ctx, cancel = context.WithTimeout(context.Background(), timeout)
 	}
 	b := &job{
-		id: "job_" + strings.ToLower(rand.Text()[:8]), start: s, command: text.Cut(strings.Join(run.Argv, " "), maxCommandBytes, text.Ellipsis),
+		id: j.era + randomly(8), start: s, command: text.Cut(strings.Join(run.Argv, " "), maxCommandBytes, text.Ellipsis),
 		started: j.opts.Now(), out: out, cancel: cancel, ended: make(chan struct{}), audited: make(chan struct{}),
 	}
 	if err := j.add(owner, b); err != nil {
@@ -355,6 +375,9 @@ func (b *job) info() Info {
 	return i
 }
 
+// Since is when the first of the jobs can have been started. Those of before ended with their server.
+func (j *Jobs) Since() time.Time { return j.since }
+
 // List describes the jobs of an owner, oldest first.
 func (j *Jobs) List(owner JobOwner) []Info {
 	j.mu.Lock()
@@ -374,6 +397,9 @@ func (j *Jobs) find(owner JobOwner, id string) (*job, error) {
 		if b.id == id {
 			return b, nil
 		}
+	}
+	if strings.HasPrefix(id, idBegin) && !strings.HasPrefix(id, j.era) {
+		return nil, &EarlierError{ID: id, Since: j.since}
 	}
 	return nil, fmt.Errorf("%w: %s", ErrNotFound, id)
 }

@@ -10,10 +10,14 @@ import (
 	"github.com/loom-bridge/loom-bridge/bridge/jobs"
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
 	"github.com/loom-bridge/loom-bridge/bridge/tools"
+	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
 // maxJobWait bounds how long a reading waits for a job to print something.
 const maxJobWait = time.Minute
+
+// maxJobID bounds the id that an error repeats.
+const maxJobID = 32
 
 const (
 	jobSchema     = `{"type":"object","properties":{"job_id":{"type":"string","minLength":1,"description":"Job to stop"}},"required":["job_id"]}`
@@ -105,7 +109,11 @@ func (s *shell) listJobs(_ context.Context, c tools.Input) (tools.Output, error)
 	for _, info := range s.jobs.List(ownerOf(c)) {
 		list = append(list, jobValues(info))
 	}
-	return tools.Output{Values: map[string]any{"jobs": list}}, nil
+	out := map[string]any{"jobs": list}
+	if len(list) == 0 {
+		out["note"] = "none since " + s.jobs.Since().UTC().Format(time.RFC3339) + "; jobs of before ended with their server"
+	}
+	return tools.Output{Values: out}, nil
 }
 
 func (s *shell) readJob(ctx context.Context, c tools.Input) (tools.Output, error) {
@@ -144,6 +152,10 @@ func (s *shell) stopJob(ctx context.Context, c tools.Input) (tools.Output, error
 }
 
 func jobFailure(err error) error {
+	if earlier, ok := errors.AsType[*jobs.EarlierError](err); ok {
+		return wrapped(tools.NotFound, "Job not found: "+text.Head(earlier.ID, maxJobID)+" is none of this server, which runs since "+earlier.Since.UTC().Format(time.RFC3339)+
+			"; a job ends with its server, and of what it printed is left what job:read gave, in its steps", err)
+	}
 	if errors.Is(err, jobs.ErrNotFound) {
 		return wrapped(tools.NotFound, "Job not found: this session has none of that id; job:list lists them", err)
 	}
