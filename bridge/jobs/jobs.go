@@ -36,7 +36,9 @@ type EarlierError struct {
 	Since time.Time
 }
 
-func (e *EarlierError) Error() string { return ErrNotFound.Error() + ": " + e.ID + " of another server" }
+func (e *EarlierError) Error() string {
+	return ErrNotFound.Error() + ": " + e.ID + " of another server"
+}
 
 // Is makes errors.Is(err, ErrNotFound) true.
 func (e *EarlierError) Is(target error) bool { return target == ErrNotFound }

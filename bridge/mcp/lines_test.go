@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 	"testing/synctest"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
@@ -32,17 +33,18 @@ func TestMessagesLeaveOutOtherLines(t *testing.T) {
 		{"a log in JSON", `{"level":"info","msg":"up"}` + "\n" + one + "\n", one + "\n", 1},
 		{"braces", "{debug} on\n[1] started\n" + one + "\n", one + "\n", 2},
 		{"no UTF-8", "caf\xe9\n" + one + "\n", one + "\n", 1},
+		{"no message", `{}` + "\n" + `{"jsonrpc":"2.0"}` + "\n7\n" + one + "\n", one + "\n", 3},
 		{"a mark", "\uFEFF" + one + "\n", one + "\n", 0},
 		{"Windows", "up\r\n" + one + "\r\n", one + "\r\n", 1},
 		{"without an end", "up\n" + one, one, 1},
 		{"a long one", strings.Repeat("x", 1<<20) + "\n" + one + "\n", one + "\n", 1},
-		{"many", strings.Repeat("x\n", 100) + one + "\n", one + "\n", maxToldSkipped},
+		{"many", strings.Repeat("x\n", 100) + one + "\n", one + "\n", 100},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, from := range []io.Reader{strings.NewReader(tt.given), iotest.HalfReader(strings.NewReader(tt.given))} {
 				var told []string
-				got, err := io.ReadAll(newMessages(io.NopCloser(from), func(line string) { told = append(told, line) }))
+				got, err := io.ReadAll(NewMessages(io.NopCloser(from), func(line string, _ *jsonrpc.Error) { told = append(told, line) }))
 				if string(got) != tt.want || err != nil || len(told) != tt.told {
 					t.Errorf("got %.200q, %v, told of %d", got, err, len(told))
 				}
@@ -55,10 +57,10 @@ func TestMessagesLeaveOutOtherLines(t *testing.T) {
 }
 
 func TestMessagesAreBounded(t *testing.T) {
-	if _, err := io.ReadAll(newMessages(io.NopCloser(bytes.NewReader(bytes.Repeat([]byte("x\n"), 2*maxSkipped))), func(string) {})); !errors.Is(err, errNoise) {
+	if _, err := io.ReadAll(NewMessages(io.NopCloser(bytes.NewReader(bytes.Repeat([]byte("x\n"), 2*maxSkipped))), func(string, *jsonrpc.Error) {})); !errors.Is(err, errNoise) {
 		t.Errorf("lines without end: %v", err)
 	}
-	if _, err := io.ReadAll(newMessages(io.NopCloser(bytes.NewReader(make([]byte, maxMessage+1))), func(string) {})); err == nil {
+	if _, err := io.ReadAll(NewMessages(io.NopCloser(bytes.NewReader(make([]byte, maxMessage+1))), func(string, *jsonrpc.Error) {})); err == nil {
 		t.Error("a line without end is taken")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/loom-bridge/loom-bridge/bridge/sandbox"
@@ -117,11 +118,18 @@ func (c *client) program(ctx context.Context) (sdk.Transport, func(), error) {
 		cancel()
 		<-ended
 	}
-	lines := newMessages(fromProgram, func(line string) {
+	told := 0
+	lines := NewMessages(fromProgram, func(line string, _ *jsonrpc.Error) {
+		if told++; told > maxToldSkipped {
+			return
+		}
 		o.Logger.Warn("an MCP server wrote a line to its standard output that is no message; it is left out", "server", c.Name, "line", text.OneLine(text.Valid(line)))
 	})
 	return &sdk.IOTransport{Reader: lines, Writer: fromUs, MaxLineLength: maxMessage}, closing, nil
 }
+
+// maxToldSkipped is how many lines that are no messages are logged, for the life of a program.
+const maxToldSkipped = 5
 
 // tail keeps the last bytes written to it. One goroutine writes, and reads after the last
 // write.

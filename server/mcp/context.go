@@ -44,9 +44,11 @@ func contextTools() []tool {
 		},
 		{
 			name:        toolBlobRead,
-			description: "Read back what was put aside, byte for byte, by the name that a step gave (such as step_012).",
+			description: "Read back what was put aside, byte for byte, by the name that a step gave (such as step_012), or find lines in it.",
 			properties: `"name":{"type":"string"},"offset":{"type":"integer","description":"first byte"},` +
-				`"limit":{"type":"integer","description":"bytes, default 16384"},` + sessionProperty,
+				`"limit":{"type":"integer","description":"bytes, default 16384"},` +
+				`"find":{"type":"string","description":"give the lines with this text instead, at most 100"},` +
+				`"regexp":{"type":"boolean","description":"find is an RE2 expression"},` + sessionProperty,
 			required: []string{"name"}, reads: true, call: taking(readBlob), arguments: readArguments{},
 		},
 	}
@@ -138,6 +140,8 @@ type readArguments struct {
 	Name    string `json:"name"`
 	Offset  int64  `json:"offset"`
 	Limit   int64  `json:"limit"`
+	Find    string `json:"find"`
+	Regexp  bool   `json:"regexp"`
 	Session string `json:"session"`
 }
 
@@ -153,6 +157,9 @@ type readPart struct {
 func readBlob(c toolCall, a readArguments) (any, error) {
 	if a.Limit > maxReadBytes {
 		return nil, badArgument("limit", "is at most 1048576 bytes")
+	}
+	if a.Find != "" {
+		return findInBlob(c, a)
 	}
 	info, data, err := c.s.blob(c.caller, &loombridgev1.ReadBlobRequest{
 		Name: a.Name, Offset: a.Offset, Limit: cmp.Or(a.Limit, defaultReadBytes), SessionId: cmp.Or(a.Session, c.session),
@@ -172,6 +179,51 @@ func readBlob(c toolCall, a readArguments) (any, error) {
 		part.Next = end
 	}
 	return part, nil
+}
+
+// foundLines are lines of a blob.
+type foundLines struct {
+	Lines []foundLine `json:"lines"`
+	Size  int64       `json:"size"`
+	// More says that the blob was not searched to its end.
+	More bool `json:"more,omitempty"`
+}
+
+type foundLine struct {
+	Line   int64  `json:"line"`
+	Offset int64  `json:"offset"`
+	Text   string `json:"text"`
+}
+
+func findInBlob(c toolCall, a readArguments) (any, error) {
+	if a.Offset != 0 || a.Limit != 0 {
+		return nil, badArgument("find", "searches the whole; leave offset and limit out")
+	}
+	request := &loombridgev1.SearchBlobsRequest{
+		AgentId: c.agent, Name: a.Name, SessionId: cmp.Or(a.Session, c.session), Pattern: &loombridgev1.SearchBlobsRequest_Literal{Literal: a.Find},
+	}
+	if a.Regexp {
+		request.Pattern = &loombridgev1.SearchBlobsRequest_Regexp{Regexp: a.Find}
+	}
+	stream, err := c.s.blobs.SearchBlobs(c.ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	found := foundLines{Lines: []foundLine{}}
+	for {
+		piece, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		found.Size = max(found.Size, piece.GetBlob().GetSize())
+		for _, m := range piece.GetMatches() {
+			found.Lines = append(found.Lines, foundLine{m.GetLine(), m.GetOffset(), m.GetText()})
+		}
+		found.More = piece.GetNextPageToken() != ""
+	}
 }
 
 // wholeRunes leaves out a character that the end of a part cuts in two, unless the part

@@ -85,6 +85,24 @@ func TestShimConnects(t *testing.T) {
 	}
 }
 
+// A line that is no message is answered as JSON-RPC has it, and those behind it are answered, too.
+func TestShimGoesOnBehindNoise(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := MustRun(t, dir)
+	command := exec.CommandContext(t.Context(), os.Args[0], "mcp", "--addr", p.Address)
+	command.Env = append(os.Environ(), asServer+"=1", "XDG_RUNTIME_DIR="+dir)
+	command.Stdin = strings.NewReader("hello\n\n{}\n{\"jsonrpc\":\"2.0\"}\n7\n" +
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n{broken\n")
+	output, err := command.Output()
+	must(t, err)
+	for want, times := range map[string]int{`"id":1,`: 1, `"id":null`: 5, "-32700": 2, "-32600": 3} {
+		if n := strings.Count(string(output), want); n != times {
+			t.Errorf("%s is said %d times, not %d: %s", want, n, times, output)
+		}
+	}
+}
+
 // What can't work is said at once.
 func TestShimErrors(t *testing.T) {
 	t.Parallel()

@@ -246,6 +246,16 @@ func blobsWork(t *testing.T, h host) {
 	if whole.String() != long {
 		t.Errorf("%d bytes came back of %d", whole.Len(), len(long))
 	}
+	for find, want := range map[string]string{
+		`"find":"täglich"`: `{"lines":[{"line":1,"offset":0,"text":"täglich `, `"find":"nightly"`: `{"lines":[],"size":36000}`,
+		`"find":"T.glich","regexp":true`: `{"lines":[],"size":36000}`, `"find":"t.glich","regexp":true`: `{"lines":[{"line":1,"offset":0,`,
+	} {
+		var args object
+		must(t, json.Unmarshal([]byte(`{"name":"`+step.Step+`",`+find+`}`), &args))
+		if got := h.works("blob_read", args, nil); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %.200s", find, got)
+		}
+	}
 	listed, err := h.ListResources(t.Context(), nil)
 	must(t, err)
 	if len(listed.Resources) != 1 {
@@ -312,6 +322,8 @@ func TestHostBadInput(t *testing.T) {
 		{"memory_relations", object{"id": "a"}, "RECORD_NOT_FOUND: "},
 		{"memory_relations", object{}, "INVALID_REQUEST"},
 		{"blob_read", object{"name": "step_001", "limit": 2 << 20}, "limit"},
+		{"blob_read", object{"name": "step_001", "find": "x", "limit": 2}, "find"},
+		{"blob_read", object{"name": "step_001", "find": "(", "regexp": true}, "regexp"},
 		{"blob_read", object{"name": "../../etc/passwd"}, "NOT_FOUND|INVALID"},
 		{"event_emit", object{"topic": "agent.status"}, "RESERVED_TOPIC"},
 		{"event_read", object{"topic": "x", "wait_seconds": 1e300}, "wait_seconds"},

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
@@ -97,7 +96,7 @@ func (s *shim) configure(cmd *cobra.Command, project string) (err error) {
 func (s *shim) run(ctx context.Context) error {
 	err := s.with(ctx, func(ctx context.Context, conn *grpc.ClientConn) error {
 		host := mcp.New(conn, &mcp.Options{Agent: s.actsAs(ctx, conn), Session: s.session, Token: s.env.get(envToken), Version: buildVersion()})
-		return host.Run(ctx, &sdk.IOTransport{Reader: s.stdin, Writer: keepOpen{s.stdout}})
+		return host.Run(ctx, mcp.Stdio(s.stdin, s.stdout))
 	})
 	if errors.Is(err, context.Canceled) || errors.Is(err, io.EOF) {
 		return nil
@@ -142,11 +141,6 @@ func (s *shim) actsAs(ctx context.Context, conn *grpc.ClientConn) string {
 	}
 	return mcp.DefaultAgent
 }
-
-// keepOpen is a writer that is not closed with the session.
-type keepOpen struct{ io.Writer }
-
-func (keepOpen) Close() error { return nil }
 
 // connect connects to the server of the settings, or of the data directory where they name
 // no address; ctx then has the caller's token. One that
