@@ -27,9 +27,7 @@ func (c *checker) ofMemory(r proto.Message) {
 	case *loombridgev1.BatchSaveRequest:
 		for i, one := range r.GetRecords() {
 			broken := len(c.violations)
-			if one.GetText() == "" {
-				c.add("text", "is required")
-			}
+			c.said("text", one.GetText())
 			c.draft(one)
 			if c.inside(one); len(c.violations) > broken {
 				c.within(broken, Item("records", i))
@@ -66,9 +64,7 @@ func (c *checker) ofMemory(r proto.Message) {
 
 func (c *checker) save(r *loombridgev1.MemorySaveRequest) {
 	c.owner(r)
-	if r.GetText() == "" {
-		c.add("text", "is required")
-	}
+	c.said("text", r.GetText())
 	c.draft(r)
 	c.enum("duplicates", r.GetDuplicates())
 	c.name("request_id", r.GetRequestId(), MaxIDBytes)
@@ -200,8 +196,8 @@ func (c *checker) mask(r *loombridgev1.UpdateRecordRequest) {
 	if slices.Contains(paths, "metadata") && len(MembersOf(paths)) > 0 {
 		c.add("update_mask", "names metadata, and members of it")
 	}
-	if slices.Contains(paths, "text") && r.GetRecord().GetText() == "" {
-		c.add("record.text", "is required")
+	if slices.Contains(paths, "text") {
+		c.said("record.text", r.GetRecord().GetText())
 	}
 }
 

@@ -101,6 +101,16 @@ func (c *checker) name(field, s string, limit int) {
 	}
 }
 
+// said is text that says something: a blank one would be shown, and never found.
+func (c *checker) said(field, s string) {
+	switch {
+	case s == "":
+		c.add(field, "is required")
+	case strings.TrimSpace(s) == "":
+		c.add(field, "has white space alone")
+	}
+}
+
 // required is text that may not be empty.
 func (c *checker) required(field, s string, limit int) {
 	if s == "" {

@@ -129,6 +129,34 @@ func TestRefusalsSayWhatCommandsTake(t *testing.T) {
 	}
 }
 
+// A script tells by the exit status why a command failed.
+func TestExitStatus(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "callers.toml")
+	must(t, os.WriteFile(file, []byte("[[credential]]\ntoken = \"t\"\ntenant = \"x\"\nagents = [\"mine\"]\n"), 0o600))
+	p := MustRun(t, t.TempDir(), "--credentials", file)
+	for line, want := range map[string]int{
+		"remember": exitUsage, "--nope": exitUsage, "agents --nope": exitUsage, "approvals deny": exitUsage, "--max-jobs none": exitUsage,
+		"hook --nope": exitFailed, "hook": exitFailed,
+		"memory show none --agent mine --addr ADDRESS": exitNotFound, "memory list --agent other --addr ADDRESS": exitDenied,
+		"agents --addr 127.0.0.1:1": exitUnavailable,
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			args := strings.Fields(strings.ReplaceAll(line, "ADDRESS", p.Address))
+			err := run(t.Context(), args, environment{vars: map[string]string{envToken: "t"}}, io.Discard, io.Discard)
+			if err == nil || exitStatus(err, args) != want {
+				t.Errorf("ends with %d: %v", exitStatus(err, args), err)
+			}
+		})
+	}
+	failed := exec.CommandContext(t.Context(), os.Args[0], "--nope")
+	failed.Env = append(os.Environ(), asServer+"=1")
+	if _ = failed.Run(); failed.ProcessState.ExitCode() != exitUsage {
+		t.Errorf("the program ends with %d", failed.ProcessState.ExitCode())
+	}
+}
+
 // Where `loom run` says that the dashboard is, the console is, and what the page of its own core asks is
 // answered.
 //

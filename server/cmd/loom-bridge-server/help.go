@@ -68,7 +68,7 @@ func printHelp(to io.Writer, root *cobra.Command) {
 			fmt.Fprintf(to, "  %-10s %2d  %s\n", g.name, len(g.settings), g.title)
 		}
 	}
-	fmt.Fprintf(to, "\n%s\n\n  --help     this text\n  --version  the version\n", helpCredentials)
+	fmt.Fprintf(to, "\n%s\n\nCommands end with 2 for a line that can't be followed, 3 for what is not found, 4 for what is denied, 5 where no\nserver answers, else with 1; hook with 1 alone.\n\n  --help     this text\n  --version  the version\n", helpCredentials)
 }
 
 // maxUsage is the longest flag with its value that is on the same line as its description;
@@ -201,13 +201,13 @@ func suggestCommand(of *cobra.Command, err error) error {
 		return nil
 	}
 	if wrongArguments.MatchString(err.Error()) {
-		return fmt.Errorf("%s: %w; see %s --help", of.UseLine(), err, of.CommandPath())
+		return usageError{fmt.Errorf("%s: %w; see %s --help", of.UseLine(), err, of.CommandPath())}
 	}
 	if _, other := fmt.Sscanf(err.Error(), "unknown command %q", &wrong); other != nil {
 		return err
 	}
 	if near := nearestCommand(of, wrong, ""); near != "" {
-		return fmt.Errorf("%w; %s", err, near)
+		return usageError{fmt.Errorf("%w; %s", err, near)}
 	}
-	return fmt.Errorf("%w, which takes no arguments; see %s --help", err, of.CommandPath())
+	return usageError{fmt.Errorf("%w, which takes no arguments; see %s --help", err, of.CommandPath())}
 }

@@ -100,6 +100,7 @@ func TestREST(t *testing.T) {
 
 		{"GET", "/v1/memories/none?agent_id=me", "", nil, 404, `"reason":"RECORD_NOT_FOUND"`},
 		{"POST", "/v1/memories", `{}`, nil, 400, `{"field":"text","description":"is required"}`},
+		{"POST", "/v1/memories", `{"agent_id":"me","text":" \n\t"}`, nil, 400, `{"field":"text","description":"has white space alone"}`},
 		{"POST", "/v1/memories", `{"agent_id":"me","txt":"x"}`, nil, 400, `unknown field \"txt\"`},
 		{"POST", "/v1/memories", `{"agent_id":`, nil, 400, `"field":"body"`},
 		{"POST", "/v1/memories", `{"agent_id":"me","text":"` + "\xff" + `"}`, nil, 400, `invalid UTF-8`},

@@ -289,6 +289,8 @@ func TestBackgroundJobsAreAudited(t *testing.T) {
 	}
 
 	// The next server says what became of them.
+	//
+	// E09
 	p = MustRunIn(t, noEnvironment, "--addr", "127.0.0.1:0", "--data-dir", store, "--workspace", workspace)
 	mine = caller{&shellWorld{t, p, ""}, "a", "s"}
 	for id := range ids {

@@ -37,8 +37,53 @@ func main() {
 	err := start(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "loom-bridge-server:", worded(err))
-		os.Exit(1)
+		os.Exit(exitStatus(err, os.Args[1:]))
 	}
+}
+
+// usageError is a command line that can't be followed.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// unreachableError: no server answers.
+type unreachableError struct{ error }
+
+func (e unreachableError) Unwrap() error { return e.error }
+
+// The statuses with which commands end that failed, for scripts.
+const (
+	exitFailed = 1 + iota
+	exitUsage
+	exitNotFound
+	exitDenied
+	exitUnavailable
+)
+
+// exitStatus is that of a command line which ended with an error. Of a hook it is always
+// exitFailed: its hosts take exitUsage for a no to what they were about to do.
+func exitStatus(err error, args []string) int {
+	if len(args) > 0 && args[0] == "hook" {
+		return exitFailed
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*ConfigError](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[unreachableError](err); ok {
+		return exitUnavailable
+	}
+	switch status.Code(err) {
+	case codes.NotFound:
+		return exitNotFound
+	case codes.PermissionDenied, codes.Unauthenticated:
+		return exitDenied
+	case codes.Unavailable:
+		return exitUnavailable
+	}
+	return exitFailed
 }
 
 // worded is an error as people read it: what a server answered with its own words first.

@@ -78,7 +78,7 @@ func runWith(ctx context.Context, args []string, env environment, stdout, stderr
 	}
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", suggestFlag(cmd.Flags(), err), cmd.CommandPath())
+		return usageError{fmt.Errorf("%w; see %s --help", suggestFlag(cmd.Flags(), err), cmd.CommandPath())}
 	})
 	root.Flags().AddFlagSet(configFlags())
 	root.AddCommand(checkCommand(env.get, stdout, stderr), repairCommand(env.get, stdout, stderr),

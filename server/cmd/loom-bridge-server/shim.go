@@ -171,7 +171,7 @@ func (s *shim) greet(ctx context.Context, looked string) (context.Context, *grpc
 	for !s.reach(wait, conn) {
 		if wait.Err() != nil {
 			_ = conn.Close()
-			return nil, nil, fmt.Errorf("no server answers at %s%s; is one running there (loom-bridge-server --addr %[1]s), and do both sides agree on TLS?", s.config.Addr, looked)
+			return nil, nil, unreachableError{fmt.Errorf("no server answers at %s%s; is one running there (loom-bridge-server --addr %[1]s), and do both sides agree on TLS?", s.config.Addr, looked)}
 		}
 		conn.WaitForStateChange(wait, connectivity.TransientFailure)
 	}

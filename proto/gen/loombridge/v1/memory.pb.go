@@ -2120,7 +2120,8 @@ type MemorySaveRequest struct {
 	// space_id, when set, means the memory of that space instead; not with user_id. See
 	// SharingService. At most 256 bytes.
 	SpaceId string `protobuf:"bytes,40,opt,name=space_id,json=spaceId,proto3" json:"space_id,omitempty"`
-	// text is what to remember. Required, 1 byte to 256 KiB of UTF-8.
+	// text is what to remember. Required, 1 byte to 256 KiB of UTF-8, not white space
+	// alone.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	// id names the record. Default: made by the server. At most 128 bytes, of
 	// characters that print.
