@@ -76,6 +76,9 @@ func TestImport(t *testing.T) {
 			if hits := found.GetHits(); len(hits) != 1 || hits[0].GetRecord().GetText() != row.found {
 				t.Errorf("%q found %v", row.query, hits)
 			}
+			if listed, err := look(t, p, "", "sessions", "list", "--agent", row.format); err != nil || strings.Contains(listed, "1970") {
+				t.Errorf("sessions whose file says no times: %v\n%s", err, listed)
+			}
 			before := p.stored(t, row.format)
 			again, err := p.importForeign(t, row.format, row.format, flags...)
 			must(t, err)

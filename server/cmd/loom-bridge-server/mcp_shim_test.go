@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,12 +94,22 @@ func TestShimGoesOnBehindNoise(t *testing.T) {
 	p := MustRun(t, dir)
 	command := exec.CommandContext(t.Context(), os.Args[0], "mcp", "--addr", p.Address)
 	command.Env = append(os.Environ(), asServer+"=1", "XDG_RUNTIME_DIR="+dir)
-	command.Stdin = strings.NewReader("hello\n\n{}\n{\"jsonrpc\":\"2.0\"}\n7\n" +
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n{broken\n")
-	output, err := command.Output()
+	in, err := command.StdinPipe() // stays open until all is answered, as a host's does
 	must(t, err)
+	out, err := command.StdoutPipe()
+	must(t, err)
+	must(t, command.Start())
+	_, err = io.WriteString(in, "hello\n\n{}\n{\"jsonrpc\":\"2.0\"}\n7\n"+
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`+"\n{broken\n")
+	must(t, err)
+	var output string
+	for lines := bufio.NewScanner(out); strings.Count(output, "\n") < 6 && lines.Scan(); {
+		output += lines.Text() + "\n"
+	}
+	must(t, in.Close())
+	must(t, command.Wait())
 	for want, times := range map[string]int{`"id":1,`: 1, `"id":null`: 5, "-32700": 2, "-32600": 3} {
-		if n := strings.Count(string(output), want); n != times {
+		if n := strings.Count(output, want); n != times {
 			t.Errorf("%s is said %d times, not %d: %s", want, n, times, output)
 		}
 	}

@@ -19,7 +19,8 @@ export const question = signal<Question | undefined>(undefined);
 export const editing = signal(false);
 
 export function Time({ at }: { at: string | undefined }) {
-  if (!at) return <span class="muted">–</span>;
+  // Imported conversations whose file said no times have the beginning of 1970.
+  if (!at || Date.parse(at) === 0) return <span class="muted">–</span>;
   const exact = exactly(at);
   return (
     <time dateTime={at} title={exact}>

@@ -226,9 +226,10 @@ func (v *view) terminal() (width, height int, ok bool) {
 	return int(size.Col), int(size.Row), true
 }
 
-// at is a moment as people here read it; empty for none.
+// at is a moment as people here read it; empty for none, and for the beginning of 1970, which
+// conversations have whose file said no times.
 func at(t *timestamppb.Timestamp) string {
-	if t == nil {
+	if t == nil || t.AsTime().Unix() == 0 {
 		return ""
 	}
 	return t.AsTime().Local().Format("2006-01-02 15:04")
