@@ -141,7 +141,7 @@ def test_a_server_that_is_killed_is_started_again_for_sync(
         kill_server()
         (tmp_path / ".loom" / "store").rename(tmp_path / "away")
         (tmp_path / ".loom" / "store").write_text("in the way")
-        with pytest.raises(loombridge.ServerUnreachableError, match=r"(?s)code 1.*its log ends"):
+        with pytest.raises(loombridge.ServerUnreachableError, match=r"(?s)code 2.*its log ends"):
             ctx.memory_save("lost")
         (tmp_path / ".loom" / "store").unlink()
         (tmp_path / "away").rename(tmp_path / ".loom" / "store")
@@ -151,13 +151,13 @@ def test_a_server_that_is_killed_is_started_again_for_sync(
 
 
 async def test_a_server_that_does_not_start_shows_its_log(tmp_path: Path, binary: Path) -> None:
-    with pytest.raises(loombridge.ServerError, match=r"(?s)code 1.*--embedder"):
+    with pytest.raises(loombridge.ServerError, match=r"(?s)code 2.*--embedder"):
         async with loombridge.local(
             tmp_path, agent_id="a", binary=binary, args=("--embedder", "nothing")
         ):
             pass
     with (
-        pytest.raises(loombridge.ServerError, match="code 1"),
+        pytest.raises(loombridge.ServerError, match="code 2"),
         loombridge.sync.local(tmp_path, agent_id="a", binary=binary, args=("--nonsense",)),
     ):
         pass
