@@ -83,7 +83,11 @@ async def test_a_step_that_is_refused_stops_nothing(
             await refuse(call, code, "not so", reason=reason)
         return await log.answer(request, call)
 
+    async def status(_request: Any, call: Call) -> Any:
+        await refuse(call, grpc.StatusCode.UNIMPLEMENTED, "unknown service")
+
     fake.on(_rpc.RECORD_STEP, answer)
+    fake.on(_rpc.GET_STATUS, status)  # which tells an old server of ours from a core
     agent = Agent("a", [], address=fake.address)
     agent.client.answers = {"bad": lambda _call: "1", "good": lambda _call: "2"}
     async with running(agent) as bridge:
