@@ -307,3 +307,37 @@ func TestChangeAmongFew(t *testing.T) {
 		})
 	}
 }
+
+// What has the number that is asked for, or is the only one with the word, comes first among few
+// alike ones, whatever was told later of others.
+func TestNamedAmongFew(t *testing.T) {
+	once := &embeddedOnce{Model: mustModel(t), known: map[string][]float32{}}
+	for _, test := range []struct {
+		asked string
+		want  int
+		told  []string
+	}{
+		{"marker1x7", 0, []string{"soak-7 remembers marker1x7 of its work", "soak-7 remembers marker2x7 of its work", "soak-7 remembers marker3x7 of its work"}},
+		{"marker2x7", 1, []string{"soak-7 remembers marker1x7 of its work", "soak-7 remembers marker2x7 of its work", "soak-7 remembers marker3x7 of its work"}},
+		{"Who paid invoice 1234?", 0, []string{"Invoice 1234 was paid by Ann.", "Invoice 1235 was paid by Bob."}},
+		{"What does room 12 have?", 0, []string{"Room 12 has a beamer.", "Room 14 has a whiteboard now."}},
+		{"What did build 4.2 break?", 0, []string{"Build 4.2 broke the login.", "Build 4.3 broke the search."}},
+		{"Ist die Rechnung 17 bezahlt?", 0, []string{"Die Rechnung 17 ist bezahlt.", "Die Rechnung 18 ist jetzt offen."}},
+		{"blue", 0, []string{"The blue lamp is in the hall.", "The green lamp is in the cellar now."}},
+		{"ticket ABC-17", 0, []string{"Ticket ABC-17 is done.", "Ticket ABC-18 was moved to Friday."}},
+	} {
+		t.Run(test.asked, func(t *testing.T) {
+			r := MustRig(t, memkv.New(nil))
+			r.opts.Embedder, r.opts.EmbedTimeout = once, time.Minute
+			r.Reopen()
+			for _, text := range test.told {
+				r.clock.Set(r.clock.Now().Add(time.Hour))
+				r.MustSave(t, record.Record{Text: text})
+			}
+			MustEmbedAll(t, r.Store, agent)
+			if hit := r.MustQuery(t, question.Question{Text: test.asked, Limit: 3}).Hits[0]; hit.Record.Text != test.told[test.want] || len(hit.Older) > 0 {
+				t.Errorf("first is %q, in place of %d", hit.Record.Text, len(hit.Older))
+			}
+		})
+	}
+}

@@ -3,7 +3,9 @@ package question
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/loom-bridge/loom-bridge/memory/analysis"
 	"github.com/loom-bridge/loom-bridge/memory/lexical/rank"
@@ -40,10 +42,10 @@ func (q Question) Read(by *analysis.Analyzer, now time.Time, from int) (asked ra
 	return asked, whole
 }
 
-// markNamed marks the terms of words that are written as names are.
+// markNamed marks the terms of words that are written as names are, and of numbers.
 func markNamed(terms []rank.QueryWord, words []word, by *analysis.Analyzer) {
 	for _, w := range words {
-		if !w.capital || w.begins {
+		if (!w.capital || w.begins) && !strings.ContainsFunc(w.lower, unicode.IsDigit) {
 			continue
 		}
 		for term := range by.Terms(w.lower) {

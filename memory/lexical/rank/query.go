@@ -118,7 +118,7 @@ type QueryWord struct {
 	Count int
 	// Other: it is another form of a word that is asked for, so that it lacks nowhere.
 	Other bool
-	// Named: it is written with a capital inside a sentence, as names are.
+	// Named: it is written with a capital inside a sentence, as names are, or has a digit.
 	Named bool
 	// Weight is how much the word counts each time; zero means 1.
 	Weight float64
