@@ -269,8 +269,10 @@ async def test_a_handler_of_the_other_api_that_raises(srv: testing.Server, stubs
 
 async def test_a_server_that_stops_says_unavailable(srv: testing.Server, stubs: Stubs) -> None:
     async with Peer(stubs, srv.address, "a", [TOPIC]) as a:
+        a.may_come_back.clear()  # a server that stops may still take it
         await srv.stop()
         await srv.start()
+        a.may_come_back.set()
         await asyncio.wait_for(a.came_back.wait(), 2 * PATIENCE)
         assert a.ended[0] is grpc.StatusCode.UNAVAILABLE
         sent = await a.emit(TOPIC, "note")
