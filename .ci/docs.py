@@ -3,7 +3,7 @@
 Every package that the server's binary is built from has exactly one line in the
 map, and every line names a package. README.md and the pages of the server have
 at most 120 lines of at most 200 characters, and all pages together 160 KB. No
-block of code is empty.
+block of code is empty. Comments of Go name no Go file that is not there.
 
 Usage: docs.py [GO]
 """
@@ -27,6 +27,7 @@ MAX_BYTES = 160 * 1024
 
 
 BINARY = "./server/cmd/loom-bridge-server"
+FILE = re.compile(r"(?<![\w.*/])[a-z_0-9/]+\.go\b")
 LINE = re.compile(r"^- `([\w./-]+)`: \S", re.MULTILINE)
 
 
@@ -76,6 +77,24 @@ def check_blocks(page: Path) -> Iterator[str]:
         begin, filled = 0 if begin else number, False
 
 
+def check_comments(source: Path) -> Iterator[str]:
+    """Yield which Go files a comment names that are neither beside it nor in the tree."""
+    if "gen" in source.parts or source.name.endswith(
+        "_test.go"
+    ):  # tests name made-up files
+        return
+    for number, line in enumerate(
+        (ROOT / source).read_text(encoding="utf-8").splitlines(), 1
+    ):
+        comment = line.strip() if line.strip().startswith("//") else ""
+        for name in FILE.findall(comment):
+            if (
+                not (ROOT / source.parent / name).exists()
+                and not (ROOT / name).exists()
+            ):
+                yield f"{source}:{number} names {name}, which is not there"
+
+
 def main(go: str = "go") -> int:
     """Print what is wrong; return the exit code."""
     problems = [*check_map(go)]
@@ -84,6 +103,8 @@ def main(go: str = "go") -> int:
     tracked = [ROOT / page for page in output("git", "ls-files", "*.md")]
     for page in tracked:
         problems += check_blocks(page)
+    for source in output("git", "ls-files", "*.go"):
+        problems += check_comments(Path(source))
     size = sum(page.stat().st_size for page in tracked)
     if size > MAX_BYTES:
         problems.append(f"all pages have {size} bytes, at most {MAX_BYTES} are wanted")
