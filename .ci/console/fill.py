@@ -22,6 +22,8 @@ PAYLOADS = (
     "{{constructor.constructor('window.ran=1')()}}",
     "\u202egnp.exe\u2066 \x1b[31m \ufeff",
 )
+FACTS_AT_13 = 6
+"""The fact of a day of the month whose number an answer says of something else."""
 FACTS = (
     (
         "Bitcoin closed at 45,000 on Monday, after a week of falling volume.",
@@ -70,6 +72,9 @@ async def remember(ctx: loombridge.Client, fillers: int) -> None:
     """Save records with versions, relations, a replacement and hostile texts."""
     saved = []
     for n, (text, kind, tags) in enumerate(FACTS):
+        told = datetime.now(UTC) - timedelta(days=3 * n)
+        if n == FACTS_AT_13:
+            told = told.replace(day=13)
         saved.append(
             await ctx.memory_save(
                 text,
@@ -78,7 +83,7 @@ async def remember(ctx: loombridge.Client, fillers: int) -> None:
                 tags=tags,
                 importance=0.3 + n / 15,
                 metadata={"source": "desk", "row": n},
-                event_time=datetime.now(UTC) - timedelta(days=3 * n),
+                event_time=told,
             )
         )
     newer = await ctx.memory_save(

@@ -9,7 +9,10 @@ import type { Sent } from "./sessions";
 /** Lines that are shown at most. */
 const most = 5;
 
-const wordsOf = (text: string) => new Set(text.toLowerCase().match(/\p{L}[\p{L}\p{M}\p{N}]+|\p{N}+/gu) ?? []);
+/** A date with its time is one word: the 13 of one is not the 13 of something else. */
+const word = String.raw`\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?Z?)?|\p{L}[\p{L}\p{M}\p{N}]+|\p{N}+`;
+
+const wordsOf = (text: string) => new Set(text.toLowerCase().match(new RegExp(word, "gu")) ?? []);
 
 /** What a prompt says from memory, each line with the words that it shares with a text: first
  * those that share most, words that few lines have counting more. */
@@ -67,7 +70,7 @@ function Line({ agent, line, same }: { agent: string; line: string; same: string
   const own = record?.text && line.includes(record.text.trim());
   return (
     <li>
-      {line.split(/(\p{L}[\p{L}\p{M}\p{N}]+|\p{N}+)/u).map((piece, i) => (same.includes(piece.toLowerCase()) ? <mark key={i}>{piece}</mark> : piece))}{" "}
+      {line.split(new RegExp(`(${word})`, "u")).map((piece, i) => (same.includes(piece.toLowerCase()) ? <mark key={i}>{piece}</mark> : piece))}{" "}
       <a href={own ? to(["a", agent, "m", record.id]) : to(["a", agent, "m"], { q: query })}>{own ? "its record" : "search for it"}</a>
     </li>
   );
