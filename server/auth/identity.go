@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/loom-bridge/loom-bridge/memory/grants"
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 )
@@ -122,8 +125,14 @@ func (i Identity) Edits(agent string) bool { return i.Owns(agent) || matchesAny(
 
 type identityKey struct{}
 
-// With returns ctx as that of a caller.
+// TenantKey is the attribute of a call's span that says whose it is.
+const TenantKey = attribute.Key("loom_bridge.tenant")
+
+// With returns ctx as that of a caller, and says whose it is on the call's span.
 func With(ctx context.Context, id Identity) context.Context {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(TenantKey.String(id.tenant))
+	}
 	ctx = grants.With(ctx, grants.Caller{Users: id.UserLevel, Operates: id.operates && !id.open})
 	return context.WithValue(ctx, identityKey{}, id)
 }

@@ -10,11 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/loom-bridge/loom-bridge/bridge/agents"
 	"github.com/loom-bridge/loom-bridge/bridge/audit"
 	"github.com/loom-bridge/loom-bridge/bridge/events"
 	"github.com/loom-bridge/loom-bridge/bridge/events/pattern"
 	"github.com/loom-bridge/loom-bridge/context/text"
+	"github.com/loom-bridge/loom-bridge/memory/redact"
 	"github.com/loom-bridge/loom-bridge/server/auth"
 	"github.com/loom-bridge/loom-bridge/server/web"
 )
@@ -48,11 +51,17 @@ type Audit interface {
 	List(ctx context.Context, tenant string, q audit.Query) ([]audit.Record, audit.Cursor, error)
 }
 
-// Options are what a Handler reads. All are required.
+// Options are what a Handler reads. What is not said to be optional is required.
 type Options struct {
 	Events Bus
 	Agents Directory
 	Audit  Audit
+	// Spans are made by the server's traces.
+	Spans *Spans
+	// Redact finds secrets beside the built-in patterns; nil: none.
+	Redact *redact.Redactor
+	// Calls emits events, for those who ask for one; nil refuses them.
+	Calls grpc.ClientConnInterface
 	// StallTimeout is how long a reader of the stream may take nothing.
 	StallTimeout time.Duration
 }
@@ -71,24 +80,33 @@ func New(o Options) *Handler { return &Handler{Options: o, stop: make(chan struc
 // Close ends the streams. Closing twice is harmless.
 func (h *Handler) Close() { h.stopped.Do(func() { close(h.stop) }) }
 
-// Serve has a face serve the page's endpoints to those who run the server: it shows the events of
-// all agents.
+// Serve has a face serve the page's endpoints to those who run the server: it shows the events and
+// calls of all agents.
 func (h *Handler) Serve(f *web.Face) {
 	f.OnStop(h.Close)
-	f.Handle("GET /api/events/stream", web.Operators, http.HandlerFunc(h.stream))
-	for path, answer := range map[string]func(ctx context.Context, tenant string) (any, error){
-		"GET /api/events/status": func(context.Context, string) (any, error) { return status{h.readers.Load()}, nil },
-		"GET /api/topology":      h.topology,
-		"GET /api/flow":          h.flow,
-		"GET /api/metrics":       h.metrics,
-	} {
+	f.Handle("GET /api/events/stream", web.Operators, http.HandlerFunc(h.eventStream))
+	f.Handle("GET /api/spans/stream", web.Operators, http.HandlerFunc(h.spanStream))
+	answers := map[string]func(r *http.Request, tenant string) (any, error){
+		"GET /api/events/status":  func(*http.Request, string) (any, error) { return status{h.readers.Load()}, nil },
+		"GET /api/topology":       h.topology,
+		"GET /api/flow":           h.flow,
+		"GET /api/metrics":        h.metrics,
+		"GET /api/spans/recent":   h.recentSpans,
+		"GET /api/traces/{trace}": h.trace,
+	}
+	if h.Calls != nil {
+		answers["POST /api/debug/emit"] = h.emit
+	} else {
+		f.Handle("POST /api/debug/emit", web.Operators, http.HandlerFunc(refuseEmit))
+	}
+	for path, answer := range answers {
 		f.Handle(path, web.Operators, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			tenant, err := auth.TenantOf(r.Context())
 			if err != nil {
 				web.RefuseError(w, r, err)
 				return
 			}
-			found, err := answer(r.Context(), tenant)
+			found, err := answer(r, tenant)
 			if err != nil {
 				web.Fail(w, web.Status(r.Context(), err))
 				return
@@ -161,9 +179,9 @@ type (
 )
 
 // topology is who listens to what, and how much came.
-func (h *Handler) topology(ctx context.Context, tenant string) (any, error) {
+func (h *Handler) topology(r *http.Request, tenant string) (any, error) {
 	counts := map[string]int64{}
-	if err := h.recent(ctx, tenant, func(e *events.Event) { counts[e.Topic]++ }); err != nil {
+	if err := h.recent(r.Context(), tenant, func(e *events.Event) { counts[e.Topic]++ }); err != nil {
 		return nil, err
 	}
 	out := topology{Agents: []agent{}, Edges: []edge{}, Timestamp: stamp(time.Now())}
@@ -191,12 +209,12 @@ type metrics struct {
 }
 
 // metrics are how much goes on.
-func (h *Handler) metrics(ctx context.Context, tenant string) (any, error) {
+func (h *Handler) metrics(r *http.Request, tenant string) (any, error) {
 	out := metrics{ActiveSubscriptions: h.Events.Readers().Subscriptions}
-	if err := h.recent(ctx, tenant, func(*events.Event) { out.EventsPerSec += 1 / window.Seconds() }); err != nil {
+	if err := h.recent(r.Context(), tenant, func(*events.Event) { out.EventsPerSec += 1 / window.Seconds() }); err != nil {
 		return nil, err
 	}
-	calls, err := h.calls(ctx, tenant)
+	calls, err := h.calls(r.Context(), tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -223,8 +241,8 @@ func given(s string) *string {
 	return &s
 }
 
-// sender is who emitted an event.
-func sender(e *events.Event) string {
+// senderOf is who emitted an event.
+func senderOf(e *events.Event) string {
 	if said := header(e, "sender"); said != nil {
 		return *said
 	}
@@ -247,13 +265,13 @@ type event struct {
 func eventOf(e *events.Event) event {
 	preview, _ := text.HeadChars(text.Valid(string(e.Payload[:min(len(e.Payload), 4*previewChars)])), previewChars)
 	return event{
-		stamp(e.Time), "event_published", e.ID, e.Topic, given(sender(e)), header(e, "thread_id"), header(e, "correlation_id"),
+		stamp(e.Time), "event_published", e.ID, e.Topic, given(senderOf(e)), header(e, "thread_id"), header(e, "correlation_id"),
 		preview, e.Headers["trace_id"],
 	}
 }
 
-// stream sends events as they come.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
+// eventStream sends events as they come.
+func (h *Handler) eventStream(w http.ResponseWriter, r *http.Request) {
 	tenant, err := auth.TenantOf(r.Context())
 	if err != nil {
 		web.RefuseError(w, r, err)
@@ -267,32 +285,48 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request) {
 	defer from.Close()
 	h.readers.Add(1)
 	defer h.readers.Add(-1)
+	stream(h, w, r, from.Ready, func(send sender) bool {
+		for {
+			next, ok, err := from.Take(r.Context())
+			if err != nil || !ok {
+				return err == nil
+			}
+			if !send("", eventOf(&next.Event)) {
+				return false
+			}
+		}
+	})
+}
+
+// sender sends a message, named unless the name is empty, and reports whether it could.
+type sender func(name string, message any) bool
+
+// stream answers with messages until more, which is called when there may be some, reports that
+// there will be none.
+func stream[T any](h *Handler, w http.ResponseWriter, r *http.Request, ready func() <-chan T, more func(send sender) bool) {
 	control := http.NewResponseController(w)
-	send := func(line string) bool {
+	write := func(lines string) bool {
 		_ = control.SetWriteDeadline(time.Now().Add(h.StallTimeout)) // every connection of net/http can
-		_, err := w.Write([]byte(line))
+		_, err := w.Write([]byte(lines))
 		return err == nil && control.Flush() == nil
+	}
+	send := func(name string, message any) bool {
+		line, err := json.Marshal(message)
+		if name != "" {
+			name = "event: " + name + "\n"
+		}
+		return err == nil && write(name+"data: "+string(line)+"\n\n")
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
 	ping := time.NewTicker(heartbeat)
 	defer ping.Stop()
-	for going := send(":\n\n"); going; {
+	for going := write(":\n\n"); going; {
 		select {
-		case <-from.Ready():
-			for going {
-				next, ok, err := from.Take(r.Context())
-				if err != nil {
-					return
-				}
-				if !ok {
-					break
-				}
-				line, err := json.Marshal(eventOf(&next.Event))
-				going = err == nil && send("data: "+string(line)+"\n\n")
-			}
+		case <-ready():
+			going = more(send)
 		case <-ping.C:
-			going = send("event: ping\ndata: \n\n")
+			going = write("event: ping\ndata: \n\n")
 		case <-h.stop:
 			return
 		case <-r.Context().Done():

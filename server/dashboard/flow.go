@@ -2,8 +2,8 @@ package dashboard
 
 import (
 	"cmp"
-	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 
@@ -84,28 +84,28 @@ func (g *graph) node(id, sort string) *node {
 }
 
 // flow is who sent what to whom, and who called which tool.
-func (h *Handler) flow(ctx context.Context, tenant string) (any, error) {
+func (h *Handler) flow(r *http.Request, tenant string) (any, error) {
 	g := graph{map[string]*node{}, map[flowKey]*flow{}}
 	known := h.agents(tenant)
 	for _, a := range known {
 		g.node(a.ID, nodeAgent).LastActiveMs = a.LastSeen.UnixMilli()
 	}
-	err := h.recent(ctx, tenant, func(e *events.Event) {
+	err := h.recent(r.Context(), tenant, func(e *events.Event) {
 		heard := false
 		for _, a := range known {
 			if a.ID != e.Source && a.Listens(e.Topic) {
 				heard = true
-				g.pass(sender(e), a.ID, nodeAgent, e.Topic, e.Time)
+				g.pass(senderOf(e), a.ID, nodeAgent, e.Topic, e.Time)
 			}
 		}
 		if !heard {
-			g.pass(sender(e), busID, nodeBus, e.Topic, e.Time)
+			g.pass(senderOf(e), busID, nodeBus, e.Topic, e.Time)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	calls, err := h.calls(ctx, tenant)
+	calls, err := h.calls(r.Context(), tenant)
 	if err != nil {
 		return nil, err
 	}

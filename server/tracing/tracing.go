@@ -1,4 +1,5 @@
-// Package tracing exports traces of calls by OTLP, as OpenTelemetry's environment variables say.
+// Package tracing makes traces of calls, and exports them by OTLP as OpenTelemetry's environment
+// variables say.
 package tracing
 
 import (
@@ -40,21 +41,26 @@ const capture = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 // contentBatch is how many spans with contents are exported at once: a collector takes 4 MiB.
 const contentBatch = 64
 
-// Traces are exported until Stop.
+// Traces are made until Stop.
 type Traces struct {
 	provider *trace.TracerProvider
 	logger   *slog.Logger
 	contents bool
 }
 
-// Open begins to export. The variables are those of OpenTelemetry: OTEL_EXPORTER_OTLP_ENDPOINT,
+// Handed makes traces whose spans a processor takes, and nothing else.
+func Handed(to trace.SpanProcessor) *Traces {
+	return &Traces{provider: trace.NewTracerProvider(trace.WithSpanProcessor(to))}
+}
+
+// Open begins to export, and hands spans to further processors. The variables are those of OpenTelemetry: OTEL_EXPORTER_OTLP_ENDPOINT,
 // OTEL_EXPORTER_OTLP_PROTOCOL (grpc, the default here, or http/protobuf), OTEL_SERVICE_NAME,
 // OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and their kind, and those for traces alone.
 // OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT asks for contents in spans: SPAN_ONLY,
 // SPAN_AND_EVENT and true do, NO_CONTENT, EVENT_ONLY and false, the default, don't.
 // Spans that wait for a collector are bounded (OTEL_BSP_MAX_QUEUE_SIZE, 2,048), and further
 // ones are dropped: no call waits for it.
-func Open(ctx context.Context, version string, logger *slog.Logger) (*Traces, error) {
+func Open(ctx context.Context, version string, logger *slog.Logger, also ...trace.SpanProcessor) (*Traces, error) {
 	contents, err := captures(os.Getenv(capture))
 	if err != nil {
 		return nil, err
@@ -72,7 +78,11 @@ func Open(ctx context.Context, version string, logger *slog.Logger) (*Traces, er
 	if contents && os.Getenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE") == "" {
 		batch = append(batch, trace.WithMaxExportBatchSize(contentBatch))
 	}
-	return &Traces{trace.NewTracerProvider(trace.WithSpanProcessor(gather(trace.NewBatchSpanProcessor(exporter, batch...))), trace.WithResource(about)), logger, contents}, nil
+	options := []trace.TracerProviderOption{trace.WithResource(about)}
+	for _, to := range append([]trace.SpanProcessor{gather(trace.NewBatchSpanProcessor(exporter, batch...))}, also...) {
+		options = append(options, trace.WithSpanProcessor(to))
+	}
+	return &Traces{trace.NewTracerProvider(options...), logger, contents}, nil
 }
 
 func captures(value string) (bool, error) {

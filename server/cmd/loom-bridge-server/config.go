@@ -51,8 +51,8 @@ type Config struct {
 	TrustNetwork                              bool
 	LoomAddr, LoomTenant                      string
 	HTTPAddr, MCPAddr, MCPServers             string
-	// Dashboard is where `loom run` says that a dashboard is; empty: nowhere.
-	Dashboard      string
+	// Dashboard is what LOOM_DASHBOARD asks for.
+	Dashboard      loomDashboard
 	ProxyUpstreams []string
 	// ProgramPath is PATH, in which programs of MCP servers are looked for last.
 	ProgramPath string

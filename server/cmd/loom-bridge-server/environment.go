@@ -96,7 +96,7 @@ func above(dir string) string {
 func (e *environment) take(path string, values map[string]string, inside, first bool) {
 	var refused []string
 	for name, value := range values {
-		own := strings.HasPrefix(name, envPrefix) || name == rustLog || name == loomDashboard || name == loomDashboardPort
+		own := strings.HasPrefix(name, envPrefix) || name == rustLog || strings.HasPrefix(name, envDashboard)
 		switch {
 		case own && (inside || !slices.Contains(fromDotenv, name)), inside && leads(name):
 			refused = append(refused, name)

@@ -74,7 +74,7 @@ func TestDotenvCannotWidenTheServer(t *testing.T) {
 func TestAgentCannotWriteSettings(t *testing.T) {
 	t.Parallel()
 	workspace := t.TempDir()
-	MustDotenv(t, workspace, "LOOM_BRIDGE_ADDR=127.0.0.1:1\nLOOM_BRIDGE_LOG_LEVEL=off\nRUST_LOG=off\nLOOM_DASHBOARD=true\n")
+	MustDotenv(t, workspace, "LOOM_BRIDGE_ADDR=127.0.0.1:1\nLOOM_BRIDGE_LOG_LEVEL=off\nRUST_LOG=off\nLOOM_DASHBOARD=true\nLOOM_DASHBOARD_DEBUG=true\n")
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(workspace, link))
 	outside := t.TempDir()
@@ -83,7 +83,7 @@ func TestAgentCannotWriteSettings(t *testing.T) {
 		p := MustRunIn(t, environment{dir: test.dir}, "--addr", "127.0.0.1:0", "--workspace", test.workspace, "--data-dir", t.TempDir())
 		save(t, p, "served")
 		must(t, p.Stop())
-		for _, want := range []string{"is serving", "LOOM_BRIDGE_ADDR, LOOM_BRIDGE_LOG_LEVEL, LOOM_DASHBOARD, RUST_LOG", "agents can write the file"} {
+		for _, want := range []string{"is serving", "LOOM_BRIDGE_ADDR, LOOM_BRIDGE_LOG_LEVEL, LOOM_DASHBOARD, LOOM_DASHBOARD_DEBUG, RUST_LOG", "agents can write the file"} {
 			p.told(t, want)
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/sdk/trace"
+
 	"github.com/loom-bridge/loom-bridge/server"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/figures"
 	"github.com/loom-bridge/loom-bridge/server/cmd/loom-bridge-server/socket"
@@ -162,12 +164,20 @@ func (f faces) stop(timeout time.Duration) error {
 	return errors.Join(errs...)
 }
 
-// traces begins to export traces; nil where none are asked for.
+// traces begins to make traces; nil where none are asked for.
 func (c Config) traces(ctx context.Context, logger *slog.Logger, opened *closers) (*tracing.Traces, error) {
+	spans := c.Dashboard.spans
 	if !c.OTel {
-		return nil, nil
+		if spans == nil {
+			return nil, nil
+		}
+		return tracing.Handed(spans), nil
 	}
-	traces, err := tracing.Open(ctx, buildVersion(), logger)
+	var also []trace.SpanProcessor
+	if spans != nil {
+		also = append(also, spans)
+	}
+	traces, err := tracing.Open(ctx, buildVersion(), logger, also...)
 	if err != nil {
 		return nil, &ConfigError{"otel", "true", err.Error()}
 	}

@@ -48,16 +48,27 @@ func checkHTTPAddr(addr string) error {
 	return checkTCPAddr(addr)
 }
 
-// loomDashboard and loomDashboardPort are variables of loom.v1's core.
-const loomDashboard, loomDashboardPort = "LOOM_DASHBOARD", "LOOM_DASHBOARD_PORT"
+// envDashboard begins variables of loom.v1's core.
+const envDashboard = "LOOM_DASHBOARD"
 
-// dashboardAddr is where HTTP is served instead of at its default address: `loom run` tells its
-// user to look there.
-func dashboardAddr(getenv func(string) string) string {
-	if getenv(loomDashboard) != "true" {
-		return ""
+// loomDashboard is what loom.v1's core serves to people.
+type loomDashboard struct {
+	// addr is where HTTP is served instead of at its default address: `loom run` tells its user to
+	// look there. Empty for no dashboard.
+	addr string
+	// spans are kept for it; nil for no dashboard.
+	spans *dashboard.Spans
+	// debug lets its users emit events.
+	debug bool
+}
+
+func readDashboard(getenv func(string) string) loomDashboard {
+	if getenv(envDashboard) != "true" {
+		return loomDashboard{}
 	}
-	return net.JoinHostPort("127.0.0.1", cmp.Or(getenv(loomDashboardPort), "3030"))
+	return loomDashboard{
+		net.JoinHostPort("127.0.0.1", cmp.Or(getenv(envDashboard+"_PORT"), "3030")), new(dashboard.Spans), getenv(envDashboard+"_DEBUG") == "true",
+	}
 }
 
 // upstreams is a list of NAME=URL, or off.
@@ -92,7 +103,7 @@ func (c *Config) listenHTTP(logger *slog.Logger) (net.Listener, error) {
 	if c.HTTPAddr == addrOff || c.HTTPAddr == "" && network == "unix" {
 		return nil, nil
 	}
-	address := cmp.Or(c.HTTPAddr, c.Dashboard, defaultHTTPAddr)
+	address := cmp.Or(c.HTTPAddr, c.Dashboard.addr, defaultHTTPAddr)
 	listener, err := listen("http-addr", address)
 	if _, taken := errors.AsType[takenError](err); taken && c.HTTPAddr == "" {
 		logger.Warn("HTTP is not served: another program has the address; --http-addr chooses another one, or off", "address", address)
@@ -134,8 +145,14 @@ func (c *Config) openHTTP(within *server.Within, parts *compose.Domain, o server
 	f.Handle("GET "+agentPath+cardPath, web.Callers, agentCards)
 	f.Handle("GET /docs/style.css", web.Everybody, http.HandlerFunc(rest.Style))
 	c.handleMCP(f, within, o)
-	if c.Dashboard != "" {
-		dashboard.New(dashboard.Options{Events: parts.Events, Agents: parts.Agents, Audit: parts.Audit, StallTimeout: o.Limits.Full().StallTimeout}).Serve(f)
+	if c.Dashboard.addr != "" {
+		seen := dashboard.Options{
+			Events: parts.Events, Agents: parts.Agents, Audit: parts.Audit, Spans: c.Dashboard.spans, Redact: c.Redact, StallTimeout: o.Limits.Full().StallTimeout,
+		}
+		if c.Dashboard.debug {
+			seen.Calls = within
+		}
+		dashboard.New(seen).Serve(f)
 	}
 	if models := c.openProxy(within, parts, o); models != nil {
 		opened.add(models.Close)

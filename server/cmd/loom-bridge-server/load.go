@@ -115,7 +115,7 @@ func loadConfig(flags *pflag.FlagSet, getenv func(string) string) (Config, error
 	if c.Store.Dir != "" {
 		c.DataDir = c.Store.Dir
 	}
-	c.Dashboard = dashboardAddr(getenv)
+	c.Dashboard = readDashboard(getenv)
 	if c.Hosted, c.NotHosted, err = mcp.ParseTables(written, getenv); err != nil {
 		return Config{}, fmt.Errorf("settings file %s: %w", path, err)
 	}
