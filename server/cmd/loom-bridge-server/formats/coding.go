@@ -11,44 +11,6 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/session"
 )
 
-// readClaudeCode reads a transcript of Claude Code: a line for each message, and others.
-func readClaudeCode(f *file, out *output) error {
-	held := newHolding()
-	err := f.values(func(value json.RawMessage) error {
-		var l struct {
-			Type      string          `json:"type"`
-			Session   string          `json:"sessionId"`
-			Time      json.RawMessage `json:"timestamp"`
-			Meta      bool            `json:"isMeta"`
-			Sidechain bool            `json:"isSidechain"`
-			Compact   bool            `json:"isCompactSummary"`
-			Message   json.RawMessage `json:"message"`
-			Title     string          `json:"summary"`
-		}
-		if err := decode(value, &l); err != nil {
-			return err
-		}
-		switch {
-		case l.Type == "":
-			return fmt.Errorf("%w: it does not say its type, so it is no line of Claude Code", ErrFormat)
-		case l.Type != "user" && l.Type != "assistant":
-			return nil
-		case l.Session == "":
-			return fmt.Errorf("%w: it does not say its sessionId", ErrFormat)
-		}
-		c, err := held.of(l.Session)
-		if err != nil {
-			return err
-		}
-		if l.Meta || l.Sidechain || l.Compact {
-			c.leftOut++
-			return nil
-		}
-		return c.item(l.Message, when(l.Time), held)
-	})
-	return held.end(out, err)
-}
-
 // readCodex reads a rollout of Codex: a line for each item of its model's interface, and others.
 func readCodex(f *file, out *output) error {
 	held := newHolding()
