@@ -248,6 +248,15 @@ type bubble struct {
 	} `json:"toolFormerData"`
 }
 
+// UnmarshalJSON reads a message, or the id of one.
+func (b *bubble) UnmarshalJSON(given []byte) error {
+	type plain bubble
+	if json.Unmarshal(given, &b.ID) == nil {
+		return nil
+	}
+	return json.Unmarshal(given, (*plain)(b))
+}
+
 // readCursor reads a database of Cursor. That of all work has a row for each conversation, which
 // names its messages, and one for each of these; those of folders have none.
 func readCursor(f *file, out *output) error {

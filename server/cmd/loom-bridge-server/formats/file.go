@@ -30,8 +30,8 @@ type file struct {
 const noLine = -1
 
 // filesOf are the files that a path stands for: itself, or those of a folder whose names fit one
-// of the format's patterns, in order. Links are not followed, and folders of programs' own,
-// which are hidden or hold what packages bring, are passed over.
+// of the format's patterns, in order. Links are not followed; folders of programs' own,
+// which are hidden or hold what packages bring, and empty files, such as killed programs leave, are passed over.
 func (f Format) filesOf(path string) (all []file, err error) {
 	whole, err := filepath.Abs(path)
 	if err != nil {
@@ -59,6 +59,9 @@ func (f Format) filesOf(path string) (all []file, err error) {
 			return nil
 		case len(all) == maxFiles:
 			return fmt.Errorf("%s has more than %d files", path, maxFiles)
+		}
+		if info, err := entry.Info(); err != nil || info.Size() == 0 {
+			return err
 		}
 		name, err = filepath.Rel(root, at)
 		all = append(all, file{path: filepath.Join(path, name), name: filepath.ToSlash(filepath.Join(filepath.Base(whole), name))})
