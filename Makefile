@@ -42,7 +42,10 @@ VENV_LOWEST := $(CLIENT)/.venv-lowest
 VENV_LOWEST_STAMP := $(VENV_LOWEST)/.synced
 # What frameworks bring that are too heavy for every `make test`, on top of the tests' environment.
 VENV_FRAMEWORKS := $(CLIENT)/.venv-frameworks
+# The same with the oldest versions that the client's adapters promise.
+VENV_OLDEST := $(CLIENT)/.venv-oldest
 VENV_FRAMEWORKS_STAMP := $(VENV_FRAMEWORKS)/.synced
+VENV_OLDEST_STAMP := $(VENV_OLDEST)/.synced
 BUF := $(VENV)/bin/buf
 
 SERVER := bin/loom-bridge-server
@@ -266,10 +269,15 @@ py-test-lowest: build py-sync $(VENV_LOWEST_STAMP) ## The tests for the built pa
 	$(VENV_LOWEST)/bin/python -m pip check
 	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory .venv-lowest/bin/python -m pytest $(PYTEST_ARGS) -o pythonpath='tests examples' --without-server --ignore tests/test_providers_libraries.py --ignore tests/test_providers_runs.py
 
+# What is tested with the oldest versions, whose warnings are their own.
+OLDEST := $(addprefix tests/,test_anthropic.py test_deepagents.py test_langchain.py test_langgraph.py test_langgraph_saver.py test_langgraph_store.py \
+  test_openai_agents.py $(addprefix frameworks/,test_agent_framework.py test_google_adk.py test_google_adk_artifacts.py test_langgraph_copying.py test_llama_index.py))
+
 .PHONY: frameworks-test
-frameworks-test: build py-sync $(VENV_FRAMEWORKS_STAMP) ## Check the types of the adapters for heavy frameworks, and test them
+frameworks-test: build py-sync $(VENV_OLDEST_STAMP) ## Check the types of the adapters for heavy frameworks, and test all adapters with the oldest versions, too
 	cd $(CLIENT) && .venv/bin/basedpyright --project frameworks.json --pythonpath .venv-frameworks/bin/python
 	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory ../../.ci/pytest .venv-frameworks/bin/python $(PYTEST_ARGS) tests/frameworks
+	cd $(CLIENT) && LOOM_BRIDGE_SERVER=$(CURDIR)/$(SERVER) ../../.ci/in-memory ../../.ci/pytest .venv-oldest/bin/python $(PYTEST_ARGS) -W default $(OLDEST)
 
 .PHONY: ts-build
 ts-build: py-sync ## Build what the npm package of the TypeScript client has
@@ -467,14 +475,21 @@ $(VENV_LOWEST_STAMP): $(CLIENT)/requirements-lowest.txt | install-deps
 	@$(VENV_LOWEST)/bin/python -m pip install --no-deps --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-lowest.txt | $(PIP_PROGRESS)
 	@touch $@
 
-# By `addsitedir`, the client that lies in the tree is there as well.
-$(VENV_FRAMEWORKS_STAMP): $(CLIENT)/requirements-frameworks.txt $(VENV_STAMP)
-	$(PYTHON) -m venv --clear $(VENV_FRAMEWORKS)
-	@$(VENV_FRAMEWORKS)/bin/python -m pip install --no-deps --no-compile --disable-pip-version-check --progress-bar off -r $(CLIENT)/requirements-frameworks.txt | $(PIP_PROGRESS)
-	@for each in $(VENV_FRAMEWORKS)/lib/python*/site-packages; do \
-	  echo "import site; site.addsitedir('$(CURDIR)/$(VENV)/lib/$$(basename $$(dirname $$each))/site-packages')" > $$each/base.pth; \
+# By `addsitedir`, what is in the environment below, such as the client in the tree, is there as well.
+define layer
+	$(PYTHON) -m venv --clear $(1)
+	@$(1)/bin/python -m pip install --no-deps --no-compile --disable-pip-version-check --progress-bar off -r $< | $(PIP_PROGRESS)
+	@for each in $(1)/lib/python*/site-packages; do \
+	  echo "import site; site.addsitedir('$(CURDIR)/$(2)/lib/$$(basename $$(dirname $$each))/site-packages')" > $$each/base.pth; \
 	done
 	@touch $@
+endef
+
+$(VENV_FRAMEWORKS_STAMP): $(CLIENT)/requirements-frameworks.txt $(VENV_STAMP)
+	$(call layer,$(VENV_FRAMEWORKS),$(VENV))
+
+$(VENV_OLDEST_STAMP): $(CLIENT)/requirements-oldest.txt $(VENV_FRAMEWORKS_STAMP)
+	$(call layer,$(VENV_OLDEST),$(VENV_FRAMEWORKS))
 
 $(GOLANGCI_STAMP):
 	GOBIN=$(TOOLS) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -48,6 +48,7 @@ SKIPPED = {
     ".venv",
     ".venv-frameworks",
     ".venv-lowest",
+    ".venv-oldest",
     "bin",
     "build",
     "gen",

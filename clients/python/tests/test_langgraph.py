@@ -192,8 +192,9 @@ def test_bad_namespaces_are_refused(both: Both, namespace: Any) -> None:
         lambda store: store.list_namespaces(prefix=namespace),
         lambda store: store.list_namespaces(suffix=namespace),
     ]
-    for act in acts:
-        both.fails(act, InvalidNamespaceError)
+    for act in acts:  # the in-memory store takes some of them in older versions
+        with pytest.raises(InvalidNamespaceError):
+            act(both.ours)
 
 
 def test_what_put_refuses_a_batch_may_store(both: Both) -> None:

@@ -174,7 +174,7 @@ def test_a_python_that_is_too_old_is_told_which_one_is_needed(tmp_path: Path) ->
 
 
 def test_the_table_of_frameworks_has_the_versions_that_are_tested() -> None:
-    """Each with the lowest version that is declared, and up to the one that is installed here."""
+    """Each from the version that is declared, which the oldest environment has, to the newest."""
     rows = re.findall(
         r"\| ([a-z-]+) ([\d.]+)(?: to ([\d.]+))? \|$", (PROJECT / "README.md").read_text(), re.M
     )
@@ -186,11 +186,13 @@ def test_the_table_of_frameworks_has_the_versions_that_are_tested() -> None:
             name, lowest = requirements[0].split(">=")
             declared[name.removesuffix("-slim")] = lowest
     assert {name: lowest for name, (lowest, _) in promised.items()} == declared
-    pins = "".join(
-        (PROJECT / f"requirements-{which}.txt").read_text() for which in ("dev", "frameworks")
-    )
-    for name, pin in re.findall(r"^([\w-]+)==([\d.]+)$", pins, re.M):
-        highest = promised.get(name.removesuffix("-slim"), ("", ""))[1]
-        if highest:
-            numbers = [int(number) for number in highest.split(".")]
-            assert numbers >= [int(n) for n in pin.split(".")][: len(numbers)], name
+    pins: dict[str, list[str]] = {name: [] for name in declared}
+    for which in ("dev", "frameworks", "oldest"):
+        text = (PROJECT / f"requirements-{which}.txt").read_text()
+        for name, pin in re.findall(r"^([\w-]+)==([\d.]+)$", text, re.M):
+            pins.setdefault(name.removesuffix("-slim"), []).append(pin)
+    assert not pins.pop("crewai"), "only its storage's two types are here, in tests/frameworks"
+    for name, (lowest, highest) in promised.items():
+        for pin, said in zip(pins.get(name, []), (highest, lowest), strict=False):
+            assert f"{pin}.".startswith(f"{said}."), name
+        assert name == "crewai" or len(pins[name]) == 1 + (lowest != highest), name

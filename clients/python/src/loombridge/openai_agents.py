@@ -201,7 +201,8 @@ class LoomBridgeHooks(_loops.Adapter, RunHooks[Any]):
 
 def _failed(context: Context, tool: Tool, output: object) -> bool:
     """Return whether an output is what the SDK says itself when a tool fails or takes too long."""
-    if output == default_tool_error_function(context, Exception()):
+    # Older versions say behind it what the exception says.
+    if str(output).startswith(default_tool_error_function(context, Exception())):
         return True
     limit = cast("float | None", getattr(tool, "timeout_seconds", None))
     return limit is not None and output == default_tool_timeout_error_message(

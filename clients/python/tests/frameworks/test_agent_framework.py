@@ -152,7 +152,7 @@ async def test_an_error_of_the_server_is_typed(
 
 async def test_what_an_agent_knows_after_a_kill(srv: testing.Server) -> None:
     example = EXAMPLES / "frameworks" / "agent_framework_agent.py"
-    code, output = await run(example, LOOM_BRIDGE_ADDR=srv.address)
+    code, output = await run("-W", "default", example, LOOM_BRIDGE_ADDR=srv.address)
     assert code == 0, output
     assert output.splitlines()[-2:] == [
         "monday: What now? I know: I am allergic to pears. (6 messages)",

@@ -29,8 +29,9 @@ comes is passed over, so that an import which was interrupted goes on when it is
 and a conversation that has grown is continued; what is there as something else stays. All
 files are read and checked first: one that is cut off or damaged is refused, with its line,
 and changes nothing. Of branches that a person went back from, the one that its program shows is
-taken; system prompts, thoughts of models and bytes of images are left out, and texts of more than 768 KiB, or 256 KiB in records, are cut. Records are undone by
-` + "`records undo`" + `, for which the import prints its id.`
+taken; system prompts, thoughts of models and bytes of images are left out, and texts of more
+than 768 KiB, or 256 KiB in records, are cut. Records are undone by ` + "`records undo`" + `, for
+which the import prints its id.`
 
 // Foreign is the command that imports files of other programs.
 func Foreign(o Options) *cobra.Command {
