@@ -27,6 +27,7 @@ type joinWriter struct {
 	db    *DB
 	ids   []uint32 // of the column families, by keyspace
 	batch batch
+	keys  []recentWrite // of the batch
 	// known holds sequences as they are on disk. It may be kept because this
 	// process is the only one that writes.
 	known map[kv.Ref]uint64
@@ -123,6 +124,7 @@ func (j *joinWriter) load(join []*waiter) error {
 // reports whether one of them wants to be on disk.
 func (j *joinWriter) stage(join []*waiter) (accepted []*waiter, sync bool) {
 	j.batch.reset()
+	j.keys = j.keys[:0]
 	for _, w := range join {
 		if w.err = j.admit(w.commit); w.err != nil {
 			continue
@@ -177,6 +179,7 @@ func (j *joinWriter) stageOps(ops []kv.Op) {
 		if j.touched != nil {
 			j.touched[touch{op.Keyspace, string(op.Key)}] = struct{}{}
 		}
+		j.keys = j.db.recent.begin(j.keys, op.Keyspace, op.Key, op.Value, op.Delete)
 		if op.Delete {
 			j.batch.delete(j.ids[op.Keyspace], op.Key)
 		} else {
@@ -195,7 +198,9 @@ func (j *joinWriter) stageSequences() {
 		if r.token != 0 {
 			value = binary.BigEndian.AppendUint64(value, r.token)
 		}
-		j.batch.put(j.ids[ref.Keyspace], kv.SequenceKey(ref.Scope), value)
+		key := kv.SequenceKey(ref.Scope)
+		j.keys = j.db.recent.begin(j.keys, ref.Keyspace, key, value, false)
+		j.batch.put(j.ids[ref.Keyspace], key, value)
 	}
 }
 
@@ -208,7 +213,7 @@ func (j *joinWriter) flush(sync bool) error {
 	native := grocksdb.WriteBatchFrom(j.batch.finished())
 	defer native.Destroy()
 	j.db.room.Add(-writtenTwice * int64(len(j.batch.bytes)))
-	return j.db.write(sync, func() error { return j.db.rocks.Write(how, native) })
+	return j.db.writeKeys(sync, j.keys, func() error { return j.db.rocks.Write(how, native) })
 }
 
 // fail answers a join whose write went wrong.
@@ -240,8 +245,9 @@ func (j *joinWriter) remember() {
 // shrink gives an unusually large buffer back.
 func (j *joinWriter) shrink() {
 	if cap(j.batch.bytes) > maxKeptBatchBytes {
-		j.batch.bytes = nil
+		j.batch.bytes, j.keys = nil, nil
 	}
+	clear(j.keys[:cap(j.keys)])
 }
 
 // RocksDB's own form of a write batch, as the comment at the head of

@@ -55,6 +55,7 @@ type DB struct {
 	synced bool
 	// logless says that commits are not logged.
 	logless bool
+	recent  *recent
 	keeper  *keeper // nil until the store is open, and while it is read-only
 	// readOnly refuses commits; logs is a directory that ends with the store then.
 	readOnly bool
@@ -78,12 +79,13 @@ func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tunin
 		drained:  make(chan struct{}),
 		life:     o.SnapshotLife,
 		buffers:  o.WriteBufferBytes,
+		recent:   newRecent(),
 	}
 	db.room.Store(math.MaxInt64)
 	db.users.Release = func() { close(db.drained) }
 	db.synced, db.logless = o.Durability == Sync, o.Durability == None
 	db.eager, db.lazy = writeOptions(o.Durability)
-	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health, open: &db.open}
+	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health, open: &db.open, recent: db.recent, moment: latestMoment}
 	db.joiner = newJoiner(db)
 	return db
 }
@@ -174,9 +176,16 @@ func (db *DB) Close() error {
 }
 
 // write runs a write to RocksDB, which syncs the log if eager and the store's
-// durability ask for it.
+// durability ask for it. It may change any key; see writeKeys.
 func (db *DB) write(eager bool, write func() error) error {
-	return db.keeper.write(eager && db.synced, write)
+	return db.writeKeys(eager, db.recent.beginAll(), write)
+}
+
+// writeKeys is write for what changes only keys that have begun to.
+func (db *DB) writeKeys(eager bool, keys []recentWrite, write func() error) error {
+	err := db.keeper.write(eager && db.synced, write)
+	db.recent.end(keys, err == nil)
+	return err
 }
 
 // firstLog is the number of the first log that RocksDB still needs, as far as its

@@ -32,6 +32,8 @@ type view struct {
 	sweeping bool
 	health   *kv.Health
 	open     *lifetime.Holdings
+	recent   *recent
+	moment   uint64 // of recent
 }
 
 // damaged notes a read that met damage.
@@ -59,13 +61,9 @@ func (v view) get(ks kv.Keyspace, keys [][]byte) ([][]byte, error) {
 	case 0:
 		return [][]byte{}, nil
 	case 1:
-		values, err = v.getOne(family, keys[0])
+		values, err = v.getOne(ks, family, keys[0])
 	default:
-		families := make(grocksdb.ColumnFamilyHandles, len(keys))
-		for i := range families {
-			families[i] = family
-		}
-		values, err = v.getMany(families, keys)
+		values, err = v.getAll(ks, family, keys)
 	}
 	for i := range values {
 		if isReserved(keys[i]) {
@@ -75,16 +73,58 @@ func (v view) get(ks kv.Keyspace, keys [][]byte) ([][]byte, error) {
 	return values, v.damaged(ks, err)
 }
 
-func (v view) getOne(family *grocksdb.ColumnFamilyHandle, key []byte) ([][]byte, error) {
+// getAll reads what of the keys is not remembered. Without a snapshot all of it is read:
+// what is remembered is not of one moment.
+func (v view) getAll(ks kv.Keyspace, family *grocksdb.ColumnFamilyHandle, keys [][]byte) ([][]byte, error) {
+	values, sinces := make([][]byte, len(keys)), make([]uint64, len(keys))
+	var at []int // of the keys that are read
+	for i, key := range keys {
+		known := false
+		if sinces[i] = latestMoment; v.at != nil && !v.sweeping {
+			values[i], known, sinces[i] = v.recent.get(ks, key, v.moment)
+		}
+		if !known {
+			at = append(at, i)
+		}
+	}
+	if len(at) == 0 {
+		return values, nil
+	}
+	families, missing := make(grocksdb.ColumnFamilyHandles, len(at)), make([][]byte, len(at))
+	for n, i := range at {
+		families[n], missing[n] = family, keys[i]
+	}
+	found, err := v.getMany(families, missing)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range at {
+		values[i] = found[n]
+		v.recent.remember(ks, keys[i], found[n], sinces[i])
+	}
+	return values, nil
+}
+
+func (v view) getOne(ks kv.Keyspace, family *grocksdb.ColumnFamilyHandle, key []byte) ([][]byte, error) {
+	since := uint64(latestMoment)
+	if !v.sweeping {
+		var known bool
+		var value []byte
+		if value, known, since = v.recent.get(ks, key, v.moment); known {
+			return [][]byte{value}, nil
+		}
+	}
 	value, err := v.rocks.GetPinnedCF(v.reads, family, key)
 	if err != nil {
 		return nil, fmt.Errorf("get: %w", readError(err))
 	}
 	defer value.Destroy()
-	if !value.Exists() {
-		return [][]byte{nil}, nil
+	var read []byte
+	if value.Exists() {
+		read = own(value.Data())
 	}
-	return [][]byte{own(value.Data())}, nil
+	v.recent.remember(ks, key, read, since)
+	return [][]byte{read}, nil
 }
 
 func (v view) getMany(families grocksdb.ColumnFamilyHandles, keys [][]byte) ([][]byte, error) {
@@ -133,7 +173,7 @@ func (v view) lastCommits(refs []kv.Ref) ([]kv.LastCommit, error) {
 	var values [][]byte
 	var err error
 	if len(keys) == 1 {
-		values, err = v.getOne(families[0], keys[0])
+		values, err = v.getOne(refs[0].Keyspace, families[0], keys[0])
 	} else {
 		values, err = v.getMany(families, keys)
 	}
