@@ -194,6 +194,11 @@ function Lines() {
   );
 }
 
+/** What is drawn anew as calls begin and end, so that the frame is not. */
+function Main({ children }: { children: ComponentChildren }) {
+  return <main aria-busy={asking.value > 0 || !answered.value}>{children}</main>;
+}
+
 export function Frame({ children }: { children: ComponentChildren }) {
   useKeys();
   const scopes = useAll<Scopes>({ method: "GET", path: "/v1/scopes", query: { kind: "SCOPE_KIND_AGENT", page_size: 1000 } }, 0, "scopes");
@@ -222,7 +227,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
           ?
         </button>
       </header>
-      <main aria-busy={asking.value > 0 || !answered.value}>{children}</main>
+      <Main>{children}</Main>
       {lining.value && <Lines />}
       {helping.value && (
         <section class="panel" aria-label="Keys">

@@ -1,7 +1,7 @@
 // Now: what goes on, and what is wrong.
 import { useState } from "preact/hooks";
 import { ask, type Call, opener, useCall } from "./api";
-import { brief, count, lasting, now, percent, words } from "./format";
+import { brief, count, lasting, later, now, percent, words } from "./format";
 import { FirstVisit, agents } from "./frame";
 import { type Audit, good, Inbox, lastCalls } from "./hand";
 import { Bar, Shown, Time } from "./parts";
@@ -126,8 +126,22 @@ interface Spent {
 const day = 86_400_000;
 /** How many agents, and of each how many sessions, the spend of the day is added up of. */
 const [mostAgents, mostSessions, mostRecent] = [200, 20, 12];
-/** How many agents are asked about at once: a browser opens six connections, and others need some. */
-const atOnce = 4;
+/** How many such calls run at once: a browser opens six connections, and others need some. */
+let places = 4;
+const waiting: (() => void)[] = [];
+
+/** Makes a call once there is a place for it. */
+async function inPlace<T>(call: Call, signal: AbortSignal): Promise<T> {
+  if (places) places--;
+  else await new Promise<void>((go) => waiting.push(go));
+  try {
+    return await ask<T>(call, signal);
+  } finally {
+    const next = waiting.shift();
+    if (next) next();
+    else places++;
+  }
+}
 
 type Known = Map<string, { used: string; prompts: Sent[] }>;
 
@@ -139,7 +153,7 @@ async function promptsOf(agent: string, s: Info, next: Known, signal: AbortSigna
   const call = promptsCall(agent, s.sessionId);
   const key = opener.value + call.path + " " + agent;
   const before = known.get(key);
-  const prompts = before?.used === s.updateTime ? before!.prompts : ((await ask<{ prompts?: Sent[] }>(call, signal)).prompts ?? []);
+  const prompts = before?.used === s.updateTime ? before!.prompts : ((await inPlace<{ prompts?: Sent[] }>(call, signal)).prompts ?? []);
   next.set(key, { used: s.updateTime ?? "", prompts });
   return prompts;
 }
@@ -150,16 +164,17 @@ async function spent(signal: AbortSignal): Promise<Spent> {
   const all: Spent = { sessions: 0, sent: [], last: [], cut: [] };
   const next: Known = new Map();
   if (agents.value.length > mostAgents) all.cut.push(`${count(agents.value.length - mostAgents)} agents are not counted`);
-  const names = agents.value.slice(0, mostAgents);
-  for (let i = 0; i < names.length; i += atOnce) await Promise.all(names.slice(i, i + atOnce).map(one));
+  await Promise.all(agents.value.slice(0, mostAgents).map(one));
   async function one(name: string) {
-    const page = await ask<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: name, page_size: 1000, include_closed: true } }, signal);
-    const newest = (page.sessions ?? []).sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? ""));
+    const page = await inPlace<{ sessions?: Info[]; nextPageToken?: string }>({ method: "GET", path: "/v1/sessions", query: { agent_id: name, page_size: 1000, include_closed: true } }, signal);
+    const newest = (page.sessions ?? []).sort((a, b) => later(a.updateTime, b.updateTime));
     all.last.push(...newest.slice(0, mostRecent).map((s) => ({ ...s, agent: name })));
     const used = newest.filter((s) => Date.parse(s.updateTime ?? "") >= since);
     if (page.nextPageToken || used.length > mostSessions) all.cut.push(`only ${count(Math.min(used.length, mostSessions))} sessions of ${name} are counted`);
-    for (const s of used.slice(0, mostSessions)) {
-      const prompts = await promptsOf(name, s, next, signal);
+    const counted = used.slice(0, mostSessions);
+    const sent = await Promise.all(counted.map((s) => promptsOf(name, s, next, signal)));
+    for (const [i, s] of counted.entries()) {
+      const prompts = sent[i]!;
       const today = prompts.filter((p) => Date.parse(p.createTime ?? "") >= since);
       if (today.length && today[0] === prompts[0] && Number(prompts[0]!.number) > 1) all.cut.push(`${name} keeps only its last prompts of ${s.sessionId}`);
       if (today.length) all.sessions++;
@@ -167,7 +182,7 @@ async function spent(signal: AbortSignal): Promise<Spent> {
     }
   }
   known = next;
-  all.last = all.last.sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? "")).slice(0, mostRecent);
+  all.last = all.last.sort((a, b) => later(a.updateTime, b.updateTime)).slice(0, mostRecent);
   return all;
 }
 

@@ -3,7 +3,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Failure, type Loaded } from "./api";
-import { ago, exactly, utc } from "./format";
+import { ago, count, exactly, utc } from "./format";
 
 /** A question that has to be answered before anything is changed. */
 interface Question {
@@ -21,10 +21,10 @@ export const editing = signal(false);
 export function Time({ at }: { at: string | undefined }) {
   // Imported conversations whose file said no times have the beginning of 1970.
   if (!at || Date.parse(at) === 0) return <span class="muted">–</span>;
-  const exact = exactly(at);
+  // A browser is long in learning how a place writes dates, so that waits until somebody points there.
   return (
-    <time dateTime={at} title={exact}>
-      {utc.value ? exact : ago(at)}
+    <time dateTime={at} onPointerEnter={(e) => (e.currentTarget.title = exactly(at))}>
+      {utc.value ? exactly(at) : ago(at)}
     </time>
   );
 }
@@ -151,7 +151,7 @@ export function List<T>(props: {
 export function More({ than, of, when }: { than: number; of: string; when: unknown }) {
   return when ? (
     <p class="note">
-      There are more than these {than.toLocaleString("en-US")} {of}: Ctrl K goes to any other by its name.
+      There are more than these {count(than)} {of}: Ctrl K goes to any other by its name.
     </p>
   ) : null;
 }
@@ -189,7 +189,7 @@ export function Text({ text, lines = 400 }: { text: string; lines?: number }) {
   return (
     <>
       <pre class="text">{cut}</pre>
-      {cut.length < text.length && <button onClick={() => set(true)}>show the other {(text.length - cut.length).toLocaleString("en-US")} characters</button>}
+      {cut.length < text.length && <button onClick={() => set(true)}>show the other {count(text.length - cut.length)} characters</button>}
     </>
   );
 }

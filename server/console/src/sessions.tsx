@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Behind } from "./answer";
 import { ask, at, type Call, curl, useAll, useCall, usePages } from "./api";
-import { brief, count, kinds, percent, plural, sectionKind, words } from "./format";
+import { brief, count, kinds, later, percent, plural, sectionKind, words } from "./format";
 import { Choice, editing, Empty, Field, List, More, question, Shown, Time } from "./parts";
 import { go, query, set, to } from "./route";
 import { StepResult, type Step } from "./step";
@@ -59,7 +59,7 @@ export function Sessions({ agent }: { agent: string }) {
       </h1>
       <Shown from={found}>
         {(data) => {
-          const rows = [...(data.sessions ?? [])].sort((a, b) => (b.updateTime ?? "").localeCompare(a.updateTime ?? ""));
+          const rows = [...(data.sessions ?? [])].sort((a, b) => later(a.updateTime, b.updateTime));
           if (!rows.length) {
             const line = curl({ method: "POST", path: "/v1/sessions/s1/messages", body: { agent_id: agent, messages: [{ role: "ROLE_USER", content: "Hello" }] } });
             return <Empty what="Here stand the sessions of this agent: what was said and done, and its prompts. It has none yet; this line begins one." line={line} />;
