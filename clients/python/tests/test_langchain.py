@@ -45,7 +45,7 @@ class Told(BaseChatModel):
         return "told"
 
 
-def calls(*given: tuple[str, int], text: str = "") -> AIMessage:
+def calls(*given: tuple[str, float], text: str = "") -> AIMessage:
     """Return a message that looks something up, by the ids of the calls."""
     return AIMessage(
         text,
@@ -281,6 +281,15 @@ async def test_a_sub_agent_has_its_own_session(
     assert texts(model.sent[1]) == ["system: You know pears.", "human: What is it?"]
     assert texts(above.sent[1]) == ["human: Ask it.", "ai:", "tool: Pears, it says."]
     assert len(await log(srv)) == 6
+
+
+async def test_arguments_that_are_no_json_are_recorded(
+    srv: testing.Server, context: LoomBridgeMiddleware[Any]
+) -> None:
+    ann, _ = agent(context, calls(("c1", float("nan"))), AIMessage("It has none."))
+    told = (await ann.ainvoke(said("What is on no page?"), ANN))["messages"]
+    assert [each.type for each in told] == ["human", "ai", "tool", "ai"]
+    assert (await log(srv))[2] == "step: c1"
 
 
 async def test_a_client_of_a_user(srv: testing.Server) -> None:

@@ -1,6 +1,7 @@
 """The session for the OpenAI Agents SDK, on the real server."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator
 from typing import Any, cast
 
@@ -158,6 +159,15 @@ def broken() -> str:
     raise OSError("no such desk")
 
 
+@function_tool
+def odd(number: float) -> list[Any]:
+    """Return the number, and behind one that is infinite the list itself."""
+    found: list[Any] = [number]
+    if math.isinf(number):
+        found.append(found)
+    return found
+
+
 @function_tool(timeout=0.01)
 async def slow() -> str:
     """Take too long."""
@@ -201,6 +211,21 @@ async def test_what_tools_and_handoffs_did_are_steps(srv: testing.Server) -> Non
         kept = await ctx.context.read_blob(steps[0].id, session_id="ann")
         assert b'"Friday": "9:00 to 17:30 ' in kept or b'"Friday":"9:00 to 17:30 ' in kept
         assert "timed out" in parallel[2].error
+
+
+async def test_what_is_no_json_is_a_step_as_well(srv: testing.Server) -> None:
+    given = ['{"number": NaN}', '{"number": 1e999}']
+    turns = [[function_call("odd", each, call_id=each)] for each in given]
+    model = ScriptedModel([*turns, [assistant_message("Ok.")]])
+    async with loombridge.connect(srv.address, agent_id="desk") as ctx:
+        hooks = LoomBridgeHooks("ann", ctx)
+        run = Runner.run(Agent(name="Desk", model=model, tools=[odd]), "Go", hooks=hooks)
+        assert (await run).final_output == "Ok."
+        entries = [each async for each in ctx.context.conversation(session_id="ann")]
+        steps = [each.step for each in entries if each.step]
+        assert [each.minimal_args for each in steps] == [{"arguments": each} for each in given]
+        kept = [await ctx.context.read_blob(each.id, session_id="ann") for each in steps]
+        assert kept == [b"[nan]", b"[inf, [...]]"]
 
 
 def test_wrong_settings_are_refused(srv: testing.Server) -> None:

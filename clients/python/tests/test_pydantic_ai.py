@@ -101,6 +101,7 @@ async def test_an_agent_calls_the_tools_of_the_server(srv: testing.Server) -> No
         {"tool_name": "memory_save", "args": {"text": "Ann likes pears"}},
         {"tool_name": "fs_read_file", "args": {"path": ["a", "list"]}},
         {"tool_name": "fs_read_file", "args": {"path": "nowhere.txt"}},
+        {"tool_name": "fs_list_dir", "args": {"path": float("nan")}},
     ]
     offered: list[set[str]] = []
 
@@ -117,7 +118,7 @@ async def test_an_agent_calls_the_tools_of_the_server(srv: testing.Server) -> No
         assert result.output == "Done."
         told = [part for message in result.all_messages() for part in message.parts]
         answers = [part.outcome for part in told if part.part_kind == "tool-return"]
-        assert answers == ["success", "retried", "failed"]
+        assert answers == ["success", "retried", "failed", "retried"]
         assert {"fs_read_file", "memory_save", "query_l4_memory"} < offered[0]
         # Another run enters and leaves it again.
         result = await Agent(TestModel(call_tools=["query_l1_memory"]), toolsets=[toolset]).run("?")

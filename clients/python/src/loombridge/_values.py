@@ -190,10 +190,13 @@ def from_json(value: str) -> Any:
 
 
 def written(text: str) -> dict[str, Any]:
-    """Return the arguments of a call as a model wrote them, which need not be a JSON object."""
+    """Return the arguments of a call as a model wrote them, which need not be a JSON object.
+
+    Python reads NaN and 1e999 as well, which nothing else takes for JSON.
+    """
     with suppress(ValueError, RecursionError):
         given: object = json.loads(text or "{}")
-        if isinstance(given, dict):
+        if isinstance(given, dict) and json.dumps(given, allow_nan=False):
             return cast("dict[str, Any]", given)
     return {"arguments": text}
 

@@ -348,7 +348,7 @@ class _Recorder:
             if call is not None and text is not None:
                 step = await self._context.record_step(
                     call["name"],
-                    call["args"],
+                    _values.written(json.dumps(call["args"], default=str)),
                     output=text,
                     error=text[:ERROR_CHARS] if message.status == "error" else None,
                     call_id=message.tool_call_id,

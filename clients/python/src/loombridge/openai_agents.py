@@ -166,7 +166,7 @@ class LoomBridgeHooks(_loops.Adapter, RunHooks[Any]):
         if isinstance(context, ToolContext):
             name, call_id = context.qualified_tool_name, context.tool_call_id
             arguments = _values.written(context.tool_arguments)
-        output = to_jsonable_python(result, fallback=str, bytes_mode="base64")
+        output = _said(result)
         error = output if _failed(context, tool, output) else None
         await self._record(name, arguments, output, error, call_id)
 
@@ -199,10 +199,21 @@ class LoomBridgeHooks(_loops.Adapter, RunHooks[Any]):
         )
 
 
+def _said(result: object) -> Any:
+    """Return what a tool gave as JSON, or else as the text that the model is told."""
+    with suppress(ValueError):  # It holds itself, or a number such as NaN.
+        output = to_jsonable_python(result, fallback=str, bytes_mode="base64")
+        if isinstance(output, str) or _values.json_text("output", output, mend=True):
+            return output
+    return str(result)
+
+
 def _failed(context: Context, tool: Tool, output: object) -> bool:
     """Return whether an output is what the SDK says itself when a tool fails or takes too long."""
+    if not isinstance(output, str):
+        return False
     # Older versions say behind it what the exception says.
-    if str(output).startswith(default_tool_error_function(context, Exception())):
+    if output.startswith(default_tool_error_function(context, Exception())):
         return True
     limit = cast("float | None", getattr(tool, "timeout_seconds", None))
     return limit is not None and output == default_tool_timeout_error_message(

@@ -324,6 +324,8 @@ class LoomBridgeToolset(_loops.Adapter, AbstractToolset[Any]):
             result = await self._loop.acall(run)
         except _errors.ToolLimitError as err:
             raise ToolFailed(str(err)) from err
+        except ValueError as err:  # They are no JSON, such as NaN.
+            raise ModelRetry(str(err)) from err
         if result.success:
             return result.observation
         if result.error and result.error.code == "invalid_arguments":

@@ -44,12 +44,6 @@ class MemoryProvider(ABC):
         """Do so in a thread, as the benchmark does."""
         await asyncio.to_thread(self.ingest, documents)
 
-    async def async_retrieve(
-        self,
-        query: str,
-        k: int = 10,
-        user_id: str | None = None,
-        query_timestamp: str | None = None,
-    ) -> Found:
+    async def async_retrieve(self, *given: Any, **named: Any) -> Found:
         """Do so in a thread, as the benchmark does."""
-        return await asyncio.to_thread(self.retrieve, query, k, user_id, query_timestamp)
+        return await asyncio.to_thread(self.retrieve, *given, **named)
