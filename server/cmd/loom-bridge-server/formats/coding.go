@@ -54,11 +54,31 @@ func readCodex(f *file, out *output) error {
 				c.id, known = l.ID, true
 			}
 			return nil
-		case "event_msg", "turn_context", "compacted":
+		case "event_msg":
+			var event struct {
+				Type  string `json:"type"`
+				Turns int    `json:"num_turns"`
+			}
+			if json.Unmarshal(l.Payload, &event) == nil && event.Type == "thread_rolled_back" {
+				c.takeBack(event.Turns)
+			}
+			return nil
+		case "turn_context", "compacted":
 			return nil
 		}
 		return c.item(value, when(l.Time), held) // earlier versions have bare items
 	}))
+}
+
+// takeBack leaves out the last turns, each of which begins with what the person says.
+func (c *conversation) takeBack(turns int) {
+	for i := len(c.msgs) - 1; i >= 0 && turns > 0; i-- {
+		if c.msgs[i].Role == session.User {
+			c.leftOut += len(c.msgs) - i
+			c.msgs, c.times = c.msgs[:i], c.times[:i]
+			turns--
+		}
+	}
 }
 
 // own are the beginnings of what Codex and Claude Code themselves put into the person's mouth.

@@ -131,3 +131,29 @@ func TestBranchesOfClaudeCode(t *testing.T) {
 		})
 	}
 }
+
+// TestTurnsOfCodex: what a person took back is left out.
+func TestTurnsOfCodex(t *testing.T) {
+	t.Parallel()
+	const back = `{"type":"event_msg","payload":{"type":"thread_rolled_back","num_turns":%s}}` + "\n"
+	message := func(role, text string) string {
+		return fmt.Sprintf(`{"type":"response_item","payload":{"type":"message","role":%q,"content":[{"type":"output_text","text":%q}]}}`+"\n", role, text)
+	}
+	told := message("user", "one") + message("assistant", "first") + message("user", "two") + message("assistant", "second")
+	for turns, want := range map[string][]string{
+		"1": {"one", "first", "three"}, "2": {"three"}, "9": {"three"}, "0": {"one", "first", "two", "second", "three"},
+		"-1": {"one", "first", "two", "second", "three"}, `"1"`: {"one", "first", "two", "second", "three"},
+	} {
+		path := filepath.Join(t.TempDir(), "rollout.jsonl")
+		if err := os.WriteFile(path, []byte(told+fmt.Sprintf(back, turns)+message("user", "three")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said, counts, err := read(t, "codex", Sessions, path)
+		for i, line := range said {
+			_, said[i], _ = strings.Cut(line, ": ")
+		}
+		if err != nil || !slices.Equal(said, want) || counts.LeftOut != 5-len(want) {
+			t.Errorf("%s turns back: %q, %d left out, %v; want %q", turns, said, counts.LeftOut, err, want)
+		}
+	}
+}
