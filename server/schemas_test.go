@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/loom-bridge/loom-bridge/internal/testkit/servertest"
 	loomv1pb "github.com/loom-bridge/loom-bridge/proto/gen/loom/v1"
@@ -68,6 +70,51 @@ func TestBrokenSchemasAreRefused(t *testing.T) {
 		if first, err := stream.Recv(); err != nil || first.GetReady() == nil {
 			t.Errorf("%s: %v, %v", name, first, err)
 		}
+	}
+}
+
+// A tool whose schema refers to itself many times is called, and stands in prompts, as any other
+// one: neither takes the server more time or room for it.
+func TestSchemasOfThemselves(t *testing.T) {
+	s, _ := MustStartAttached(t, servertest.Options{})
+	refs := strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/d"},`, 50), ",")
+	hello := helloOf("provider")
+	for name, schema := range map[string]string{
+		"alternatives": `{"properties":{"x":{"$ref":"#/$defs/d"}},"$defs":{"d":{"anyOf":[` + refs + `]}}}`,
+		"parts":        `{"properties":{"x":{"$ref":"#/$defs/d"}},"$defs":{"d":{"items":{"$ref":"#/$defs/d"},"allOf":[` + refs + `]}}}`,
+		"filter":       `{"properties":{"x":{"$ref":"#/$defs/d"}},"$defs":{"d":{"properties":{"a":{"$ref":"#/$defs/d"},"b":{"$ref":"#/$defs/d"},"c":{"$ref":"#/$defs/d"}}}}}`,
+	} {
+		hello.Tools = append(hello.Tools, &loombridgev1.ToolDescriptor{Name: name, ParametersSchemaJson: schema})
+	}
+	a := MustAttach(t, t.Context(), s.Bridge, hello)
+	go func() {
+		for {
+			m, err := a.stream.Recv()
+			if err != nil {
+				return
+			}
+			if call := m.GetToolCall(); call != nil {
+				a.send(resultMessage(&loombridgev1.AttachToolResult{CallId: call.GetCallId(), Success: true}))
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, tool := range hello.GetTools() {
+		for _, x := range []string{`"5"`, strings.Repeat("[", 40) + `"5"` + strings.Repeat("]", 40)} {
+			answer, err := s.Bridge.Tool(ctx, &loombridgev1.ToolRequest{AgentId: agent, Name: tool.GetName(), ArgumentsForm: &loombridgev1.ToolRequest_ArgumentsJson{ArgumentsJson: `{"x":` + x + `}`}})
+			must(t, err)
+			if !answer.GetSuccess() {
+				t.Errorf("%s: %v", tool.GetName(), answer)
+			}
+		}
+	}
+	prompt, err := s.Context.Assemble(ctx, &loombridgev1.AssembleRequest{
+		AgentId: agent, Model: "gemini-3-pro", MaxTokens: 1_000_000, Format: loombridgev1.PromptFormat_PROMPT_FORMAT_GEMINI, Tools: hello.GetTools(),
+	})
+	must(t, err)
+	if n := proto.Size(prompt); n < 1000 || n > 1<<20 {
+		t.Errorf("it is %d bytes", n)
 	}
 }
 

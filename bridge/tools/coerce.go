@@ -11,37 +11,71 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// coerce returns value in the form that a schema wants, where that leaves no doubt. Models
+// coerce gives arguments the form that a schema wants, where that leaves no doubt. Models
 // and hosts often write a number, a boolean, a list or an object as a text: "5", "true",
 // "[1]". Such a text becomes what it says where the schema allows that and no text. Members
 // and items are changed in place.
-func coerce(schema *jsonschema.Schema, value any) any {
+func coerce(schema *jsonschema.Schema, args map[string]any) {
+	f := fitter{left: looksAtLeast + looksPerValue*sizeOf(args)}
+	f.coerce(schema, args)
+}
+
+// A schema is a stranger's, and may lead to itself many times at each level: what is left of
+// the arguments when so many schemas were looked at stays as it is.
+const (
+	looksAtLeast  = 1 << 12
+	looksPerValue = 16
+)
+
+// fitter is one call of coerce.
+type fitter struct {
+	left int // schemas that it may still look at
+}
+
+// sizeOf counts a value with all that it holds.
+func sizeOf(value any) int {
+	n := 1
+	switch v := value.(type) {
+	case map[string]any:
+		for _, member := range v {
+			n += sizeOf(member)
+		}
+	case []any:
+		for _, item := range v {
+			n += sizeOf(item)
+		}
+	}
+	return n
+}
+
+func (f *fitter) coerce(schema *jsonschema.Schema, value any) any {
+	f.left--
 	schema = behind(schema)
-	if schema == nil {
+	if schema == nil || f.left < 0 {
 		return value
 	}
 	if t, ok := value.(string); ok {
 		if schema.Types != nil && allows(schema, "string") {
 			return value
 		}
-		value = fromText(typesOf(schema, maxBranches), t)
+		value = fromText(f.typesOf(schema, maxBranches), t)
 	}
 	switch v := value.(type) {
 	case json.Number:
-		if whole, ok := Integer(v); ok && strings.ContainsAny(string(v), ".eE") && !slices.Contains(typesOf(schema, maxBranches), "number") &&
+		if whole, ok := Integer(v); ok && strings.ContainsAny(string(v), ".eE") && !slices.Contains(f.typesOf(schema, maxBranches), "number") &&
 			checkWhole(v, whole) {
 			return json.Number(strconv.FormatInt(whole, 10))
 		}
 	case map[string]any:
-		for _, branch := range branches(schema, "object") {
+		for _, branch := range f.branches(schema, "object") {
 			for name, inner := range v {
-				v[name] = coerce(memberOf(branch, name), inner)
+				v[name] = f.coerce(memberOf(branch, name), inner)
 			}
 		}
 	case []any:
-		for _, branch := range branches(schema, "array") {
+		for _, branch := range f.branches(schema, "array") {
 			for i, item := range v {
-				v[i] = coerce(itemOf(branch, i), item)
+				v[i] = f.coerce(itemOf(branch, i), item)
 			}
 		}
 	}
@@ -75,9 +109,10 @@ func behind(schema *jsonschema.Schema) *jsonschema.Schema {
 var allTypes = []string{"null", "boolean", "number", "integer", "string", "array", "object"}
 
 // typesOf are the types that a schema may allow: too many rather than too few.
-func typesOf(schema *jsonschema.Schema, depth int) []string {
+func (f *fitter) typesOf(schema *jsonschema.Schema, depth int) []string {
 	types := allTypes
-	if schema = behind(schema); schema == nil || depth == 0 {
+	f.left--
+	if schema = behind(schema); schema == nil || depth == 0 || f.left < 0 {
 		return types
 	}
 	only := func(these []string) {
@@ -95,7 +130,7 @@ func typesOf(schema *jsonschema.Schema, depth int) []string {
 		only(typesOfValues([]any{*schema.Const}))
 	}
 	for _, all := range schema.AllOf {
-		only(typesOf(all, depth-1))
+		only(f.typesOf(all, depth-1))
 	}
 	for _, some := range [][]*jsonschema.Schema{schema.AnyOf, schema.OneOf} {
 		if len(some) == 0 {
@@ -103,7 +138,7 @@ func typesOf(schema *jsonschema.Schema, depth int) []string {
 		}
 		var these []string
 		for _, one := range some {
-			these = append(these, typesOf(one, depth-1)...)
+			these = append(these, f.typesOf(one, depth-1)...)
 		}
 		only(these)
 	}
@@ -166,7 +201,7 @@ func isNumber(text string) bool {
 
 // branches are the parts of a schema that say what a value of a type holds. Of alternatives
 // that is the one that allows the type; where several do, none says it without doubt.
-func branches(schema *jsonschema.Schema, of string) []*jsonschema.Schema {
+func (f *fitter) branches(schema *jsonschema.Schema, of string) []*jsonschema.Schema {
 	list := []*jsonschema.Schema{schema}
 	if schema.Ref != nil {
 		list = append(list, behind(schema.Ref))
@@ -177,7 +212,7 @@ func branches(schema *jsonschema.Schema, of string) []*jsonschema.Schema {
 	for _, some := range [][]*jsonschema.Schema{schema.AnyOf, schema.OneOf} {
 		var fit []*jsonschema.Schema
 		for _, one := range some {
-			if slices.Contains(typesOf(one, maxBranches), of) {
+			if slices.Contains(f.typesOf(one, maxBranches), of) {
 				fit = append(fit, behind(one))
 			}
 		}

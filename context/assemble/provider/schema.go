@@ -9,9 +9,17 @@ import (
 	"github.com/loom-bridge/loom-bridge/context/text"
 )
 
-// maxSchemaDepth bounds how deep schemas are followed, so that one that refers to
-// itself ends.
-const maxSchemaDepth = 16
+// A schema is a stranger's, and may refer to itself many times at each level.
+const (
+	// maxSchemaDepth bounds how deep schemas are followed.
+	maxSchemaDepth = 16
+	// maxSchemaTwice is how often a reference is followed within what it leads to: a tree is
+	// shown with the branches of its branches.
+	maxSchemaTwice = 2
+	// maxSchemaRead bounds the bytes of schemas that are read for one tool, each as often as it
+	// is referred to. What is left then is a text.
+	maxSchemaRead = 256 << 10
+)
 
 // schemaFields are what Gemini takes of a schema as it is.
 var schemaFields = []string{
@@ -27,15 +35,22 @@ var schemaFormats = map[string][]string{
 // geminiSchema is a JSON Schema as far as Gemini takes it: one type for each value,
 // references resolved, only texts enumerated, and what it does not know left out.
 func geminiSchema(schema map[string]any) map[string]any {
-	return reducer{root: schema}.schema(schema, 0)
+	r := reducer{root: schema, left: maxSchemaRead}
+	return r.schema(schema, 0)
 }
 
-type reducer struct{ root map[string]any }
+type reducer struct {
+	root   map[string]any
+	left   int      // bytes that may still be read
+	within []string // the references that led to where it is
+}
 
-func (r reducer) schema(s map[string]any, depth int) map[string]any {
-	if depth > maxSchemaDepth {
+func (r *reducer) schema(s map[string]any, depth int) map[string]any {
+	if r.left -= bytesOf(s); depth > maxSchemaDepth || r.left < 0 {
 		return map[string]any{"type": "string"}
 	}
+	outer := len(r.within)
+	defer func() { r.within = r.within[:outer] }()
 	s = r.whole(s, depth)
 	out := make(map[string]any)
 	for _, name := range schemaFields {
@@ -65,13 +80,14 @@ func (r reducer) schema(s map[string]any, depth int) map[string]any {
 }
 
 // whole is a schema with what it refers to, and all that it must be at once.
-func (r reducer) whole(s map[string]any, depth int) map[string]any {
+func (r *reducer) whole(s map[string]any, depth int) map[string]any {
 	for range maxSchemaDepth {
 		ref, ok := s["$ref"].(string)
 		if !ok {
 			break
 		}
 		target := r.resolve(ref)
+		r.within = append(r.within, ref)
 		merged := maps.Clone(target)
 		if merged == nil {
 			merged = make(map[string]any)
@@ -90,8 +106,9 @@ func (r reducer) whole(s map[string]any, depth int) map[string]any {
 	s = maps.Clone(s)
 	delete(s, "allOf")
 	for _, v := range all {
-		if inner, ok := v.(map[string]any); ok {
-			s = both(s, r.whole(inner, depth+1))
+		part, ok := v.(map[string]any)
+		if r.left -= bytesOf(part) + bytesOf(s); ok && r.left >= 0 {
+			s = both(s, r.whole(part, depth+1))
 		}
 	}
 	return s
@@ -124,8 +141,17 @@ func listOf(v any) []any {
 }
 
 // resolve finds what a reference within the schema means; nil if there is no such
-// thing.
-func (r reducer) resolve(ref string) map[string]any {
+// thing, or it was followed too often.
+func (r *reducer) resolve(ref string) map[string]any {
+	again := 0
+	for _, name := range r.within {
+		if name == ref {
+			again++
+		}
+	}
+	if again >= maxSchemaTwice {
+		return nil
+	}
 	path, ok := strings.CutPrefix(ref, "#")
 	at := r.root
 	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
@@ -137,12 +163,49 @@ func (r reducer) resolve(ref string) map[string]any {
 			return nil
 		}
 	}
+	if r.left -= bytesOf(at); r.left < 0 {
+		return nil
+	}
 	return at
+}
+
+// inner are the members of a schema whose values are schemas.
+var inner = map[string]bool{
+	"properties": true, "items": true, "prefixItems": true, "anyOf": true, "oneOf": true, "allOf": true, "$defs": true, "definitions": true,
+}
+
+// bytesOf is about how many bytes a schema has, without the schemas in it.
+func bytesOf(schema map[string]any) int {
+	n := 0
+	for name, v := range schema {
+		n += 16 + len(name)
+		if !inner[name] {
+			n += bytesOfValue(v)
+		}
+	}
+	return n
+}
+
+func bytesOfValue(v any) int {
+	n := 16
+	switch v := v.(type) {
+	case string:
+		n += len(v)
+	case []any:
+		for _, item := range v {
+			n += bytesOfValue(item)
+		}
+	case map[string]any:
+		for name, member := range v {
+			n += len(name) + bytesOfValue(member)
+		}
+	}
+	return n
 }
 
 // kind is the one type of a schema. Null among several makes it nullable, and other
 // several become alternatives.
-func (r reducer) kind(s, out map[string]any) string {
+func (r *reducer) kind(s, out map[string]any) string {
 	if kind, ok := s["type"].(string); ok {
 		return strings.ToLower(kind)
 	}
@@ -174,7 +237,7 @@ func (r reducer) kind(s, out map[string]any) string {
 }
 
 // alternatives writes anyOf and oneOf, one schema and null as that one.
-func (r reducer) alternatives(s, out map[string]any, depth int) {
+func (r *reducer) alternatives(s, out map[string]any, depth int) {
 	var options []any
 	for _, v := range append(slices.Clone(listOf(s["anyOf"])), listOf(s["oneOf"])...) {
 		inner, ok := v.(map[string]any)
@@ -219,7 +282,7 @@ func isText(v any) bool {
 }
 
 // enum writes what texts are allowed; of other types it is said in words.
-func (r reducer) enum(s, out map[string]any, kind string) {
+func (r *reducer) enum(s, out map[string]any, kind string) {
 	values := listOf(s["enum"])
 	if v, ok := s["const"]; ok {
 		values = []any{v}
@@ -241,14 +304,14 @@ func (r reducer) enum(s, out map[string]any, kind string) {
 	out["description"] = strings.TrimSpace(fmt.Sprintf("%s One of: %s", words, text.SpacedJSON(values)))
 }
 
-func (r reducer) properties(s, out map[string]any, depth int) {
+func (r *reducer) properties(s, out map[string]any, depth int) {
 	given, _ := s["properties"].(map[string]any)
 	if len(given) == 0 {
 		return
 	}
 	properties := make(map[string]any, len(given))
-	for name, v := range given {
-		inner, _ := v.(map[string]any) // true and false say nothing of the type
+	for _, name := range slices.Sorted(maps.Keys(given)) { // the same ones are left out each time
+		inner, _ := given[name].(map[string]any) // true and false say nothing of the type
 		properties[name] = r.schema(inner, depth+1)
 	}
 	out["properties"] = properties
@@ -264,7 +327,7 @@ func (r reducer) properties(s, out map[string]any, depth int) {
 }
 
 // items is the one schema of what a list holds.
-func (r reducer) items(s map[string]any, depth int) any {
+func (r *reducer) items(s map[string]any, depth int) any {
 	if inner, ok := s["items"].(map[string]any); ok {
 		return r.schema(inner, depth+1)
 	}

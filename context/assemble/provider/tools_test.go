@@ -1,7 +1,9 @@
 package provider_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -110,8 +112,41 @@ func TestGeminiSchema(t *testing.T) {
 			t.Errorf("%s: the schema was changed", property)
 		}
 	}
-	loop := map[string]any{"type": "object", "properties": map[string]any{"p": map[string]any{"$ref": "#"}}}
-	if got := provider.Tools(provider.Gemini, []provider.Tool{{Name: "t", Schema: loop}}); len(got) > 4096 {
-		t.Errorf("a schema of itself is %d bytes", len(got))
+}
+
+// A schema that refers to itself is shown with its branches' branches; one of a stranger takes
+// little room and time, however often it does.
+func TestGeminiSchemaOfItself(t *testing.T) {
+	many := func(n int, of string) string { return strings.TrimSuffix(strings.Repeat(of+",", n), ",") }
+	const self = `{"$ref":"#/$defs/d"}`
+	long := strings.Repeat("x", 10_000)
+	var around []string // each leads to all others
+	for i := range 20 {
+		around = append(around, fmt.Sprintf(`"%d":{"properties":{"a":{"$ref":"#/$defs/%d"},"b":{"$ref":"#/$defs/%d"},"c":{"$ref":"#/$defs/%d"}}}`, i, (i+1)%20, (i+2)%20, (i+3)%20))
+	}
+	for name, one := range map[string]struct {
+		schema string
+		most   int
+	}{
+		"itself":       {`{"type":"object","properties":{"p":{"$ref":"#"}}}`, 300},
+		"a filter":     {`{"$ref":"#/$defs/d","$defs":{"d":{"properties":{"and":{"type":"array","items":` + self + `},"or":{"type":"array","items":` + self + `},"not":` + self + `,"field":{"type":"string"}}}}}`, 4096},
+		"alternatives": {`{"properties":{"p":` + self + `},"$defs":{"d":{"anyOf":[` + many(50, self) + `]}}}`, 128 << 10},
+		"parts":        {`{"properties":{"p":` + self + `},"$defs":{"d":{"allOf":[` + many(50, self) + `],"properties":{"a":` + self + `,"b":` + self + `}}}}`, 128 << 10},
+		"long":         {`{"properties":{"p":` + self + `},"$defs":{"d":{"description":"` + long + `","anyOf":[` + many(50, self) + `]}}}`, 512 << 10},
+		"around":       {`{"$ref":"#/$defs/0","$defs":{` + strings.Join(around, ",") + `}}`, 512 << 10},
+	} {
+		var schema map[string]any
+		if err := json.Unmarshal([]byte(one.schema), &schema); err != nil {
+			t.Fatal(err)
+		}
+		tools := []provider.Tool{{Name: "t", Schema: schema}}
+		got := provider.Tools(provider.Gemini, tools)
+		if len(got) > one.most || !json.Valid(got) {
+			t.Errorf("%s: it is %d bytes, at most %d are wanted", name, len(got), one.most)
+		}
+		if again := provider.Tools(provider.Gemini, tools); !bytes.Equal(again, got) {
+			t.Errorf("%s: it is another one the next time", name)
+		}
+		t.Log(name, len(got))
 	}
 }
