@@ -140,11 +140,14 @@ func (c *Catalogue) before(tenant, name string, suppliers int) bool {
 	})
 }
 
+// usualOffers is about how many tools a server has itself.
+const usualOffers = 32
+
 // List returns the tools of some levels, or of all, that callers of a tenant reach by the
 // name they have, those behind a name only, sorted by name. A supplier's tool is left out
 // if its name is too long or means one of the server.
 func (c *Catalogue) List(tenant, after string, levels ...int) []Offer {
-	var list []Offer
+	list := make([]Offer, 0, usualOffers)
 	for o := range c.All(tenant) {
 		if o.Name <= after || len(levels) > 0 && !slices.Contains(levels, o.Level) {
 			continue

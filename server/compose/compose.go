@@ -368,8 +368,9 @@ func (d *Domain) served(ctx context.Context, scope kv.Scope, f assemble.Format) 
 		return nil, err
 	}
 	given := children.Given(child.Tools)
-	var out []assemble.Served
-	for _, o := range d.Tools.Offered(scope.Tenant, f.ToolName) {
+	offered := d.Tools.Offered(scope.Tenant, f.ToolName)
+	out := make([]assemble.Served, 0, len(offered))
+	for _, o := range offered {
 		if given.Has(o.Name) && d.works(o.Name, &child) {
 			if o.Foreign() {
 				o.Description = text.Seen(o.Description)

@@ -18,6 +18,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/loom-bridge/loom-bridge/context/assemble/fold"
@@ -57,12 +58,13 @@ type Sources struct {
 type Stage struct {
 	Sources
 
-	sets *cache.Cache[[sha256.Size]byte, Toolset]
+	sets  *cache.Cache[[sha256.Size]byte, Toolset]
+	keyed atomic.Pointer[keyedTools] // last
 }
 
 // New returns a stage.
 func New(s Sources) *Stage {
-	return &Stage{s, cache.New[[sha256.Size]byte, Toolset](maxToolsets)}
+	return &Stage{Sources: s, sets: cache.New[[sha256.Size]byte, Toolset](maxToolsets)}
 }
 
 // Forget drops what is remembered of scopes.

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -79,6 +80,28 @@ func (s *Stage) count(model string, set *Toolset) (err error) {
 		}
 	}
 	return nil
+}
+
+// keyedTools are tools with their toolsKey.
+type keyedTools struct {
+	model  string
+	format provider.Format
+	tools  []Tool
+	key    [sha256.Size]byte
+}
+
+// toolsKey is the key of tools. It is made anew only if they are others than those of the
+// last prompt: the tools of a server are the same strings each time.
+func (s *Stage) toolsKey(model string, format provider.Format, tools []Tool) [sha256.Size]byte {
+	same := func(a, b Tool) bool {
+		return a.Name == b.Name && a.Description == b.Description && bytes.Equal(a.Schema, b.Schema)
+	}
+	if k := s.keyed.Load(); k != nil && k.model == model && k.format == format && slices.EqualFunc(k.tools, tools, same) {
+		return k.key
+	}
+	k := &keyedTools{model, format, slices.Clone(tools), toolsKey(model, format, tools)}
+	s.keyed.Store(k)
+	return k.key
 }
 
 // toolsKey distinguishes toolsets, with what they are for.
@@ -226,7 +249,7 @@ func noSlashes(s string) string {
 // offer finds the tools of the prompt in their form: as a parameter, or as texts.
 func (f *Framing) offer() (err error) {
 	f.Offered, f.text, f.others = f.offered(), nil, nil
-	f.OfferedKey = toolsKey(f.Model, f.Format, f.Offered)
+	f.OfferedKey = f.stage.toolsKey(f.Model, f.Format, f.Offered)
 	if f.Settings.Rendering == settings.AsText {
 		f.text, f.others = asText(f.Offered, f.served, f.Tools)
 		f.Set, err = f.stage.toolset(toolsKey(f.Model, f.Format, nil), f.Model, f.Format, nil)
