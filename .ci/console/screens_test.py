@@ -149,6 +149,35 @@ async def test_whether_a_query_finds_a_record(seen: Seen) -> None:
     assert await faults(page) == []
 
 
+async def test_record(seen: Seen) -> None:
+    """What a record said at a time, who may read it, and what the records it belongs to say."""
+    found = ask(seen.base, "/v1/memories?agent_id=analyst&filter=key%3D%22fact/2%22&peek=true")
+    page = await seen.open(f"a/analyst/m/{found['records'][0]['id']}")
+    slider = page.get_by_label("as it was")
+    await expect(slider).to_have_value("2")
+    await slider.focus()
+    await page.keyboard.press("ArrowLeft")
+    await expect(page).to_have_url(re.compile(r"\?v=2$"))
+    await expect(page.locator(".record ins")).to_have_text("2.5")
+    await page.keyboard.press("Home")
+    await expect(page.locator(".record")).to_have_text(fill.FACTS[2][0])
+    await expect(page.get_by_role("region", name="Who may read it")).to_contain_text("analyst")
+    newest = "/v1/memories?agent_id=analyst&filter=text:%22closed%20at%2047,200%22&peek=true"
+    page = await seen.open(f"a/analyst/m/{ask(seen.base, newest)['records'][0]['id']}")
+    graph = page.get_by_role("group", name="lead away")
+    for fact in (3, 6):
+        link = graph.get_by_role("link").filter(has_text=fill.FACTS[fact][0][:25])
+        await expect(link).to_be_visible()
+    await link.click()
+    await expect(page.locator(".record")).to_have_text(fill.FACTS[6][0])
+    desk = {"agent_id": "analyst", "space_id": "desk", "text": "The desk opens at nine."}
+    shared = ask(seen.base, "/v1/memories", desk)["id"]
+    await seen.open(f"a/analyst/m/{shared}?space=desk")
+    readers = page.get_by_role("region", name="Who may read it")
+    await expect(readers).to_contain_text("clerk write")
+    assert await faults(page) == []
+
+
 async def test_what_stood_behind_an_answer(seen: Seen) -> None:
     """An answer names the prompt that it was given to, and what of memory that prompt had."""
     page = await seen.open("a/analyst/s/market")

@@ -234,7 +234,8 @@ function Spaces({ agent }: { agent: string }) {
   );
 }
 
-function Grants({ agent, of }: { agent: string; of: Record<string, string> }) {
+/** Who was let into a memory, as far as this agent may see that. */
+export function Grants({ agent, of }: { agent: string; of: Record<string, string> }) {
   const found = useAll<{ grants?: Grant[]; nextPageToken?: string }>({ method: "GET", path: "/v1/grants", query: { agent_id: agent, page_size: 1000, ...of } }, 10, "grants");
   if (found.error?.reason === "ACCESS_DENIED") return <span class="muted">its administrators see that</span>;
   return (

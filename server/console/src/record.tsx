@@ -5,7 +5,7 @@ import { byWords } from "./diff";
 import { words } from "./format";
 import { editing, Field, question, Shown, Time, Tree } from "./parts";
 import { go, query, set, to } from "./route";
-import { owner, ownerQuery, type Rec } from "./memory";
+import { Grants, owner, ownerQuery, type Rec } from "./memory";
 
 interface Relation {
   fromId: string;
@@ -32,6 +32,7 @@ export function RecordPage({ agent, id }: { agent: string; id: string }) {
               <Field label="does a query find it, and if not, why?" value="" placeholder="what is asked" type="search" apply={(q) => q && go(to(["a", agent, "m"], { ...ownerQuery(), q, why: id }))} />
             </search>
             <Facts agent={agent} of={r} />
+            <Readers agent={agent} />
             <Relations agent={agent} of={r} all={relations.data?.relations ?? []} />
           </>
         )}
@@ -45,6 +46,7 @@ function Versions({ now, all }: { now: Rec; all: Rec[] }) {
   const sorted = [...all].sort((a, b) => Number(a.version) - Number(b.version));
   const seen = sorted.find((v) => v.version === given) ?? now;
   const before = sorted.find((v) => Number(v.version) === Number(seen.version) - 1);
+  const show = (v: Rec) => set({ v: v.version === now.version ? undefined : v.version });
   return (
     <section>
       {before ? (
@@ -60,10 +62,18 @@ function Versions({ now, all }: { now: Rec; all: Rec[] }) {
         </p>
       )}
       {sorted.length > 1 && (
+        <label class="slider asof">
+          <span>
+            as it was <Time at={seen.updateTime ?? seen.createTime} />
+          </span>
+          <input type="range" min={0} max={sorted.length - 1} value={sorted.findIndex((v) => v.version === seen.version)} onInput={(e) => show(sorted[Number(e.currentTarget.value)]!)} />
+        </label>
+      )}
+      {sorted.length > 1 && (
         <ol class="life" aria-label="Versions">
           {sorted.map((v) => (
             <li key={v.version} class={v.version === seen.version ? "at" : ""}>
-              <button aria-pressed={v.version === seen.version} onClick={() => set({ v: v.version === now.version ? undefined : v.version })}>
+              <button aria-pressed={v.version === seen.version} onClick={() => show(v)}>
                 version {v.version}
               </button>
               <span class="muted">
@@ -109,11 +119,35 @@ function Facts({ agent, of }: { agent: string; of: Rec }) {
   );
 }
 
-/** The records one relation away, those that lead here on the left. */
+/** Who may read the memory that a record is in. */
+function Readers({ agent }: { agent: string }) {
+  const { user, space } = ownerQuery();
+  return (
+    <section aria-label="Who may read it">
+      <h2>Who may read it</h2>
+      {user || space ? (
+        <Grants agent={agent} of={user ? { user_id: user } : { space_id: space! }} />
+      ) : (
+        <p>
+          <span class="name">{agent}</span>, whose own memory it is in, and who may act for that agent.
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** What stands of a record beside its relation, in characters. */
+const labelled = 32;
+
+/** The records one relation away with their texts, those that lead here on the left. */
 function Relations({ agent, of, all }: { agent: string; of: Rec; all: Relation[] }) {
-  if (!all.length) return null;
   const come = all.filter((r) => r.toId === of.id).slice(0, 12);
   const leave = all.filter((r) => r.fromId === of.id && r.toId !== of.id).slice(0, 12);
+  const ids = [...new Set([...come.map((r) => r.fromId), ...leave.map((r) => r.toId)])];
+  const filter = ids.map((id) => `id = ${JSON.stringify(id)}`).join(" OR ");
+  const others = useCall<{ records?: Rec[] }>(ids.length ? { method: "GET", path: "/v1/memories", query: { ...owner(agent), filter, peek: true, page_size: ids.length } } : undefined);
+  const texts = new Map(others.data?.records?.map((r) => [r.id, r.text]));
+  if (!all.length) return null;
   const height = 34 * Math.max(come.length, leave.length, 1) + 10;
   const node = (r: Relation, i: number, other: string, left: boolean) => {
     const y = ((i + 0.5) * height) / (left ? come.length : leave.length);
@@ -127,7 +161,8 @@ function Relations({ agent, of, all }: { agent: string; of: Rec; all: Relation[]
         </text>
         <a href={to(["a", agent, "m", other], ownerQuery())}>
           <text x={left ? 226 : 576} y={y + 4} text-anchor={left ? "end" : "start"}>
-            {other}
+            <title>{texts.get(other) ?? other}</title>
+            {short(texts.get(other) || other)}
           </text>
         </a>
       </g>
@@ -137,7 +172,7 @@ function Relations({ agent, of, all }: { agent: string; of: Rec; all: Relation[]
     <section>
       <h2>Relations</h2>
       <div class="scroll" tabIndex={0} role="region" aria-label="Relations">
-        <svg class="graph" viewBox={`0 0 800 ${height}`} width="800" height={height} role="img" aria-label={`${come.length} relations lead here, ${leave.length} lead away`}>
+        <svg class="graph" viewBox={`0 0 800 ${height}`} width="800" height={height} role="group" aria-label={`${come.length} relations lead here, ${leave.length} lead away`}>
           <defs>
             <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
               <path d="M0 0 8 4 0 8z" class="edgehead" />
@@ -154,6 +189,11 @@ function Relations({ agent, of, all }: { agent: string; of: Rec; all: Relation[]
     </section>
   );
 }
+
+const short = (text: string) => {
+  const all = [...text.slice(0, 2 * labelled + 2)];
+  return all.length > labelled ? all.slice(0, labelled - 1).join("") + "…" : all.join("");
+};
 
 /** Changes of a record, each of which says first what it will do. */
 function Change({ agent, record, done }: { agent: string; record: Rec; done: () => void }) {
