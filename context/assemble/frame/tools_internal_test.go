@@ -15,21 +15,23 @@ func TestKeyOfToolsThatChange(t *testing.T) {
 	renamed, described, schema := tool, tool, tool
 	renamed.Name, described.Description, schema.Schema = "fs:read", "Reads it.", json.RawMessage(`{"type":"object","properties":{}}`)
 	tools := []Tool{tool, tool}
-	for _, changed := range []Tool{renamed, tool, described, tool, schema, tool} {
-		tools[1] = changed // in place, as a caller may
-		for _, model := range []string{"a", "b", "b"} {
-			for _, format := range []provider.Format{provider.OpenAIChat, provider.Anthropic} {
-				if s.toolsKey(model, format, tools) != toolsKey(model, format, tools) {
-					t.Errorf("model %s, format %v: another key for %+v", model, format, changed)
-				}
-			}
-			if s.toolsKey(model, provider.Neutral, tools[:1]) != toolsKey(model, provider.Neutral, tools[:1]) || s.toolsKey(model, provider.Neutral, nil) != toolsKey(model, provider.Neutral, nil) {
-				t.Errorf("model %s: another key for less", model)
+	check := func(what, model string, format provider.Format, tools []Tool) {
+		t.Helper()
+		for range 2 {
+			if s.toolsKey(model, format, tools) != toolsKey(model, format, tools) {
+				t.Errorf("another key: %s", what)
 			}
 		}
 	}
-	s.toolsKey("a", provider.Neutral, tools)
-	if tools[1] = renamed; s.toolsKey("a", provider.Neutral, tools) != toolsKey("a", provider.Neutral, tools) {
-		t.Error("another key for a tool that was changed in place")
+	check("the first", "a", provider.Neutral, tools)
+	check("another model", "b", provider.Neutral, tools)
+	check("another form", "b", provider.Anthropic, tools)
+	check("one less", "b", provider.Anthropic, tools[:1])
+	check("none", "b", provider.Anthropic, nil)
+	for what, changed := range map[string]Tool{"name": renamed, "description": described, "schema": schema} {
+		check("as before", "b", provider.Anthropic, tools)
+		tools[1] = changed // in place, as a caller may
+		check("another "+what, "b", provider.Anthropic, tools)
+		tools[1] = tool
 	}
 }
