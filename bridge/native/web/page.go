@@ -1,8 +1,10 @@
 package web
 
 import (
+	"io"
 	"net/url"
 	"strings"
+	"time"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -32,22 +34,50 @@ func (p page) linkList() []any {
 const (
 	// maxDepth bounds how deep elements are looked into: hostile pages nest without end.
 	maxDepth = 512
+	// parseTime bounds the parsing of a page: some repeat themselves so that its time grows with
+	// the square of their length.
+	parseTime = 3 * time.Second
 	// maxLinkText bounds the text of a link.
 	maxLinkText = 200
+	// maxLinkSource bounds what is read for it, since links may stand in links, and maxTitle
+	// the title.
+	maxLinkSource = 4096
+	maxTitle      = 4096
 	// mainShare is the part of a page's text that its main element must have to stand for
 	// the page: one in mainShare.
 	mainShare = 5
 )
 
+// untilTime is a page as far as there is time for it.
+type untilTime struct {
+	source *strings.Reader
+	end    time.Time
+}
+
+func (u untilTime) Read(p []byte) (int, error) {
+	if time.Now().After(u.end) {
+		return 0, io.EOF
+	}
+	return u.source.Read(p)
+}
+
+// parse returns the elements of a page as far as there is time, and whether that is the whole
+// of it.
+func parse(source string, most time.Duration) (root *html.Node, whole bool, err error) {
+	reader := strings.NewReader(source)
+	root, err = html.ParseWithOptions(untilTime{reader, time.Now().Add(most)}, html.ParseOptionEnableScripting(false))
+	return root, reader.Len() == 0, err
+}
+
 // readPage reads a page of HTML. Of a page with a main part, the text is that part's.
 func readPage(source string, base *url.URL) page {
-	root, err := html.ParseWithOptions(strings.NewReader(source), html.ParseOptionEnableScripting(false))
+	root, whole, err := parse(source, parseTime)
 	if err != nil {
 		return page{text: text.Head(source, MaxTextBytes), links: []link{}}
 	}
 	var p page
 	if t := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Title }, 0); t != nil {
-		p.title = squeeze(content(t))
+		p.title = squeeze(content(t, maxTitle))
 	}
 	if b := find(root, func(n *html.Node) bool { return n.DataAtom == atom.Base }, 0); b != nil {
 		if u, err := base.Parse(attribute(b, "href")); err == nil {
@@ -65,7 +95,7 @@ func readPage(source string, base *url.URL) page {
 		}
 	}
 	p.text = text.Head(all, MaxTextBytes)
-	p.truncated = len(p.text) < len(all)
+	p.truncated = len(p.text) < len(all) || !whole
 	p.links = links(body, base)
 	return p
 }
@@ -99,15 +129,15 @@ func attribute(n *html.Node, name string) string {
 	return ""
 }
 
-// content is the text in an element as it stands in the source.
-func content(n *html.Node) string {
+// content is the text in an element as it stands in the source, whole texts up to so many bytes.
+func content(n *html.Node, most int) string {
 	var out strings.Builder
 	var walk func(n *html.Node, depth int)
 	walk = func(n *html.Node, depth int) {
 		if n.Type == html.TextNode {
-			out.WriteString(n.Data)
+			out.WriteString(text.Head(n.Data, most-out.Len()))
 		}
-		for c := n.FirstChild; c != nil && depth < maxDepth; c = c.NextSibling {
+		for c := n.FirstChild; c != nil && depth < maxDepth && out.Len() < most; c = c.NextSibling {
 			walk(c, depth+1)
 		}
 	}
@@ -120,11 +150,11 @@ func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // textOf is the text of a piece of HTML.
 func textOf(source string) string {
-	root, err := html.Parse(strings.NewReader(source))
+	root, _, err := parse(source, parseTime)
 	if err != nil {
 		return source
 	}
-	return squeeze(content(root))
+	return squeeze(content(root, len(source)))
 }
 
 // links returns the links of a page, each address once.
@@ -139,7 +169,7 @@ func links(body *html.Node, base *url.URL) []link {
 				u.Fragment = ""
 				if address := u.String(); !seen[address] && len(address) <= MaxURLBytes {
 					seen[address] = true
-					out = append(out, link{text.Cut(squeeze(content(n)), maxLinkText, text.Ellipsis), address})
+					out = append(out, link{text.Cut(squeeze(content(n, maxLinkSource)), maxLinkText, text.Ellipsis), address})
 				}
 			}
 		}
