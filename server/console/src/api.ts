@@ -1,6 +1,6 @@
 // Calls of the server under /v1, and whether it answers.
 import { signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 /** A call: what `{}` shows as a line for a shell, and what fetch sends. */
 export interface Call {
@@ -223,7 +223,7 @@ export function useCall<T>(call: Call | undefined, every = 0, load?: (call: Call
   const [state, set] = useState<{ key: string; data?: T | undefined; error?: Failure | undefined }>({ key: "" });
   const [again, setAgain] = useState(0);
   const back = returns.value;
-  useLayoutEffect(() => { // not behind the first picture, which a call may take to answer
+  useEffect(() => {
     if (!call) return;
     shown.value = [...shown.value, call];
     const ended = new AbortController();
