@@ -120,6 +120,26 @@ func TestMemoryEntersByItself(t *testing.T) {
 	}
 }
 
+// Where what was said before and what holds now both stand in a prompt, the line of the newest
+// says so, and no other one does.
+//
+// P45
+func TestNewestOfMemoriesSaysSo(t *testing.T) {
+	s := servertest.Start(t, nil)
+	for _, said := range []string{"Eva's cat is called Momo", "Eva's favourite tea is rooibos.", "Eva's bike is red", "Eva's favourite tea is oolong now."} {
+		remember(t, s, &loombridgev1.MemorySaveRequest{UserId: "eva", Text: said})
+		s.Clock.Advance(24 * time.Hour)
+	}
+	text := wholeText(promptFor(t, s, "s", "What is Eva's favourite tea?", settingsFor("eva")))
+	if !strings.Contains(text, "- [newest] Eva's favourite tea is oolong now.\n") || !strings.Contains(text, "- Eva's favourite tea is rooibos.") || strings.Count(text, "[newest]") != 1 {
+		t.Errorf("of her tea:\n%s", text)
+	}
+	text = wholeText(promptFor(t, s, "other", "What colour has Eva's bike?", settingsFor("eva")))
+	if !strings.Contains(text, "- Eva's bike is red") || strings.Contains(text, "[newest]") {
+		t.Errorf("of a bike:\n%s", text)
+	}
+}
+
 // eventually waits for what the background does.
 func eventually(tb testing.TB, done func() bool) {
 	tb.Helper()

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -100,12 +101,13 @@ const packAttempts = 3
 func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, room int, shown func(ref string) bool) (items []gather.Item, left []string) {
 	var hits []memory.Hit
 	var texts []passage.Text
+	newest := newestOf(found.hits)
 	for i, hit := range found.hits {
 		said := strings.TrimSpace(text.Valid(hit.Record.Text))
 		if said == "" || shown(refOf(hit.Scope, hit.Record.ID)) {
 			continue
 		}
-		beside := a.Count(inject.MemoryLine(memoryLine(&hit.Record, "")))
+		beside := a.Count(inject.MemoryLine(memoryLine(&hit.Record, "", newest[hit.Record.ID])))
 		hits, texts = append(hits, hit), append(texts, passage.Text{Text: said, Value: passage.ValueOf(i, hit.Score), Beside: beside})
 	}
 	if len(hits) == 0 {
@@ -133,7 +135,7 @@ func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, ro
 				said = joinedPassages(said, parts[i].Passages) + hint
 				item.Part, hint = true, ""
 			}
-			item.Text = inject.MemoryLine(memoryLine(r, said))
+			item.Text = inject.MemoryLine(memoryLine(r, said, newest[r.ID]))
 			items, tokens = append(items, item), tokens+a.Count(item.Text)+1
 		}
 		if room <= 0 || tokens <= room {
@@ -148,10 +150,33 @@ func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, ro
 // sections have no colon in their names.
 const newSuffix = ":new"
 
-// memoryLine is what is shown of a record, with its day, the day until which it is true and who
-// said it where these are known: without them "I went there yesterday" says nothing, and what is
-// over looks as true as the rest.
-func memoryLine(r *record.Record, said string) string {
+// newestMark stands in a line beside which an older one stands.
+const newestMark = "newest"
+
+// newestOf are the ids of hits that state anew what another hit stated before.
+func newestOf(hits []memory.Hit) map[string]bool {
+	found := make(map[string]bool, len(hits))
+	for i := range hits {
+		found[hits[i].Record.ID] = true
+	}
+	newest := map[string]bool{}
+	for i := range hits {
+		if slices.ContainsFunc(hits[i].Older, func(id string) bool { return found[id] }) {
+			newest[hits[i].Record.ID] = true
+		}
+	}
+	for i := range hits {
+		for _, id := range hits[i].Older {
+			delete(newest, id)
+		}
+	}
+	return newest
+}
+
+// memoryLine is what is shown of a record, with its day, the day until which it is true, that it
+// is the newest of what was said of the same, and who said it where these are known: without
+// them "I went there yesterday" says nothing, and what is over looks as true as the rest.
+func memoryLine(r *record.Record, said string, newest bool) string {
 	var b strings.Builder
 	var days []string
 	if !r.EventTime.IsZero() {
@@ -159,6 +184,9 @@ func memoryLine(r *record.Record, said string) string {
 	}
 	if !r.ValidUntil.IsZero() {
 		days = append(days, "until "+r.ValidUntil.UTC().Format(time.DateOnly))
+	}
+	if newest {
+		days = append(days, newestMark)
 	}
 	if len(days) > 0 {
 		b.WriteString("[" + strings.Join(days, " ") + "] ")
