@@ -79,19 +79,12 @@ def check_blocks(page: Path) -> Iterator[str]:
 
 def check_comments(source: Path) -> Iterator[str]:
     """Yield which Go files a comment names that are neither beside it nor in the tree."""
-    if "gen" in source.parts or source.name.endswith(
-        "_test.go"
-    ):  # tests name made-up files
+    if "gen" in source.parts or source.name.endswith("_test.go"):  # tests name made-up files
         return
-    for number, line in enumerate(
-        (ROOT / source).read_text(encoding="utf-8").splitlines(), 1
-    ):
+    for number, line in enumerate((ROOT / source).read_text(encoding="utf-8").splitlines(), 1):
         comment = line.strip() if line.strip().startswith("//") else ""
         for name in FILE.findall(comment):
-            if (
-                not (ROOT / source.parent / name).exists()
-                and not (ROOT / name).exists()
-            ):
+            if not (ROOT / source.parent / name).exists() and not (ROOT / name).exists():
                 yield f"{source}:{number} names {name}, which is not there"
 
 
