@@ -16,9 +16,6 @@ const (
 	coversAlike, coversChanged = 0.95, 0.4
 	// ranksAlike and ranksChanged: the same for ranks.
 	ranksAlike, ranksChanged = 0.95, 0.5
-	// shortAlike is that of documents of at most shortWords, whose ranks differ by their lengths.
-	shortAlike = 0.9
-	shortWords = 6
 	// coversMuch is the part of the query that a document must cover to be
 	// outdated by another.
 	coversMuch = 0.4
@@ -220,9 +217,5 @@ func (r *ranking) outdates(newer, older *candidate) bool {
 	case flags&segment.FlagTellsChange != 0 && p.named != 0 && p.frame.Body[newer.slot] <= statementWords:
 		return now >= coversChanged*before && newer.rank >= ranksChanged*older.rank
 	}
-	alike := ranksAlike
-	if max(p.frame.Body[newer.slot], q.frame.Body[older.slot]) <= shortWords {
-		alike = shortAlike // of two statements the shorter one says no more of the query
-	}
-	return now >= coversAlike*before && float64(newer.rank) >= alike*float64(older.rank) && r.holds(newer, older)
+	return now >= coversAlike*before && newer.rank >= ranksAlike*older.rank && r.holds(newer, older)
 }
