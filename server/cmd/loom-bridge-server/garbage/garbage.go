@@ -10,9 +10,6 @@ import (
 )
 
 const (
-	// startPercent holds until the first collection. A start makes 14 MB, of which 5 stay:
-	// collecting that six times was a quarter of its CPU time.
-	startPercent = 400
 	// restPercent is how much the heap of a server grows that has little to do: half of Go's
 	// default saves some fifty megabytes.
 	restPercent = 50
@@ -29,8 +26,8 @@ const (
 
 // Collect adjusts from now on, after each collection, how much the heap grows until the next.
 func Collect() {
-	debug.SetGCPercent(startPercent)
-	after(&cycle{percent: startPercent, ended: time.Now()})
+	debug.SetGCPercent(restPercent)
+	after(&cycle{percent: restPercent, ended: time.Now()})
 }
 
 // cycle is one collection. Nothing refers to it, so the next one finds it.
