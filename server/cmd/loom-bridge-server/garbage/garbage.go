@@ -17,7 +17,7 @@ const (
 	// it may hold, unless half of the heap is more: a heap of 14 MB was collected 25 times a
 	// second, which took a fifth of the time.
 	busyPercent = 400
-	busyBytes   = 64 << 20
+	busyBytes   = 32 << 20
 	// busyWithin and busyCycles say what is busy: what fills its room in a shorter time, so
 	// many times one after the other.
 	busyWithin = 500 * time.Millisecond

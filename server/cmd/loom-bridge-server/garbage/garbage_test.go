@@ -17,8 +17,8 @@ func TestPercent(t *testing.T) {
 		{busyCycles - 1, 14 * mib, restPercent},
 		{busyCycles, 0, restPercent},
 		{busyCycles, 1 * mib, busyPercent},
-		{busyCycles, 14 * mib, busyPercent},
-		{1000, 50 * mib, 125},
+		{busyCycles, 14 * mib, 225},
+		{1000, 25 * mib, 125},
 		{1000, 500 * mib, restPercent},
 	} {
 		if got := percentFor(tt.quick, tt.live); got != tt.want {
