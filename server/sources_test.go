@@ -134,6 +134,11 @@ func TestNewestOfMemoriesSaysSo(t *testing.T) {
 	if !strings.Contains(text, "- [newest] Eva's favourite tea is oolong now.\n") || !strings.Contains(text, "- Eva's favourite tea is rooibos.") || strings.Count(text, "[newest]") != 1 {
 		t.Errorf("of her tea:\n%s", text)
 	}
+	one := settingsFor("eva")
+	one.Sources = &loombridgev1.SourceSettings{UserMemories: 1}
+	if text = wholeText(promptFor(t, s, "one", "What is Eva's favourite tea?", one)); !strings.Contains(text, "- Eva's favourite tea is oolong now.") || strings.Contains(text, "rooibos") {
+		t.Errorf("where the older one does not stand:\n%s", text)
+	}
 	text = wholeText(promptFor(t, s, "other", "What colour has Eva's bike?", settingsFor("eva")))
 	if !strings.Contains(text, "- Eva's bike is red") || strings.Contains(text, "[newest]") {
 		t.Errorf("of a bike:\n%s", text)

@@ -82,6 +82,9 @@ func packs(a *gather.Ask, found *results, shown func(ref string) bool) string {
 		ref := refOf(hit.Scope, hit.Record.ID)
 		add(ref)
 		add(versionOf(&hit.Record))
+		for _, id := range hit.Older {
+			add(id)
+		}
 		said = strconv.AppendBool(binary.BigEndian.AppendUint64(said, math.Float64bits(hit.Score)), shown(ref))
 	}
 	sum := sha256.Sum256(said)
@@ -101,13 +104,12 @@ const packAttempts = 3
 func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, room int, shown func(ref string) bool) (items []gather.Item, left []string) {
 	var hits []memory.Hit
 	var texts []passage.Text
-	newest := newestOf(found.hits)
 	for i, hit := range found.hits {
 		said := strings.TrimSpace(text.Valid(hit.Record.Text))
 		if said == "" || shown(refOf(hit.Scope, hit.Record.ID)) {
 			continue
 		}
-		beside := a.Count(inject.MemoryLine(memoryLine(&hit.Record, "", newest[hit.Record.ID])))
+		beside := a.Count(inject.MemoryLine(memoryLine(&hit.Record, "", len(hit.Older) > 0)))
 		hits, texts = append(hits, hit), append(texts, passage.Text{Text: said, Value: passage.ValueOf(i, hit.Score), Beside: beside})
 	}
 	if len(hits) == 0 {
@@ -121,6 +123,11 @@ func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, ro
 		if err != nil {
 			return nil, nil
 		}
+		given := make(map[string]bool, len(hits))
+		for i := range hits {
+			given[refOf(hits[i].Scope, hits[i].Record.ID)] = parts[i].Given()
+		}
+		stands := func(ref string) bool { return given[ref] || shown(ref) }
 		tokens, hint := 0, partHint
 		items, left = nil, nil
 		for i := range hits {
@@ -135,7 +142,7 @@ func (m *UserMemory) pack(ctx context.Context, a *gather.Ask, found *results, ro
 				said = joinedPassages(said, parts[i].Passages) + hint
 				item.Part, hint = true, ""
 			}
-			item.Text = inject.MemoryLine(memoryLine(r, said, newest[r.ID]))
+			item.Text = inject.MemoryLine(memoryLine(r, said, isNewest(hits, i, stands)))
 			items, tokens = append(items, item), tokens+a.Count(item.Text)+1
 		}
 		if room <= 0 || tokens <= room {
@@ -153,24 +160,14 @@ const newSuffix = ":new"
 // newestMark stands in a line beside which an older one stands.
 const newestMark = "newest"
 
-// newestOf are the ids of hits that state anew what another hit stated before.
-func newestOf(hits []memory.Hit) map[string]bool {
-	found := make(map[string]bool, len(hits))
-	for i := range hits {
-		found[hits[i].Record.ID] = true
+// isNewest reports whether a hit states anew what a record that stands beside it stated before,
+// and no other hit states it anew.
+func isNewest(hits []memory.Hit, i int, stands func(ref string) bool) bool {
+	hit := &hits[i]
+	states := func(newer memory.Hit) bool {
+		return newer.Scope == hit.Scope && slices.Contains(newer.Older, hit.Record.ID)
 	}
-	newest := map[string]bool{}
-	for i := range hits {
-		if slices.ContainsFunc(hits[i].Older, func(id string) bool { return found[id] }) {
-			newest[hits[i].Record.ID] = true
-		}
-	}
-	for i := range hits {
-		for _, id := range hits[i].Older {
-			delete(newest, id)
-		}
-	}
-	return newest
+	return slices.ContainsFunc(hit.Older, func(id string) bool { return stands(refOf(hit.Scope, id)) }) && !slices.ContainsFunc(hits, states)
 }
 
 // memoryLine is what is shown of a record, with its day, the day until which it is true, that it

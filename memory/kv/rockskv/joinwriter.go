@@ -11,6 +11,7 @@ import (
 	"github.com/linxGnu/grocksdb"
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/recent"
 )
 
 const (
@@ -27,7 +28,7 @@ type joinWriter struct {
 	db    *DB
 	ids   []uint32 // of the column families, by keyspace
 	batch batch
-	keys  []recentWrite // of the batch
+	keys  []recent.Write // of the batch
 	// known holds sequences as they are on disk. It may be kept because this
 	// process is the only one that writes.
 	known map[kv.Ref]uint64
@@ -179,7 +180,7 @@ func (j *joinWriter) stageOps(ops []kv.Op) {
 		if j.touched != nil {
 			j.touched[touch{op.Keyspace, string(op.Key)}] = struct{}{}
 		}
-		j.keys = j.db.recent.begin(j.keys, op.Keyspace, op.Key, op.Value, op.Delete)
+		j.keys = j.db.recent.Begin(j.keys, op.Keyspace, op.Key, op.Value, op.Delete)
 		if op.Delete {
 			j.batch.delete(j.ids[op.Keyspace], op.Key)
 		} else {
@@ -199,7 +200,7 @@ func (j *joinWriter) stageSequences() {
 			value = binary.BigEndian.AppendUint64(value, r.token)
 		}
 		key := kv.SequenceKey(ref.Scope)
-		j.keys = j.db.recent.begin(j.keys, ref.Keyspace, key, value, false)
+		j.keys = j.db.recent.Begin(j.keys, ref.Keyspace, key, value, false)
 		j.batch.put(j.ids[ref.Keyspace], key, value)
 	}
 }

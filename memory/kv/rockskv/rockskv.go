@@ -17,6 +17,7 @@ import (
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/folder"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lifetime"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/recent"
 	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/tuning"
 )
 
@@ -55,7 +56,7 @@ type DB struct {
 	synced bool
 	// logless says that commits are not logged.
 	logless bool
-	recent  *recent
+	recent  *recent.Keys
 	keeper  *keeper // nil until the store is open, and while it is read-only
 	// readOnly refuses commits; logs is a directory that ends with the store then.
 	readOnly bool
@@ -79,13 +80,13 @@ func newDB(rocks *grocksdb.DB, families []*grocksdb.ColumnFamilyHandle, t *tunin
 		drained:  make(chan struct{}),
 		life:     o.SnapshotLife,
 		buffers:  o.WriteBufferBytes,
-		recent:   newRecent(),
+		recent:   recent.New(),
 	}
 	db.room.Store(math.MaxInt64)
 	db.users.Release = func() { close(db.drained) }
 	db.synced, db.logless = o.Durability == Sync, o.Durability == None
 	db.eager, db.lazy = writeOptions(o.Durability)
-	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health, open: &db.open, recent: db.recent, moment: latestMoment}
+	db.latest = view{rocks: rocks, families: families, reads: grocksdb.NewDefaultReadOptions(), health: &db.health, open: &db.open, recent: db.recent, moment: recent.Latest}
 	db.joiner = newJoiner(db)
 	return db
 }
@@ -178,13 +179,13 @@ func (db *DB) Close() error {
 // write runs a write to RocksDB, which syncs the log if eager and the store's
 // durability ask for it. It may change any key; see writeKeys.
 func (db *DB) write(eager bool, write func() error) error {
-	return db.writeKeys(eager, db.recent.beginAll(), write)
+	return db.writeKeys(eager, db.recent.BeginAll(), write)
 }
 
 // writeKeys is write for what changes only keys that have begun to.
-func (db *DB) writeKeys(eager bool, keys []recentWrite, write func() error) error {
+func (db *DB) writeKeys(eager bool, keys []recent.Write, write func() error) error {
 	err := db.keeper.write(eager && db.synced, write)
-	db.recent.end(keys, err == nil)
+	db.recent.End(keys, err == nil)
 	return err
 }
 

@@ -58,7 +58,7 @@ func (db *DB) snapshot(ctx context.Context, refs []kv.Ref, sweeping bool) (kv.Sn
 	}
 	defer db.users.Leave()
 	s := &snapshot{db: db, view: db.latest}
-	s.view.moment = db.recent.now()
+	s.view.moment = db.recent.Now()
 	s.users.Release = s.release
 	s.view.at = db.rocks.NewSnapshot()
 	s.view.reads = grocksdb.NewDefaultReadOptions()

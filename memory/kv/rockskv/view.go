@@ -12,6 +12,7 @@ import (
 
 	"github.com/loom-bridge/loom-bridge/memory/kv"
 	"github.com/loom-bridge/loom-bridge/memory/kv/lifetime"
+	"github.com/loom-bridge/loom-bridge/memory/kv/rockskv/internal/recent"
 )
 
 // sequenceBytes is the size of a stored sequence, big-endian, and tokenBytes that of
@@ -32,7 +33,7 @@ type view struct {
 	sweeping bool
 	health   *kv.Health
 	open     *lifetime.Holdings
-	recent   *recent
+	recent   *recent.Keys
 	moment   uint64 // of recent
 }
 
@@ -80,8 +81,8 @@ func (v view) getAll(ks kv.Keyspace, family *grocksdb.ColumnFamilyHandle, keys [
 	var at []int // of the keys that are read
 	for i, key := range keys {
 		known := false
-		if sinces[i] = latestMoment; v.at != nil && !v.sweeping {
-			values[i], known, sinces[i] = v.recent.get(ks, key, v.moment)
+		if sinces[i] = recent.Latest; v.at != nil && !v.sweeping {
+			values[i], known, sinces[i] = v.recent.Get(ks, key, v.moment)
 		}
 		if !known {
 			at = append(at, i)
@@ -100,17 +101,17 @@ func (v view) getAll(ks kv.Keyspace, family *grocksdb.ColumnFamilyHandle, keys [
 	}
 	for n, i := range at {
 		values[i] = found[n]
-		v.recent.remember(ks, keys[i], found[n], sinces[i])
+		v.recent.Remember(ks, keys[i], found[n], sinces[i])
 	}
 	return values, nil
 }
 
 func (v view) getOne(ks kv.Keyspace, family *grocksdb.ColumnFamilyHandle, key []byte) ([][]byte, error) {
-	since := uint64(latestMoment)
+	since := uint64(recent.Latest)
 	if !v.sweeping {
 		var known bool
 		var value []byte
-		if value, known, since = v.recent.get(ks, key, v.moment); known {
+		if value, known, since = v.recent.Get(ks, key, v.moment); known {
 			return [][]byte{value}, nil
 		}
 	}
@@ -123,7 +124,7 @@ func (v view) getOne(ks kv.Keyspace, family *grocksdb.ColumnFamilyHandle, key []
 	if value.Exists() {
 		read = own(value.Data())
 	}
-	v.recent.remember(ks, key, read, since)
+	v.recent.Remember(ks, key, read, since)
 	return [][]byte{read}, nil
 }
 
